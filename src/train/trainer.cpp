@@ -29,10 +29,10 @@ namespace {
 // stop travel with the step's own sums: all processes take the same turns.
 class Trainer {
  public:
-  Trainer(Session& session, const SignalGuard& signals, double pause_share)
+  Trainer(Session& session, const SignalGuard& signals, const RunInTurn* turn)
       : s_(session),
         signals_(signals),
-        pause_share_(pause_share),
+        turn_(turn),
         state_(session.state),
         count_(session.objective->samples().size()),
         per_epoch_(steps_per_epoch(count_, *session.options.batch_size)) {}
@@ -74,10 +74,9 @@ class Trainer {
   // Each gives the exit code of a stop that all have agreed on; 0: none.
   int step();
   int evaluate();
-  // Takes in what came of steps until so many are under way. None is when the run looks at its
-  // state.
+  // Waits until at most `left` steps are under way. Call with 0 before reading the run's state.
   void finish_steps(int64_t left);
-  // After an error: the same of all of them, as far as it is to be had.
+  // After an error: waits for every step under way, and ignores further errors.
   void finish_steps_if_possible() noexcept;
   void log_step(const Begun& step, const StepResult& result, double seconds);
   void show(int64_t done, double loss);
@@ -93,7 +92,7 @@ class Trainer {
 
   Session& s_;
   const SignalGuard& signals_;
-  double pause_share_;  // 0: the run goes to its end
+  const RunInTurn* turn_;  // null: a run alone, which goes to its end
   CheckpointState& state_;
   int64_t count_;
   int64_t per_epoch_;
@@ -186,9 +185,10 @@ void Trainer::log_step(const Begun& step, const StepResult& result, double secon
 void Trainer::show(int64_t done, double loss) {
   const double seconds = std::max(1e-9, total("seconds"));
   const double left = total("seconds") / double(done) * double(total_steps() - done);
-  show_progress(progress_parts({done, total_steps(), epochs_at(done), loss,
-                                total("samples") / seconds, total("tokens") / seconds, left}),
-                is_last(done));
+  const double samples = total("samples") / seconds, tokens = total("tokens") / seconds;
+  const RunProgress progress{done, total_steps(), epochs_at(done), loss, samples, tokens, left};
+  if (turn_ && turn_->progress) turn_->progress(progress);
+  show_progress(progress_parts(progress), is_last(done));
 }
 
 Trainer::Verdict Trainer::evaluate_on_rank_0() {
@@ -292,9 +292,10 @@ TrainOutcome Trainer::stop(int wanted) {
 
 // At an evaluation that a run without a pause has too: its result stays the same.
 bool Trainer::is_pause(int64_t done) const {
-  if (pause_share_ == 0 || is_last(done) || stop_early_) return false;
+  const double share = turn_ ? turn_->pause_share : 0;
+  if (share == 0 || is_last(done) || stop_early_) return false;
   const int64_t interval = s_.options.eval_every.value_or(per_epoch_);
-  return done >= evaluation_at_share(pause_share_, total_steps(), interval);
+  return done >= evaluation_at_share(share, total_steps(), interval);
 }
 
 TrainOutcome Trainer::pause() {
@@ -381,7 +382,7 @@ TrainOutcome run_training(const TrainOptions& options, Communicator& comm, RunIn
   TrainOutcome outcome;
   if (!session->finished) {
     try {
-      outcome = Trainer(*session, signals, turn ? turn->pause_share : 0).run();
+      outcome = Trainer(*session, signals, turn).run();
     } catch (const OutOfDeviceMemory&) {
       throw session->too_little_memory();
     }

@@ -1,11 +1,13 @@
 // Runs `finetune train` from its options to the files of the run.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "train/options/options.h"
+#include "train/record/progress.h"
 #include "train/run/shared_inputs.h"
 
 namespace finetune {
@@ -25,6 +27,8 @@ struct RunInTurn {
   // Stops with a checkpoint after the evaluation that has this share of the run's evaluations
   // behind it (evaluation_at_share); 0: never.
   double pause_share = 0;
+  // Called on rank 0 after each step; may be empty.
+  std::function<void(const RunProgress&)> progress = {};
   bool began = false;  // told by run_training: nothing was refused, the run's files are there
 };
 

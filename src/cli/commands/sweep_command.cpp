@@ -1,14 +1,19 @@
 // finetune sweep: all runs of a grid, one table at the end.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
 
 #include "cli/command.h"
 #include "cli/standard_output.h"
+#include "cli/sweep_progress.h"
 #include "cli/usage.h"
 #include "cli/world.h"
+#include "comm/agreement.h"
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/log.h"
+#include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "train/compare/comparison_output.h"
 #include "train/sweep/sweep.h"
@@ -66,6 +71,9 @@ std::string outcome_of(const RunReport& report) {
 std::string text_of(const Grid& grid, const SweepResult& result) {
   std::string text;
   if (result.comparison) text = comparison_text(*result.comparison, result.finished, false);
+  if (result.best) {
+    text += concat("best model: ", printable_path(best_model(grid, *result.best)), "\n");
+  }
   std::string rest;
   for (size_t r = 0; r < result.reports.size(); ++r) {
     const RunReport& report = result.reports[r];
@@ -75,6 +83,31 @@ std::string text_of(const Grid& grid, const SweepResult& result) {
             "\n";
   }
   return concat(text, text.empty() || rest.empty() ? "" : "\n", rest);
+}
+
+// The error that ends a sweep in which runs have failed: how many, and why the first one has.
+// Collective.
+void report_failures(const Grid& grid, const SweepResult& result) {
+  agree_on_errors(world(), [&] {
+    if (world().rank() > 0) return;
+    const auto failed = [](const RunReport& r) { return r.status == RunStatus::failed; };
+    const auto& reports = result.reports;
+    const auto first = std::find_if(reports.begin(), reports.end(), failed);
+    if (first == reports.end()) return;
+    throw Error(result.code,
+                concat(std::count_if(reports.begin(), reports.end(), failed), " of ",
+                       counted(reports.size(), "run"), " failed, the first one is ",
+                       grid.runs[size_t(first - reports.begin())].name, ": ", first->error));
+  });
+}
+
+void show_result(const SweepCommand& o, const Grid& grid, const SweepResult& result) {
+  if (!result.others.empty()) {
+    say(o, concat("not of this grid, and left as they are: ", join_some(result.others, 10)));
+  }
+  write_standard_output(o.json ? sweep_line(grid, result.reports, summary_of(result))
+                               : text_of(grid, result));
+  flush_standard_output();
 }
 
 void forecast(const SweepCommand& o, const Grid& grid) {
@@ -88,7 +121,11 @@ void sweep(const SweepCommand& o, int& exit_code) {
   const Grid grid = expand_grid(read_grid(o.grid), o.output);
   if (o.dry_run) return forecast(o, grid);
   size_t count = 0;
+  SweepProgressLine line(grid, o.settings,
+                         !o.quiet && !grid.fixed.quiet && !grid.fixed.no_progress);
   auto ended = [&](size_t run, const RunReport& report) {
+    line.count_ended(report);
+    line.erase();
     if (o.json) {
       write_standard_output(report.result_line.empty() ? failure_line(grid.runs[run], report)
                                                        : report.result_line);
@@ -99,22 +136,21 @@ void sweep(const SweepCommand& o, int& exit_code) {
             ++count, "/", grid.runs.size(), "  ", grid.runs[run].name, "  ", outcome_of(report),
             report.kept ? ", there already" : concat(", ", format_fixed(report.seconds, 1), " s")));
   };
-  auto told = [&](const std::string& line) { say(o, line); };
+  auto told = [&](const std::string& text) {
+    line.erase();
+    say(o, text);
+  };
   std::set<std::string> warnings;  // many runs have the same one: the first of them says it
   auto warned = [&](size_t run, const std::string& text) {
     open_console(true);
     if (warnings.insert(text).second) warn(grid.runs[run].name, ": ", text);
   };
-  const SweepResult result = run_sweep(grid, o.settings, world(), {ended, told, warned});
+  auto progressed = [&](const std::vector<RunAtWork>& runs) { line.show(runs); };
+  const SweepResult result =
+      run_sweep(grid, o.settings, world(), {ended, told, warned, progressed});
   exit_code = int(result.code);
-  if (world().rank() > 0) return;
-  if (!result.others.empty()) {
-    say(o, concat("not of this grid, and left as they are: ", join_some(result.others, 10)));
-  }
-  const std::string comparison =
-      result.comparison ? comparison_json(*result.comparison, result.finished) : "";
-  write_standard_output(o.json ? sweep_line(grid, result.reports, comparison)
-                               : text_of(grid, result));
+  if (world().rank() == 0) show_result(o, grid, result);
+  report_failures(grid, result);
 }
 
 }  // namespace

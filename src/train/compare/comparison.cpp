@@ -304,4 +304,13 @@ RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector
   return out;
 }
 
+size_t best_run(const RunComparison& comparison, const std::vector<RunRecord>& runs) {
+  const std::string& metric = comparison.deciding();
+  const std::vector<size_t>& candidates = comparison.groups[comparison.best].runs;
+  return *std::min_element(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
+    const double x = runs[a].metrics.at(metric), y = runs[b].metrics.at(metric);
+    return comparison.larger_is_better ? x > y : x < y;
+  });
+}
+
 }  // namespace finetune

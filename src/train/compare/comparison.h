@@ -71,4 +71,7 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs);
 RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector<std::string>& by,
                            const std::vector<std::string>& metrics);
 
+// The run of the best row that is best by the deciding metric: its place in `runs`.
+size_t best_run(const RunComparison& comparison, const std::vector<RunRecord>& runs);
+
 }  // namespace finetune

@@ -174,8 +174,9 @@ std::string comparison_text(const RunComparison& c, const std::vector<RunRecord>
                             bool markdown) {
   const std::vector<Cells> rows = shown_rows(c, runs);
   const RunGroup& best = c.groups[c.best];
+  const bool has_name = !c.options.empty() || best.runs.size() == 1;
   Cells lines{concat("best ", printable(c.deciding(), kLongestCell), ": ",
-                     name_of_group(c, best, runs), ", ",
+                     has_name ? name_of_group(c, best, runs) + ", " : "",
                      shown_estimate(best.metrics.at(c.deciding())),
                      best.runs.size() > 1 ? concat(" over ", best.runs.size(), " runs") : "")};
   for (const RunGroup& group : c.groups) {

@@ -161,4 +161,10 @@ std::vector<RunRecord> read_runs(const std::vector<fs::path>& directories) {
   return runs;
 }
 
+std::string lost_parts(const fs::path& directory) try {
+  return read_run(directory).lost;
+} catch (const Error&) {
+  return "";
+}
+
 }  // namespace finetune

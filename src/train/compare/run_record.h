@@ -41,4 +41,7 @@ std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord
 // Error(model): a file of a run is missing or damaged, is a link, or is not a regular file.
 std::vector<RunRecord> read_runs(const std::vector<std::filesystem::path>& directories);
 
+// RunRecord::lost of a run that has ended; empty for one that cannot be read.
+std::string lost_parts(const std::filesystem::path& directory);
+
 }  // namespace finetune

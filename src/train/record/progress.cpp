@@ -10,14 +10,14 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
+}  // namespace
+
 std::string clock_time(double seconds) {
   int64_t s = int64_t(std::max(0.0, seconds) + 0.5);
   auto two = [](int64_t n) { return concat(n < 10 ? "0" : "", n); };
   if (s >= 3600) return concat(s / 3600, ":", two(s % 3600 / 60), ":", two(s % 60));
   return concat(s / 60, ":", two(s % 60));
 }
-
-}  // namespace
 
 std::vector<ProgressPart> progress_parts(const RunProgress& p) {
   return {{concat("step ", p.step, "/", p.steps), 0},

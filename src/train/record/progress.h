@@ -17,6 +17,8 @@ struct RunProgress {
   double samples_per_second = 0, tokens_per_second = 0;
   double seconds_left = 0;
 };
+// "1:05:09", "3:20"
+std::string clock_time(double seconds);
 // Step and time left stay on the narrowest terminal, rates go first.
 std::vector<ProgressPart> progress_parts(const RunProgress& progress);
 

@@ -41,11 +41,7 @@ BestRun best_of(const std::vector<RunRecord>& runs) try {
   if (runs.size() < 2) return best;
   const RunComparison comparison = compare_runs(runs, {}, {});
   best.metric = comparison.deciding();
-  for (size_t r = 1; r < runs.size(); ++r) {
-    const double own = runs[r].metrics.at(best.metric),
-                 other = runs[best.place].metrics.at(best.metric);
-    if (comparison.larger_is_better ? own > other : own < other) best.place = r;
-  }
+  best.place = best_run(comparison, runs);
   return best;
 } catch (const Error&) {  // of several tasks
   return {};

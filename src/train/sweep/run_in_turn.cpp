@@ -10,8 +10,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/process_stats.h"
-#include "train/options/config_file.h"
-#include "train/run/metrics_files.h"
+#include "train/compare/run_record.h"
 #include "train/run/run_directory.h"
 #include "train/trainer.h"
 
@@ -66,21 +65,23 @@ void take_outcome(const SweepRun& run, const TrainOutcome& outcome, RunReport& r
   if (run.options.keep_checkpoints.value_or(0) == 0 && fs::exists(directory / "checkpoints")) {
     RunDirectory(directory, OutputMode::resume).remove_checkpoints();
   }
-  report.metrics = read_metrics(directory / "metrics.json", ExitCode::model);
-  for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
-    if (entry.name == "best-metric") report.best_metric = join(entry.values, ",");
+  const RunRecord record = read_runs({directory}).front();
+  report.metrics = record.metrics;
+  report.best_metric = record.option("best-metric");
+  if (!record.lost.empty()) {
+    throw device_error("it ended without a part of it, which failed: ", record.lost);
   }
 }
 
 }  // namespace
 
 RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inputs,
-                      double pause_share) {
+                      double pause_share, const ProgressReceiver& progress) {
   TrainOptions options = run.options;
-  options.resume = true;
+  options.resume = !options.overwrite;
   options.quiet = true;
   options.no_progress = true;
-  RunInTurn turn{inputs, pause_share};
+  RunInTurn turn{inputs, pause_share, progress};
   RunReport report;
   discard_held_lines();
   const CollectedWarnings warnings;
@@ -90,10 +91,12 @@ RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inp
     report.status = is_stop(code) ? RunStatus::interrupted : RunStatus::failed;
     report.code = code;
     report.error = message;
+    report.result_line.clear();
   };
   bool told = true;
   try {
-    take_outcome(run, run_training(options, comm, &turn), report);
+    const TrainOutcome outcome = run_training(options, comm, &turn);
+    agree_on_errors(comm, [&] { take_outcome(run, outcome, report); });
     close_log_file();
   } catch (const PeerFailed& peer) {
     failed(peer.code, "");

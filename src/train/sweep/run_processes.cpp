@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -71,7 +72,13 @@ void take_part_of_cores(size_t place, size_t jobs) {
 
 }  // namespace
 
-RunProcesses::RunProcesses(int64_t jobs) : processes_(size_t(jobs)) {}
+RunProcesses::RunProcesses(int64_t jobs) : processes_(size_t(jobs)) {
+  void* memory = ::mmap(nullptr, processes_.size() * sizeof(Told), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  told_ = static_cast<Told*>(memory);
+  std::uninitialized_default_construct_n(told_, processes_.size());
+}
 
 RunProcesses::~RunProcesses() {
   for (const Process& process : processes_) {
@@ -80,6 +87,7 @@ RunProcesses::~RunProcesses() {
     ::waitpid(process.pid, nullptr, 0);
     ::close(process.result);
   }
+  if (told_) ::munmap(told_, processes_.size() * sizeof(Told));
 }
 
 bool RunProcesses::full() const {
@@ -92,12 +100,13 @@ bool RunProcesses::empty() const {
                      [](const Process& process) { return process.pid == 0; });
 }
 
-void RunProcesses::start(size_t run, bool divides_cores, const std::function<RunReport()>& work) {
+void RunProcesses::start(size_t run, bool divides_cores, const Work& work) {
   size_t place = 0;
   while (processes_.at(place).pid != 0) ++place;
   Process& process = processes_[place];
   process.run = run;
   process.start = seconds_now();
+  if (told_) told_[place].step = 0;
   process.result = ::memfd_create("run", MFD_CLOEXEC);
   if (process.result < 0) throw device_error("memory of a run: ", std::strerror(errno));
   std::fflush(nullptr);  // or the child would write it once more
@@ -118,11 +127,18 @@ void RunProcesses::start(size_t run, bool divides_cores, const std::function<Run
 }
 
 void RunProcesses::work_in_child(const Process& process, size_t place, bool divides_cores,
-                                 const std::function<RunReport()>& work) {
+                                 const Work& work) {
   try {
     if (divides_cores) take_part_of_cores(place, processes_.size());
     take_gpus_from(int(place));
-    const std::string text = text_of(work());
+    const auto tell = [&](const RunProgress& progress) {
+      Told& told = told_[place];
+      told.steps = progress.steps;
+      told.loss = progress.loss;
+      told.seconds_left = progress.seconds_left;
+      told.step = progress.step;
+    };
+    const std::string text = text_of(work(told_ ? ProgressReceiver(tell) : nullptr));
     ::_exit(write_all(process.result, text) ? 0 : int(ExitCode::device));
   } catch (...) {  // work() reports what it fails with: this is memory, or a bug
     ::_exit(int(ExitCode::device));
@@ -157,8 +173,24 @@ void RunProcesses::stop_all() {
   }
 }
 
-std::pair<size_t, RunReport> RunProcesses::wait() {
+std::vector<RunAtWork> RunProcesses::at_work() const {
+  std::vector<RunAtWork> out;
+  for (size_t place = 0; told_ && place < processes_.size(); ++place) {
+    const Told& told = told_[place];
+    if (processes_[place].pid == 0 || told.step == 0) continue;
+    RunProgress progress;
+    progress.step = told.step;
+    progress.steps = told.steps;
+    progress.loss = told.loss;
+    progress.seconds_left = told.seconds_left;
+    out.push_back({processes_[place].run, progress, seconds_now() - processes_[place].start});
+  }
+  return out;
+}
+
+std::pair<size_t, RunReport> RunProcesses::wait(const std::function<void()>& look) {
   for (;; std::this_thread::sleep_for(kPollInterval)) {
+    look();
     if (!stopped_ && signals_of_runs().request() != StopRequest::none) stop_all();
     for (Process& process : processes_) {
       int status = 0;

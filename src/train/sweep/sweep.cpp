@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "comm/agreement.h"
+#include "core/clock.h"
 #include "core/failure.h"
 #include "core/text/counted.h"
-#include "train/compare/comparison_output.h"
 #include "train/compare/noise.h"
 #include "train/run/gates.h"
 #include "train/run/run_directory.h"
@@ -46,6 +46,7 @@ class Sweep {
   void find_finished();
   void keep_diverged();
   void take(size_t run, RunReport report);
+  SweepRun next_turn_of(size_t run);
   void perform(const std::vector<size_t>& runs, double pause_share);
   void perform_in_processes(const std::vector<size_t>& runs, double pause_share);
   void plan_halving();
@@ -66,6 +67,7 @@ class Sweep {
   SharedInputs inputs_;
   std::unique_ptr<SweepDirectory> directory_;  // of rank 0
   std::vector<bool> kept_;                     // the run had ended before this call
+  std::vector<bool> redone_;                   // it had ended without a part, which failed
   std::vector<size_t> finished_, others_;      // places in the grid
   std::vector<RunLength> lengths_;             // of halving
   std::vector<double> shares_;                 // its rungs
@@ -81,8 +83,10 @@ void Sweep::find_finished() {
     for (size_t r = 0; r < marks.size(); ++r) {
       const std::filesystem::path directory = grid_.runs[r].options.output;
       try {
-        const bool is_run = output_state(directory) == OutputState::run;
-        marks[r] = is_run && has_ended(directory) ? 'x' : '-';
+        if (output_state(directory) != OutputState::run || !has_ended(directory))
+          marks[r] = '-';
+        else
+          marks[r] = lost_parts(directory).empty() ? 'x' : 'r';
       } catch (const Error&) {
         marks[r] = '-';  // its own turn says what is wrong
       }
@@ -91,6 +95,7 @@ void Sweep::find_finished() {
   comm_.broadcast(marks.data(), marks.size(), 0);
   for (size_t r = 0; r < marks.size(); ++r) {
     kept_.push_back(marks[r] == 'x');
+    redone_.push_back(marks[r] == 'r');
     (kept_[r] ? finished_ : others_).push_back(r);
   }
   others_ = in_order_of_data(grid_, others_);
@@ -140,11 +145,23 @@ void Sweep::take(size_t run, RunReport report) {
   });
 }
 
+// The run as it is to be begun now.
+SweepRun Sweep::next_turn_of(size_t run) {
+  SweepRun turn = grid_.runs[run];
+  turn.options.overwrite = redone_[run];
+  redone_[run] = false;
+  return turn;
+}
+
 void Sweep::perform(const std::vector<size_t>& runs, double pause_share) {
   if (settings_.jobs > 1) return perform_in_processes(runs, pause_share);
   for (size_t run : runs) {
     if (stop_ != ExitCode::done) return;
-    take(run, run_in_turn(grid_.runs[run], comm_, inputs_, pause_share));
+    const double start = seconds_now();
+    const auto tell = [&](const RunProgress& progress) {
+      listener_.progressed({{run, progress, seconds_now() - start}});
+    };
+    take(run, run_in_turn(next_turn_of(run), comm_, inputs_, pause_share, tell));
   }
 }
 
@@ -152,21 +169,23 @@ void Sweep::perform_in_processes(const std::vector<size_t>& runs, double pause_s
   RunProcesses processes(settings_.jobs);
   for (size_t next = 0; !processes.empty() || (next < runs.size() && stop_ == ExitCode::done);) {
     if (processes.full() || next == runs.size() || stop_ != ExitCode::done) {
-      auto [run, report] = processes.wait();
+      auto [run, report] = processes.wait([&] { listener_.progressed(processes.at_work()); });
       if (is_asked_to_stop()) stop_ = exit_code_of(signals_of_runs().request());
       take(run, std::move(report));
       continue;
     }
     const size_t run = runs[next++];
-    const TrainOptions& options = grid_.runs[run].options;
+    const SweepRun turn = next_turn_of(run);
+    const TrainOptions& options = turn.options;
     try {
       if (const std::string key = SharedInputs::key(options); key != key_read_) {
         key_read_.clear();
         read_inputs(options, inputs_);
         key_read_ = key;
       }
-      processes.start(run, !options.threads,
-                      [&] { return run_in_turn(grid_.runs[run], comm_, inputs_, pause_share); });
+      processes.start(run, !options.threads, [&](const ProgressReceiver& progress) {
+        return run_in_turn(turn, comm_, inputs_, pause_share, progress);
+      });
     } catch (const std::exception& failure) {
       const Error error = error_of(failure);
       RunReport report;
@@ -285,20 +304,31 @@ ExitCode Sweep::code() const {
 
 // Collective; with the comparison of what has finished, in the files too.
 SweepResult Sweep::result() {
-  SweepResult result{code(), std::move(reports_), {}, {}, {}};
+  SweepResult result{code(), std::move(reports_), {}, {}, {}, {}};
   agree_on_errors(comm_, [&] {
     if (comm_.rank() > 0) return;
     result.others = directory_->other_runs();
     std::vector<std::filesystem::path> directories;
+    std::vector<size_t> places;
     for (size_t r = 0; r < grid_.runs.size(); ++r) {
-      const bool finished = result.reports[r].status == RunStatus::finished;
-      if (finished) directories.push_back(grid_.runs[r].options.output);
+      if (result.reports[r].status != RunStatus::finished) continue;
+      directories.push_back(grid_.runs[r].options.output);
+      places.push_back(r);
     }
     if (directories.empty()) return;
     result.finished = read_runs(directories);
-    result.comparison = compare_runs(result.finished, {}, {});
+    try {
+      result.comparison = compare_runs(result.finished, {}, {});
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::usage) throw;
+      listener_.told(concat("the runs cannot be compared: ", error.what()));
+      return;
+    }
+    if (result.comparison->deciding().starts_with("eval_")) {
+      result.best = places[best_run(*result.comparison, result.finished)];
+    }
     add_differences(result.finished, *result.comparison);
-    directory_->write_tables(result.reports, comparison_json(*result.comparison, result.finished));
+    directory_->write_tables(result.reports, summary_of(result));
   });
   return result;
 }

@@ -12,6 +12,7 @@
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "train/compare/comparison.h"
+#include "train/record/progress.h"
 #include "train/sweep/grid.h"
 
 namespace finetune {
@@ -38,6 +39,14 @@ struct RunReport {
   std::vector<std::string> warnings;  // of its log in this call
 };
 
+using ProgressReceiver = std::function<void(const RunProgress&)>;
+
+struct RunAtWork {
+  size_t run = 0;  // place in the grid
+  RunProgress progress;
+  double seconds = 0;  // since its turn began
+};
+
 struct SweepSettings {
   int64_t jobs = 1;  // runs at a time, of one process alone; each has its part of the cores
   // Successive halving (halving.h): one setting in so many goes on at each rung; 0: all do.
@@ -53,6 +62,7 @@ struct SweepResult {
   // Of the finished runs, as `compare` has them; nothing where none is.
   std::vector<RunRecord> finished;
   std::optional<RunComparison> comparison;
+  std::optional<size_t> best;  // place in the grid of the run that best_run() names
 };
 
 // What rank 0 hears while the sweep goes on.
@@ -60,6 +70,7 @@ struct SweepListener {
   std::function<void(size_t run, const RunReport& report)> ended;   // once for each run, at its end
   std::function<void(const std::string& line)> told;                // of a rung
   std::function<void(size_t run, const std::string& text)> warned;  // before `ended`
+  std::function<void(const std::vector<RunAtWork>& runs)> progressed;  // often; may be empty
 };
 
 // Collective; rank 0 alone has reports. A run that fails is reported and the next one begins; a

@@ -120,8 +120,8 @@ std::vector<std::string> SweepDirectory::other_runs() const {
 }
 
 void SweepDirectory::write_tables(const std::vector<RunReport>& reports,
-                                  const std::string& comparison) const {
-  write_file(path_ / "sweep.json", sweep_json(grid_, reports, comparison));
+                                  const SweepSummary& summary) const {
+  write_file(path_ / "sweep.json", sweep_json(grid_, reports, summary));
   write_file(path_ / "sweep.csv", sweep_csv(grid_, reports));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "train/sweep/sweep.h"
+#include "train/sweep/sweep_tables.h"
 
 namespace finetune {
 
@@ -25,8 +26,7 @@ class SweepDirectory {
   // Names of runs there that the grid does not have (any more).
   std::vector<std::string> other_runs() const;
   // sweep.csv and sweep.json, each whole or not at all (sweep_tables.h).
-  void write_tables(const std::vector<RunReport>& reports,
-                    const std::string& comparison = "") const;
+  void write_tables(const std::vector<RunReport>& reports, const SweepSummary& summary = {}) const;
 
  private:
   void lock();

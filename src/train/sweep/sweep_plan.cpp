@@ -11,6 +11,7 @@
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
+#include "train/compare/run_record.h"
 #include "train/options/duration.h"
 #include "train/options/option_values.h"
 #include "train/plan/plan.h"
@@ -46,7 +47,8 @@ std::string cost_key(const TrainOptions& options) {
 
 PlannedState state_of(const fs::path& directory) {
   if (output_state(directory) != OutputState::run) return PlannedState::fresh;
-  return has_ended(directory) ? PlannedState::finished : PlannedState::begun;
+  const bool is_whole = has_ended(directory) && lost_parts(directory).empty();
+  return is_whole ? PlannedState::finished : PlannedState::begun;
 }
 
 // Runs begin in order, each as soon as one of `jobs` has ended.

@@ -2,11 +2,13 @@
 #include "train/sweep/sweep_tables.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/text/printable.h"
 #include "tasks/classification/evaluation/predictions.h"
+#include "train/compare/comparison_output.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -33,17 +35,40 @@ OrderedJson json_of(const Grid& grid, const SweepRun& run, const RunReport& repo
   return out;
 }
 
+OrderedJson json_of_best(const Grid& grid, const std::vector<RunReport>& reports,
+                         const SweepSummary& summary) {
+  if (!summary.best) return nullptr;
+  return {{"run", grid.runs[*summary.best].name},
+          {"model", best_model(grid, *summary.best)},
+          {"metric", summary.metric},
+          {"value", reports[*summary.best].metrics.at(summary.metric)}};
+}
+
+std::string comparison_or_null(const SweepSummary& summary) {
+  return summary.comparison.empty() ? "null" : std::string(trim(summary.comparison));
+}
+
 }  // namespace
 
+SweepSummary summary_of(const SweepResult& result) {
+  if (!result.comparison) return {};
+  return {comparison_json(*result.comparison, result.finished), result.best,
+          result.comparison->deciding()};
+}
+
+std::string best_model(const Grid& grid, size_t best) {
+  return (std::filesystem::path(grid.runs[best].options.output) / "model").string();
+}
+
 std::string sweep_json(const Grid& grid, const std::vector<RunReport>& reports,
-                       const std::string& comparison) {
+                       const SweepSummary& summary) {
   std::string out = concat(kSweepMarker, OrderedJson(FINETUNE_VERSION).dump(),
                            ",\n\"grid\":", text_of(OrderedJson(grid.file)), ",\n\"runs\":[");
   for (size_t r = 0; r < reports.size(); ++r) {
     out += concat(r == 0 ? "\n" : ",\n", text_of(json_of(grid, grid.runs[r], reports[r])));
   }
-  return concat(out, "\n],\n\"comparison\":", comparison.empty() ? "null" : trim(comparison),
-                "}\n");
+  return concat(out, "\n],\n\"best\":", text_of(json_of_best(grid, reports, summary)),
+                ",\n\"comparison\":", comparison_or_null(summary), "}\n");
 }
 
 std::string sweep_csv(const Grid& grid, const std::vector<RunReport>& reports) {
@@ -72,7 +97,7 @@ std::string sweep_csv(const Grid& grid, const std::vector<RunReport>& reports) {
 }
 
 std::string sweep_line(const Grid& grid, const std::vector<RunReport>& reports,
-                       const std::string& comparison) {
+                       const SweepSummary& summary) {
   auto count = [&](RunStatus status) {
     return std::count_if(reports.begin(), reports.end(),
                          [&](const RunReport& report) { return report.status == status; });
@@ -80,9 +105,10 @@ std::string sweep_line(const Grid& grid, const std::vector<RunReport>& reports,
   std::string line = text_of(OrderedJson{{"sweep", grid.fixed.output},
                                          {"runs", reports.size()},
                                          {"finished", count(RunStatus::finished)},
-                                         {"failed", count(RunStatus::failed)}});
+                                         {"failed", count(RunStatus::failed)},
+                                         {"best", json_of_best(grid, reports, summary)}});
   line.pop_back();
-  return concat(line, ",\"comparison\":", comparison.empty() ? "null" : trim(comparison), "}\n");
+  return concat(line, ",\"comparison\":", comparison_or_null(summary), "}\n");
 }
 
 std::string failure_line(const SweepRun& run, const RunReport& report) {
