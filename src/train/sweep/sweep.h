@@ -70,7 +70,7 @@ struct SweepListener {
   std::function<void(size_t run, const RunReport& report)> ended;   // once for each run, at its end
   std::function<void(const std::string& line)> told;                // of a rung
   std::function<void(size_t run, const std::string& text)> warned;  // before `ended`
-  std::function<void(const std::vector<RunAtWork>& runs)> progressed;  // often; may be empty
+  std::function<void(const std::vector<RunAtWork>& runs)> progressed;  // after each step
 };
 
 // Collective; rank 0 alone has reports. A run that fails is reported and the next one begins; a
