@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/json_cursor.h"
@@ -40,7 +41,13 @@ std::optional<double> probability_in(JsonCursor& json, const std::string& answer
   return found;
 }
 
-// None where there is no such file, or it is not what a run writes.
+// Whether a JSON object may be all that the file holds. Checked before its bytes are.
+bool may_be_object(std::string_view text) {
+  constexpr size_t kMostBytes = size_t{4} << 30;
+  return text.size() <= kMostBytes && (text.ends_with('}') || text.ends_with("}\n"));
+}
+
+// Without any probability where there is no such file, or with a warning if it is damaged.
 AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswers& saved) {
   AnswerProbabilities out(saved.scores.size());
   const fs::path path = run.directory / "nbest_predictions.json";
@@ -48,8 +55,10 @@ AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswer
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t q = 0; q < saved.data.questions.size(); ++q) ids[saved.data.questions[q].id] = q;
   const MappedFile file(path);
-  if (invalid_utf8(file.text()) != std::string_view::npos) return out;
   try {
+    if (!may_be_object(file.text()) || invalid_utf8(file.text()) != std::string_view::npos) {
+      throw JsonFault{0, "it is not a JSON object"};
+    }
     JsonCursor json(file.text());
     json.object([&](const JsonString& key) {
       const auto found = ids.find(text_of(key));
@@ -60,7 +69,8 @@ AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswer
       else
         json.skip_value();
     });
-  } catch (const JsonFault&) {
+  } catch (const JsonFault& fault) {
+    warn(printable_path(path), ": is damaged, so that the report has no calibration: ", fault.what);
     out.assign(out.size(), std::nullopt);
   }
   file.check_intact();
@@ -184,7 +194,8 @@ std::string answers_html(const RunRecord& run) {
     out += calibration.calibration_html("answers") + calibration.confidence_html("answers");
   } else {
     out +=
-        "<p class=\"note\">No calibration: there is no nbest_predictions.json of this run.</p>\n";
+        "<p class=\"note\">No calibration: the run's nbest_predictions.json is missing or "
+        "damaged.</p>\n";
   }
   return concat(out, text_lengths_html("Length of the answers given", answer_lengths, wrong),
                 text_lengths_html("Length of the questions", question_lengths, wrong), "</div>\n",

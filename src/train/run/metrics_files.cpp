@@ -57,12 +57,12 @@ MappedFile open_metrics_log(const fs::path& path) {
 // file is whole if it has an end.
 template <typename Visit>
 void for_each_line(std::string_view text, Visit&& visit) {
-  while (!text.empty()) {
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of('\n'), text.size()));
+    if (text.empty()) return;
     const size_t end = text.find('\n');
-    const bool is_whole = end != std::string_view::npos;
-    const std::string_view line = text.substr(0, end);
-    if (!line.empty()) visit(line, is_whole);
-    text.remove_prefix(is_whole ? end + 1 : text.size());
+    visit(text.substr(0, end), end != std::string_view::npos);
+    text.remove_prefix(std::min(end, text.size()));
   }
 }
 

@@ -130,6 +130,11 @@ def test_other_tasks(directory):
         assert predicted[identity] == answer and gold, identity
         best = json.loads((answers / "nbest_predictions.json").read_text())[identity][0]
         assert near(probability, best["probability"])
+    # A damaged list of answers, however large, costs the calibration, with a word on it.
+    with open(answers / "nbest_predictions.json", "r+b") as file:
+        file.truncate(20 << 30)
+    result = succeed("report", answers, "--output", "-")
+    assert "nbest_predictions.json: is damaged" in result.err and "No calibration: " in result.out, result.err
     # Predictions of something else, or none: said, in place of pictures.
     (answers / "predictions.json").write_text(json.dumps({key: "x" for key in predicted}))
     assert "its predictions give eval_f1" in report(directory, answers)[1]

@@ -2,14 +2,16 @@
 import json
 import os
 import re
-import shutil
+import resource
+import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, TRAIN, write
-from harness import BINARY, fail, main, metrics_of, need, run, succeed
+from harness import BINARY, main, metrics_of, need, run, succeed
 from terminal import Terminal
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -82,6 +84,24 @@ def test_a_lost_part_is_no_result(directory):
         assert result.err.count("there already") == 1, result
         again = metrics_of(out / "seed=1")
         assert again["eval_accuracy"] == good["seed=1"]["eval_accuracy"] and "eval_mix_model" in again, again
+
+
+def test_too_few_descriptors_lose_nothing(directory):
+    """A limit makes runs fail, which the next call repairs; none ends without its mix."""
+    need(DATA)
+    line = ["sweep", grid(directory, FIXED + "max-steps = 4\nrecipe = 'auto'\n", "seed = [1]"), "--quiet", "--output"]
+    failed = 0
+    for limit in range(11, 18, 2):
+        out = directory / str(limit)
+        done = subprocess.run([BINARY, *map(str, line), out], capture_output=True, text=True, timeout=120,
+                              preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (limit, limit)))
+        if done.returncode != 0:
+            assert done.returncode in (4, 5) and "finetune: error: " in done.stderr, done
+            assert not (out / "seed=1/metrics.json").exists() and "finished" not in (out / "sweep.csv").read_text(), limit
+            failed += 1
+        succeed(*line, out)
+        assert "eval_mix_model" in metrics_of(out / "seed=1"), limit
+    assert failed > 0, "no limit was low enough"
 
 
 def test_progress(directory):
