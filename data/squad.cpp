@@ -11,8 +11,12 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "data/answer_place.h"
 #include "data/json_cursor.h"
+#include "data/questions/answer_place.h"
+#include "data/questions/python_literal.h"
+#include "data/questions/squad_form.h"
+#include "data/rows/records.h"
+#include "data/rows/row_stream.h"
 #include "data/source/byte_source.h"
 
 namespace finetune {
@@ -55,6 +59,7 @@ class SquadReader {
     files_.push_back(file_);
     questions_before_ = data_.questions.size();
     const MappedFile file(input.content);
+    if (is_table(input.name, file.text())) return read_table_of(input);
     file.read_intact([&] { read_text(file.text()); });
   }
 
@@ -63,6 +68,68 @@ class SquadReader {
   SquadData finish() { return std::move(data_); }
 
  private:
+  // Rows with the columns question and context; id, and answers or answer_text and answer_start.
+  void read_table_of(const InputFile& input) {
+    const Table table = read_table({input});
+    const auto column = [&](std::string_view name) {
+      return table.has_column(name) ? std::optional(table.column(name)) : std::nullopt;
+    };
+    const auto context = column("context"), question = column("question"), id = column("id"),
+               answers_of = column("answers"), text = column("answer_text"),
+               start = column("answer_start");
+    if (!context || !question) {
+      throw data_error(file_,
+                       ": a table of questions has the columns 'question' and 'context'; its "
+                       "columns are: ",
+                       listed_columns(table.columns()));
+    }
+    for (const Row& row : table.rows()) {
+      if (full()) return;
+      WrittenQuestion written;
+      written.question = row.values[*question];
+      written.has_question = true;
+      if (id) written.id = row.values[*id];
+      written.has_id = !written.id.empty();
+      if (answers_of) {
+        answers_in_cell(row.values[*answers_of], table.where(row), written);
+      } else if (text) {
+        const std::string_view at = start ? trim(row.values[*start]) : std::string_view();
+        const auto number = parse_int(at);
+        if (!at.empty() && !number) {
+          throw data_error(table.where(row), ": answer_start is a whole number, not ",
+                           in_quotes(at));
+        }
+        written.has_answers = true;
+        written.answers = {{std::string(row.values[*text]), number.value_or(-1), true}};
+      }
+      add(written, index_of(std::string(row.values[*context])));
+    }
+    table.check_intact();
+  }
+
+  // As in JSON, or as Python prints it; nothing is no answer.
+  void answers_in_cell(std::string_view cell, const std::string& where, WrittenQuestion& out) {
+    out.has_answers = true;
+    if (trim(cell).empty()) return;
+    const std::string json = json_of_python(cell);
+    JsonCursor cursor(json);
+    try {
+      answers(cursor, out);
+      if (!cursor.at_end()) cursor.fail("text after the answers");
+    } catch (const JsonFault& fault) {
+      throw data_error(
+          where, ": the answers ", in_quotes(cell), " are not understood (", fault.what,
+          "); write {\"text\": [\"...\"], \"answer_start\": [0]}, or columns answer_text "
+          "and answer_start");
+    }
+  }
+
+  uint32_t index_of(std::string context) {
+    auto [known, is_new] = contexts_.try_emplace(context, uint32_t(data_.contexts.size()));
+    if (is_new) data_.contexts.push_back(std::move(context));
+    return known->second;
+  }
+
   void read_text(const std::string_view whole) {
     std::string_view text = whole;
     check_text(text);
@@ -134,10 +201,9 @@ class SquadReader {
                                                 : " has none of 'data', 'paragraphs', 'context'");
     }
     if (questions.empty()) return;
-    auto [known, is_new] = contexts_.try_emplace(context, uint32_t(data_.contexts.size()));
-    if (is_new) data_.contexts.push_back(std::move(context));
+    const uint32_t index = index_of(std::move(context));
     for (WrittenQuestion& each : questions) {
-      if (!full()) add(each, known->second);
+      if (!full()) add(each, index);
     }
   }
 
@@ -309,27 +375,6 @@ SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool ne
     if (!reader.full()) reader.read(file);
   }
   return reader.finish();
-}
-
-bool looks_like_squad(const InputFile& file) {
-  if (is_pipe(file.content)) return false;
-  require_readable(file.content);
-  const std::string beginning = beginning_of_text(file, 1 << 20);
-  std::string_view text = beginning;
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  bool wrapper = false, context = false, question = false;
-  JsonCursor cursor(text);
-  try {
-    cursor.take('[');
-    cursor.object([&](const JsonString& key) {
-      wrapper |= key.raw == "data" && cursor.peek() == '[';
-      context |= key.raw == "context" || key.raw == "paragraphs";
-      question |= key.raw == "question" || key.raw == "qas" || key.raw == "paragraphs";
-      cursor.skip_value();
-    });
-  } catch (const JsonFault&) {  // other data, or cut off after the first megabyte
-  }
-  return wrapper || (context && question);
 }
 
 }  // namespace finetune

@@ -1,6 +1,7 @@
 // A reader of SQuAD v1.1 and v2.0 (Rajpurkar et al., 2016, 2018), nested as published or flat.
 // Flat rows are {"id","question","context","answers":{"text":[],"answer_start":[]}} under "data",
-// as an array or as JSON Lines. Offsets are code points in the file and bytes here.
+// as an array or as JSON Lines. A table has the columns id, question, context, and answers or
+// answer_text and answer_start. Offsets are code points in the file and bytes here.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,9 @@ struct SquadData {
 // Error(data) with file and question id (or byte offset) for malformed JSON, missing keys, repeated
 // ids or no question at all. With `need_answers` a question without "answers" is an error, too.
 SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool need_answers);
-// True if the file begins like a SQuAD file: an object with an array "data", or a row or an array
-// of rows with "context" and "question". False for a pipe. Error(data) if the file is missing.
+// True if the file begins like a SQuAD file: an object with an array "data" of questions, a row or
+// an array of rows with "context" and "question", or a table with these columns and answers. False
+// for a pipe. Error(data) if the file is missing.
 bool looks_like_squad(const InputFile& file);
 
 }  // namespace finetune

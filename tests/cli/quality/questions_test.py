@@ -1,4 +1,5 @@
 """Questions as people have them: misplaced answers, missing ids, contradicting flags."""
+import csv
 import json
 import sys
 from pathlib import Path
@@ -118,6 +119,61 @@ def test_an_id_that_occurs_twice_names_both_places(directory):
     fail(3, "train", *TRAINING, "--train", data, "--output", directory / "run",
          words=("a.jsonl: question 5 has the id 'b' of question 2;", "leave out all ids"))
     fail(3, "predict", "--model", QA_MODEL, "--input", data, "--output", "-", words=("question 5", "question 2"))
+
+
+def csv_of(path, header, *values, delimiter=","):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(header)
+        writer.writerows(values)
+    return path
+
+
+def test_tables_of_questions(directory):
+    need("golden/tiny-bert-qa")
+    asked = [(q["id"], q["question"], CONTEXT) for q in GOOD]
+    expected = predict(rows(directory / "a.jsonl", *GOOD), model=QA_MODEL).out
+    for name, delimiter in [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t"), ("no-suffix", ",")]:
+        data = csv_of(directory / name, ("id", "question", "context"), *asked, delimiter=delimiter)
+        assert predict(data, model=QA_MODEL).out == expected, name
+    text = (directory / "a.csv").read_text()
+    assert predict("-", model=QA_MODEL, stdin=text).out == expected
+    without = csv_of(directory / "d.csv", ("question", "context"), *(row[1:] for row in asked))
+    assert list(json.loads(predict(without, model=QA_MODEL).out)) == ["q-1", "q-2", "q-3", "q-4"]
+    fail(3, "predict", "--model", QA_MODEL, "--input", csv_of(directory / "e.csv", ("id", "text"), (1, "a")), "--output", "-",
+         words=("e.csv: a table of questions has the columns 'question' and 'context'; its columns are: id, text",))
+
+
+def test_training_on_tables_of_questions(directory):
+    need("golden/tiny-bert-qa")
+    one, _ = train(directory, "one", rows(directory / "a.jsonl", *GOOD), "--eval", directory / "a.jsonl")
+    answers = [q["answers"][0] if q["answers"] else {"text": "", "answer_start": ""} for q in GOOD]
+    columns = csv_of(directory / "columns.csv", ("id", "question", "context", "answer_text", "answer_start"),
+                     *((q["id"], q["question"], CONTEXT, a["text"], a["answer_start"]) for q, a in zip(GOOD, answers)))
+    # As JSON, as pandas writes a dict, and as it writes one with numpy's arrays.
+    flat = [{"text": [a["text"] for a in q["answers"]], "answer_start": [a["answer_start"] for a in q["answers"]]} for q in GOOD]
+    arrays = [f"{{'text': array({f['text']}, dtype=object), 'answer_start': array({f['answer_start']}, dtype=int32)}}" for f in flat]
+    header = ("id", "question", "context", "answers")
+    tables = [columns] + [csv_of(directory / f"{number}.csv", header, *((q["id"], q["question"], CONTEXT, cell)
+                                                                        for q, cell in zip(GOOD, cells)))
+                          for number, cells in enumerate([map(json.dumps, flat), map(str, flat), arrays])]
+    for number, data in enumerate(tables):
+        out = directory / f"run{number}"
+        # The header tells that these are questions: no --task.
+        succeed("train", *TRAINING[2:], "--train", data, "--eval", data, "--output", out)
+        assert sum_of(out) == sum_of(one), data
+        assert (out / "predictions.json").read_text() == (one / "predictions.json").read_text()
+    broken = csv_of(directory / "broken.csv", header, ("a", "When?", CONTEXT, "1811"))
+    fail(3, "train", *TRAINING, "--train", broken, "--output", directory / "no", words=("broken.csv:2", "'1811'", "answer_text"))
+    start = csv_of(directory / "start.csv", ("question", "context", "answer_text", "answer_start"), ("When?", CONTEXT, "1811", "x"))
+    fail(3, "train", *TRAINING, "--train", start, "--output", directory / "no", words=("start.csv:2", "a whole number, not 'x'"))
+
+
+def test_rows_under_data_are_not_questions(directory):
+    need("golden/tiny-bert-qa")
+    data = write(directory / "a.json", json.dumps({"data": [{"text": "a", "label": "b"}] * 3}))
+    fail(3, "train", *TRAINING[2:], "--train", data, "--output", directory / "no", words=("a.json", "data"))
+    assert "question" not in fail(3, "check", "--train", data)
 
 
 if __name__ == "__main__":

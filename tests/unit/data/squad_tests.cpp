@@ -237,6 +237,38 @@ TEST_CASE_FIXTURE(Questions, "a file that is cut short says so wherever it is cu
   }
 }
 
+TEST_CASE_FIXTURE(Questions, "tables of questions") {
+  const auto table = [&](std::string_view text) {
+    return read_squad({scratch.write("a.csv", text)}, 0, true);
+  };
+  SquadData data = table(
+      "id,question,context,answers\n"
+      "a,Who?,\"It, I\n\",\"{\"\"text\"\": [\"\"I\"\"], \"\"answer_start\"\": [4]}\"\n"
+      ",What?,x é y,\"{'text': array(['y'], dtype=object), 'answer_start': array([4], "
+      "dtype=int32)}\"\n"
+      "c,None?,x é y,\"{'text': [], 'answer_start': []}\"\n"
+      "d,None?,x,\n");
+  REQUIRE(data.questions.size() == 4);
+  CHECK(data.contexts.size() == 3);
+  CHECK(data.questions[0].target_answer()->start_byte == 4);
+  CHECK(data.questions[1].id == "q-2");
+  CHECK(data.questions[1].target_answer()->start_byte == 5);
+  CHECK(data.questions[2].is_impossible);
+  CHECK(data.questions[3].is_impossible);
+  data = table(
+      "question;context;answer_text;answer_start\nWhich?;a b;b;2\nNone?;a b;;\nOnly?;a b;a;\n");
+  CHECK(data.questions[0].target_answer()->start_byte == 2);
+  CHECK(data.questions[1].is_impossible);
+  CHECK(data.questions[2].found == TargetFound::only_place);
+  const auto fault_of = [&](std::string_view text) {
+    return data_fault(scratch, [&] { table(text); });
+  };
+  CHECK(fault_of("id,question,context\n1,q,c\n") ==
+        "a.csv: question '1': key 'answers' is missing");
+  CHECK(fault_of("question,context,answers\nq,c,Paris\n")
+            .starts_with("a.csv:2: the answers 'Paris' are not understood ("));
+}
+
 TEST_CASE_FIXTURE(Questions, "looks_like_squad") {
   auto looks = [&](std::string_view text) { return looks_like_squad(scratch.write("b", text)); };
   CHECK(looks(kNested));
@@ -246,6 +278,11 @@ TEST_CASE_FIXTURE(Questions, "looks_like_squad") {
   CHECK_FALSE(looks(R"({"text":"a","label":1})"));
   CHECK_FALSE(looks(R"({"data":"a","label":1})"));
   CHECK_FALSE(looks(R"({"context":"a","label":1})"));
+  CHECK_FALSE(looks(R"({"data":[{"text":"a","label":1}]})"));
+  CHECK(looks(R"({"data":[]})"));
+  CHECK(looks("id,question,context,answers\n1,q,c,[]\n"));
+  CHECK(looks("answer_text;context; question ;answer_start\n"));
+  CHECK_FALSE(looks("id,question,context\n1,q,c\n"));  // texts, as well as questions
   CHECK(data_fault(scratch, [&] { looks_like_squad(scratch / "no.json"); }) ==
         "no.json: No such file or directory");
 }

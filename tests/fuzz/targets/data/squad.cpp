@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "data/answer_place.h"
+#include "data/questions/answer_place.h"
 #include "fuzz/target.h"
 
 namespace finetune::fuzz {

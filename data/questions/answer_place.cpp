@@ -1,5 +1,5 @@
 // Compares an answer with its context word by word.
-#include "data/answer_place.h"
+#include "data/questions/answer_place.h"
 
 #include <algorithm>
 #include <bit>
