@@ -52,6 +52,7 @@ struct TaskOptions {
   bool balanced_class_weights = false;
   double label_smoothing = 0;
   bool ignore_unknown_labels = false;
+  bool normalizes_labels = false;    // joins labels that a person takes for one (label_names.h)
   bool baselines = false;            // the rows' labels are kept for baselines()
   bool ngram_baseline = false;       // so are their texts
   std::string eval_group;            // held-out rows: whole groups by the values of this column

@@ -26,6 +26,11 @@ std::string Table::where(const Row& row) const {
   return concat(input_name(files_[row.file]), ":", row.line);
 }
 
+void Table::set_value(size_t row, size_t column, std::string_view value) {
+  // The table owns what its rows' spans point into.
+  const_cast<std::string_view&>(rows_[row].values[column]) = arena_.keep(value);
+}
+
 void Table::keep(const std::vector<uint32_t>& rows) {
   size_t views = 0;
   for (uint32_t row : rows) views += rows_[row].values.size();

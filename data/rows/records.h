@@ -48,6 +48,7 @@ class Table {
   std::string where(const Row& row) const;  // "train.csv:118"
   int64_t skipped_rows() const { return skipped_rows_; }
   const std::string& first_problem() const { return first_problem_; }  // of the skipped rows
+  void set_value(size_t row, size_t column, std::string_view value);   // keeps a copy
   // Copies the values of these rows and lets go of all others and of the files, whose values can
   // change or vanish. Error(data) if they have been cut since they were read.
   void keep(const std::vector<uint32_t>& rows);

@@ -84,7 +84,10 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
                "; --eval-fraction 0.1 holds rows out for that"));
   }
   lines.push_back(describe_labels(data, options));
-  if (!data.label_warning.empty()) lines.push_back(concat("warning: ", data.label_warning));
+  if (!data.joined_labels.empty()) lines.push_back(data.joined_labels);
+  for (const std::string& warning : data.label_warnings) {
+    lines.push_back(concat("warning: ", warning));
+  }
   if (!data.target_scale.is_identity()) {
     lines.push_back(concat("targets are learnt as (number - ", data.target_scale.mean, ") / ",
                            data.target_scale.scale, "; metrics and the model give numbers"));

@@ -148,6 +148,7 @@ std::string classification_config_json(const TaskOptions& options, const Classif
     own["max_windows"] = options.long_texts.most_windows;
   }
   if (data.problem == ProblemType::multi_label) own["multi_label"] = options.multi_label_separator;
+  if (options.normalizes_labels) own["normalize_labels"] = true;
   if (options.label_smoothing != 0) own["label_smoothing"] = options.label_smoothing;
   if (!class_weights.empty()) {
     own["class_weights"] = std::vector<float>(class_weights.begin(), class_weights.end());
@@ -212,6 +213,7 @@ TaskOptions classification_defaults(const BertConfig& config) {
   }
   options.regression = config.problem_type == name_of(ProblemType::regression) ||
                        (config.problem_type.empty() && config.labels.size() == 1);
+  options.normalizes_labels = value_or(stored, "normalize_labels", false) && !options.regression;
   options.calibration = stored_calibration(stored, config);
   options.long_texts = stored_long_texts(stored);
   options.mix = stored_mix(stored);

@@ -54,6 +54,7 @@ constexpr std::string_view kNames[] = {"model",
                                        "encoding",
                                        "skip-bad-rows",
                                        "ignore-unknown-labels",
+                                       "normalize-labels",
                                        "no-ngram-baseline",
                                        "json"};
 

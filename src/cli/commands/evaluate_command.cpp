@@ -108,6 +108,9 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   if (o.ignore_unknown_labels) {
     require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
   }
+  if (o.normalize_labels) {
+    require_option_of(model.kind, "normalize-labels", o.inference.model);
+  }
   if (o.no_ngram_baseline || !o.train.empty()) {
     require_option_of(model.kind, "no-ngram-baseline", o.inference.model);
   }
@@ -118,6 +121,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.rows = row_options(o.rows, model.kind, o.inference.model);
   options.ignore_unknown_labels = o.ignore_unknown_labels;
+  options.normalizes_labels |= o.normalize_labels;
   options.baselines = true;
   subject->training = training_rows(o, *subject, options);
   options.ngram_baseline = subject->training && subject->training->ngram_baseline;

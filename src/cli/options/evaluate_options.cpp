@@ -31,6 +31,10 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
       .add_flag("--ignore-unknown-labels", o.ignore_unknown_labels,
                 "count labels unknown to the model as wrong, instead of failing")
       .group("Data");
+  command
+      .add_flag("--normalize-labels", o.normalize_labels,
+                "classification: join labels as train does (default: as trained)")
+      .group("Data");
   number_between(command, "--min-probability", o.min_probability, 0, 1,
                  "classification: accuracy of the labels that have at least this probability, and "
                  "their share")
@@ -115,6 +119,7 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add_other("encoding", o.rows.encoding, "auto");
   add_other("skip-bad-rows", o.rows.skip_bad_rows, false);
   add_other("ignore-unknown-labels", o.ignore_unknown_labels, false);
+  add_other("normalize-labels", o.normalize_labels, false);
   add_other("tensor-shards", tensor_shards_of(i), 1);
   add_other("batch-size", i.batch_size, 0);
   add_other("precision", i.precision, "auto");

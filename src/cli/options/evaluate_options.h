@@ -25,6 +25,7 @@ struct EvaluateOptions {
   int64_t max_samples = 0;
   RowWords rows;
   bool ignore_unknown_labels = false;
+  bool normalize_labels = false;
   bool overwrite = false;
   bool json = false;
   bool quiet = false;

@@ -195,11 +195,11 @@ void validate(const TrainOptions& o) {
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }
-  if (o.regression &&
-      (o.class_weights != "none" || o.label_smoothing != 0 || o.ignore_unknown_labels)) {
+  if (o.regression && (o.class_weights != "none" || o.label_smoothing != 0 ||
+                       o.ignore_unknown_labels || o.normalize_labels)) {
     throw usage_error(
-        "--regression has no classes: leave out --class-weights, --label-smoothing and "
-        "--ignore-unknown-labels");
+        "--regression has no classes: leave out --class-weights, --label-smoothing, "
+        "--ignore-unknown-labels and --normalize-labels");
   }
   if (o.resume && o.overwrite) throw usage_error("--resume and --overwrite exclude each other");
   if (!o.tolerances.empty() && o.baselines.empty()) {
@@ -264,6 +264,7 @@ TaskOptions task_options(const TrainOptions& o) {
   t.balanced_class_weights = o.class_weights == "balanced";
   t.label_smoothing = o.label_smoothing;
   t.ignore_unknown_labels = o.ignore_unknown_labels;
+  t.normalizes_labels = o.normalize_labels;
   t.baselines = !o.eval.empty() || o.eval_fraction > 0;
   t.ngram_baseline = !o.no_ngram_baseline;
   t.eval_group = o.eval_group;

@@ -113,6 +113,11 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"ignore-unknown-labels", data, result,
          "count evaluation labels missing from training as wrong, instead of failing"},
         o.ignore_unknown_labels);
+  visit(
+      {"normalize-labels", data, result,
+       "join labels that differ only in case, white space, invisible characters, composed letters "
+       "or zero decimals (1.0)"},
+      o.normalize_labels);
 
   visit({"recipe", optimizer, result,
          "--epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if --lr and "

@@ -82,6 +82,7 @@ struct TrainOptions {
   std::string encoding = "auto";
   bool skip_bad_rows = false;
   bool ignore_unknown_labels = false;
+  bool normalize_labels = false;
 
   std::string precision = "auto";
   std::string device = "auto";

@@ -13,6 +13,7 @@
 #include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/baseline.h"
+#include "tasks/classification/labels/label_names.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"
@@ -54,8 +55,10 @@ std::string difference_of_heads(const std::vector<std::string>& head,
     return "it knows the data's labels, but was trained for another number of labels a row";
   }
   if (head.empty()) return concat("it has none; the data has ", some_of(unknown));
+  const auto like = likeness(unknown, head);
   return concat(
       "the data has ", some_of(unknown), ", which it lacks",
+      like ? concat(" (", *like, "; --normalize-labels joins them)") : "",
       unused.empty() ? "" : concat("; it has ", some_of(unused), ", which the data lacks"));
 }
 

@@ -33,19 +33,6 @@ Part part_of(const ClassificationData& data, const TaskOptions& options, const C
   return part;
 }
 
-std::vector<std::string> unknown_labels(const CheckedData& data) {
-  std::vector<std::string> unknown;
-  if (data.problem == ProblemType::regression) return unknown;
-  for (std::string_view value : data.eval.labels) {
-    for_each_label(value, data.problem, data.options, [&](std::string_view name) {
-      if (data.labels.find(name) < 0) unknown.emplace_back(name);
-    });
-  }
-  std::sort(unknown.begin(), unknown.end());
-  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
-  return unknown;
-}
-
 void find_baselines(const CheckedData& checked, DataCheck& out) {
   ClassificationData data;
   data.problem = checked.problem;

@@ -43,12 +43,7 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
       continue;
     }
     side.rows.push_back(i);
-    if (problem == ProblemType::multi_label) {
-      side.labels.push_back(
-          side.label_sets.emplace_back(sorted_labels(row.values[side.label], options)));
-    } else {
-      side.labels.push_back(row.values[side.label]);
-    }
+    side.labels.push_back(row.values[side.label]);
     side.texts.push_back(whole_text(row.values, side.text));
     side.text_sums.push_back(std::hash<std::string_view>()(trim(side.texts.back())));
   }
@@ -57,6 +52,22 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
                      side.first_fault.empty() ? "" : concat(" (", side.first_fault, ")"));
   }
   return side;
+}
+
+// Labels, in the table too, as training would have them; of several the names sorted.
+void rewrite_labels(CheckedSide& side, const TaskOptions& options, ProblemType problem,
+                    const std::optional<LabelNames>& names, JoinedLabels& joined) {
+  for (size_t i = 0; i < side.size(); ++i) {
+    std::string_view& value = side.labels[i];
+    if (const auto cell =
+            rewritten_label(value, problem, options, names ? &*names : nullptr, &joined)) {
+      side.table->set_value(side.rows[i], side.label, *cell);
+      value = side.values(i)[side.label];
+    }
+    if (problem == ProblemType::multi_label) {
+      value = side.label_sets.emplace_back(sorted_labels(value, options));
+    }
+  }
 }
 
 }  // namespace
@@ -70,6 +81,16 @@ CheckedData read_checked_data(const TaskOptions& options) {
   data.has_eval = !options.eval_files.empty();
   if (data.has_eval) data.eval = read_side(options.eval_files, options, data.problem);
   if (data.problem == ProblemType::regression) return data;
+  std::optional<LabelNames> names;
+  if (options.normalizes_labels) {
+    names.emplace();
+    for (std::string_view value : data.train.labels) {
+      count_labels(value, data.problem, options, *names);
+    }
+  }
+  for (CheckedSide* side : {&data.train, &data.eval}) {
+    rewrite_labels(*side, options, data.problem, names, data.joined);
+  }
   std::vector<std::string_view> values;
   for (std::string_view label : data.train.labels) {
     for_each_label(label, data.problem, options,
@@ -77,6 +98,19 @@ CheckedData read_checked_data(const TaskOptions& options) {
   }
   data.labels = LabelMap::from_values(values);
   return data;
+}
+
+std::vector<std::string> unknown_labels(const CheckedData& data) {
+  std::vector<std::string> unknown;
+  if (data.problem == ProblemType::regression) return unknown;
+  for (std::string_view value : data.eval.labels) {
+    for_each_label(value, data.problem, data.options, [&](std::string_view name) {
+      if (data.labels.find(name) < 0) unknown.emplace_back(name);
+    });
+  }
+  std::sort(unknown.begin(), unknown.end());
+  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+  return unknown;
 }
 
 }  // namespace finetune

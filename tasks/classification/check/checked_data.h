@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tasks/classification/labels/label_names.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/text_columns.h"
 
@@ -14,12 +15,12 @@ namespace finetune {
 
 // One side of the data. `rows` are those that can be used; texts and labels have one for each.
 struct CheckedSide {
-  std::shared_ptr<const Table> table;
+  std::shared_ptr<Table> table;
   TextColumns text;
   size_t label = 0;  // its column
   std::vector<uint32_t> rows;
   std::vector<std::string> texts;        // joined, with the pair
-  std::vector<std::string_view> labels;  // as written; of several the names once each, sorted
+  std::vector<std::string_view> labels;  // as training has them; of several each once, sorted
   std::deque<std::string> label_sets;    // what those of several are views of
   std::vector<uint64_t> text_sums;       // equal for equal texts
   int64_t faulty = 0;                    // rows that training would stop at
@@ -35,10 +36,14 @@ struct CheckedData {
   CheckedSide train, eval;
   bool has_eval = false;  // given, not held out
   LabelMap labels;        // of training; empty for regression
+  JoinedLabels joined;    // what --normalize-labels has changed
 };
 
 // Error(data) for files that cannot be read and columns that are not there, Error(usage) for
 // options that contradict each other. `options.train_files` are there.
 CheckedData read_checked_data(const TaskOptions& options);
+
+// The labels of the evaluation data that training lacks, sorted; empty for regression.
+std::vector<std::string> unknown_labels(const CheckedData& data);
 
 }  // namespace finetune

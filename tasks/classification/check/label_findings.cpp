@@ -33,17 +33,6 @@ std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& 
   return counts;
 }
 
-// Without white space at the ends, with single spaces, and A to Z as small letters.
-std::string plain_form(std::string_view label) {
-  std::string out;
-  for (char c : trim(label)) {
-    const bool is_space = c == ' ' || (c >= '\t' && c <= '\r');
-    if (is_space && out.back() == ' ') continue;
-    out += is_space ? ' ' : c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-  }
-  return out;
-}
-
 std::string named(const std::vector<std::string>& labels) {
   std::vector<std::string> quoted;
   for (const std::string& label : labels) quoted.push_back(in_quotes(label));
@@ -66,11 +55,13 @@ void find_unknown_labels(const CheckedData& data, Findings& out) {
   std::vector<std::string> names;
   for (const auto& [name, count] : unknown) names.emplace_back(name);
   const bool ignored = data.options.ignore_unknown_labels;
+  const auto like = likeness(names, data.labels.names());
   out.push_back(
       {ignored ? FindingLevel::warning : FindingLevel::error, "unknown-labels",
        concat(counted(rows, "row", "rows"), " of the evaluation data (",
               percent(rows, int64_t(data.eval.size())), ") ",
               rows == 1 ? "has a label" : "have labels", " that training has not: ", named(names),
+              like ? concat("; ", *like, ", --normalize-labels joins them") : "",
               ignored ? (rows == 1 ? "; it counts as wrong" : "; they count as wrong")
                       : "; add rows of them, or --ignore-unknown-labels"),
        rows});
@@ -226,21 +217,27 @@ void find_rare_labels(const CheckedData& data, Findings& out) {
 
 void find_similar_labels(const CheckedData& data, Findings& out) {
   if (data.problem == ProblemType::regression) return;
-  std::map<std::string, std::vector<std::string>> alike;
-  for (const std::string& name : data.labels.names()) alike[plain_form(name)].push_back(name);
-  std::vector<std::string> pairs;
+  std::vector<std::string> names = data.labels.names();
+  const std::vector<std::string> unknown = unknown_labels(data);
+  names.insert(names.end(), unknown.begin(), unknown.end());
   int64_t count = 0;
-  for (const auto& [form, names] : alike) {
-    if (names.size() < 2) continue;
-    count += int64_t(names.size());
-    pairs.push_back(concat(in_quotes(names[0]), " and ", in_quotes(names[1])));
+  const auto groups = alike_labels(names);
+  for (const auto& group : groups) count += int64_t(group.size());
+  if (count > 0) {
+    out.push_back(
+        {FindingLevel::warning, "similar-labels",
+         concat(counted(count, "class", "classes"),
+                " differ only in case, white space, invisible characters, composed letters or zero "
+                "decimals: ",
+                named_alike(groups), "; --normalize-labels joins them"),
+         count});
   }
-  if (pairs.empty()) return;
-  out.push_back({FindingLevel::warning, "similar-labels",
-                 concat(counted(count, "class", "classes"),
-                        " differ in white space or the case of letters alone, such as ",
-                        join_some(pairs, 2), "; write them in one way"),
-                 count});
+  if (std::string fault = list_warning(names, data.options); !fault.empty()) {
+    out.push_back({FindingLevel::warning, "label-lists", std::move(fault), 1});
+  }
+  if (const int64_t joined = data.joined.spellings(); joined > 0) {
+    out.push_back({FindingLevel::note, "joined-labels", data.joined.describe(), joined});
+  }
 }
 
 void find_label_shift(const CheckedData& data, Findings& out) {

@@ -65,6 +65,7 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
   if (data_.problem != ProblemType::regression) {
     answers_.emplace(data_.problem, data_.outputs(), options_);
   }
+  if (options.normalizes_labels) names_.emplace(config.labels);
   survey();
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
@@ -80,12 +81,24 @@ bool ClassificationFileEvaluation::next_usable(Row& row) {
         row_fault(row.values, files_.columns(), text_, label_, options_, data_.problem);
     if (!fault) {
       ++read_;
+      rewrite_label(row);
       return true;
     }
     if (!options_.rows.skip_bad_rows) throw bad_row(files_.where(row), *fault);
     ++faulty_;
   }
   return false;
+}
+
+// Its values then live until the next row is read, as those of the file do.
+void ClassificationFileEvaluation::rewrite_label(Row& row) {
+  auto cell = rewritten_label(row.values[label_], data_.problem, options_,
+                              names_ ? &*names_ : nullptr, &joined_);
+  if (!cell) return;
+  rewritten_ = std::move(*cell);
+  values_.assign(row.values.begin(), row.values.end());
+  values_[label_] = rewritten_;
+  row.values = values_;
 }
 
 void ClassificationFileEvaluation::survey() {
@@ -111,7 +124,7 @@ void ClassificationFileEvaluation::survey() {
   }
   data_.unknown_labels.assign(unknown.begin(), unknown.end());
   if (!unknown.empty() && !options_.ignore_unknown_labels) {
-    throw unknown_labels_error(first_unknown, data_.unknown_labels, options_);
+    throw unknown_labels_error(first_unknown, data_.unknown_labels, data_.labels, options_);
   }
   if (data_.problem == ProblemType::single_label && rows_with_unknown_ == rows_) {
     throw data_error(files_.first_file().string(), ": column ", in_quotes(options_.label_column),
@@ -138,6 +151,12 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
     lines.push_back(std::move(line));
   }
   if (mix_) lines.push_back(describe_mix(mix_->weights));
+  if (const std::string line = joined_.describe(); !line.empty()) lines.push_back(line);
+  std::vector<std::string> all = data_.labels.names();
+  all.insert(all.end(), data_.unknown_labels.begin(), data_.unknown_labels.end());
+  if (const std::string warning = alike_warning(all); !warning.empty()) {
+    lines.push_back(concat("warning: ", warning));
+  }
   if (rows_with_unknown_ > 0) {
     lines.push_back(describe_unknown_labels(data_, rows_with_unknown_, rows_));
   }

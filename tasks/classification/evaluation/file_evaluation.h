@@ -17,6 +17,7 @@
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/slices.h"
 #include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/labels/label_names.h"
 #include "tasks/classification/mix/ngram_mix.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
@@ -60,6 +61,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   };
 
   bool next_usable(Row& row);
+  void rewrite_label(Row& row);
   void survey();
   int32_t id_of(std::string_view name, const Row& row) const;
   Waiting waiting(const Row& row) const;
@@ -73,7 +75,11 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   ClassificationData data_;  // without samples
   RowFiles files_;
   TextColumns text_;
-  size_t label_ = 0;  // its column
+  size_t label_ = 0;                 // its column
+  std::optional<LabelNames> names_;  // --normalize-labels
+  JoinedLabels joined_;
+  std::vector<std::string_view> values_;  // of a row whose label is rewritten
+  std::string rewritten_;
   LabelMap unknown_;
   std::vector<float> class_weights_;
 

@@ -59,6 +59,26 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
   return source;
 }
 
+// The names of --normalize-labels: a model's labels keep theirs, unless it has several that are
+// alike. `train` null: there are no others.
+std::optional<LabelNames> label_names(const TaskOptions& options, ProblemType problem,
+                                      const std::vector<std::string>& known, const Source* train) {
+  if (!options.normalizes_labels) return std::nullopt;
+  LabelNames names(!train || alike_labels(known).empty() ? known : std::vector<std::string>());
+  if (!train) return names;
+  for (uint32_t row : train->rows) count_labels(train->value(row), problem, options, names);
+  return names;
+}
+
+void rewrite_labels(Source& source, const TaskOptions& options, ProblemType problem,
+                    const std::optional<LabelNames>& names, JoinedLabels& joined) {
+  for (uint32_t row : source.rows) {
+    const auto cell =
+        rewritten_label(source.value(row), problem, options, names ? &*names : nullptr, &joined);
+    if (cell) source.table->set_value(row, source.label, *cell);
+  }
+}
+
 void cut(std::vector<uint32_t>& rows, int64_t limit) {
   if (limit > 0 && int64_t(rows.size()) > limit) rows.resize(size_t(limit));
 }
@@ -143,7 +163,7 @@ std::vector<std::string> unknown_labels(const Source& source, const LabelMap& la
   unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   if (first_row && !options.ignore_unknown_labels) {
     throw unknown_labels_error(source.table->where(source.table->rows()[*first_row]), unknown,
-                               options);
+                               labels, options);
   }
   if (single && counted == int64_t(source.rows.size())) {
     throw data_error(source.file().string(), ": column ", in_quotes(options.label_column),
@@ -171,6 +191,10 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
   }
   side.set = encode_rows(tokenizer, values, source.text, data.max_length, options.long_texts);
   return side;
+}
+
+void add_warning(std::string warning, ClassificationData& data) {
+  if (!warning.empty()) data.label_warnings.push_back(std::move(warning));
 }
 
 // The text columns by name, so that a trained model can say what it was trained on.
@@ -221,15 +245,22 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   data.positions = config.max_length();
 
   std::optional<Source> train, eval;
+  std::optional<LabelNames> names;
+  JoinedLabels joined;
+  const std::vector<std::string> known = model_head ? config.labels : std::vector<std::string>();
+  if (options.train_files.empty()) names = label_names(options, data.problem, known, nullptr);
   if (!options.train_files.empty()) {
     train = read_source(options.train_files, options, data.problem, 0);
     data.text_columns = column_names(*train);
+    names = label_names(options, data.problem, known, &*train);
+    rewrite_labels(*train, options, data.problem, names, joined);
     LabelMap labels;
     if (data.problem != ProblemType::regression) labels = labels_of(*train, options, data.problem);
     data.keeps_head = model_head && head_fits(config, data.problem, labels);
     if (data.problem == ProblemType::single_label && !data.keeps_head) {
-      data.label_warning = checked_labels(*train, labels, options);
+      add_warning(checked_labels(*train, labels, options), data);
     }
+    add_warning(list_warning(labels.names(), options), data);
     data.labels = data.keeps_head && data.problem != ProblemType::regression
                       ? LabelMap(config.labels)
                       : std::move(labels);
@@ -242,6 +273,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   }
   if (!options.eval_files.empty()) {
     eval = read_source(options.eval_files, options, data.problem, options.max_eval_samples);
+    rewrite_labels(*eval, options, data.problem, names, joined);
     if (data.text_columns.empty()) data.text_columns = column_names(*eval);
   } else if (options.eval_fraction > 0 && train) {
     const UsableRows usable{*train->table, train->rows, train->label};
@@ -278,6 +310,10 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;
   }
+  data.joined_labels = joined.describe();
+  std::vector<std::string> all = data.labels.names();
+  all.insert(all.end(), data.unknown_labels.begin(), data.unknown_labels.end());
+  add_warning(alike_warning(all), data);
   return data;
 }
 

@@ -44,7 +44,8 @@ struct ClassificationData {
   LabelMap labels;                          // of the model's outputs; empty for regression
   bool keeps_head = false;                  // the model's own head and label map fit and are kept
   std::vector<std::string> unknown_labels;  // id LabelMap::size() + i, sorted; never predicted
-  std::string label_warning;                // what is odd about the label column, or empty
+  std::vector<std::string> label_warnings;  // on the label column
+  std::string joined_labels;                // what --normalize-labels has changed, or empty
   int64_t max_length = 0;
   int64_t positions = 0;                  // the model's: what max_length can be
   std::vector<std::string> text_columns;  // as resolved

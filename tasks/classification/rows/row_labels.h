@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tasks/classification/labels/label_names.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/text_columns.h"
 
@@ -23,6 +24,17 @@ std::optional<std::string> row_fault(RowValues values, const std::vector<std::st
                                      const TaskOptions& options, ProblemType problem);
 // The error for such a row, `where` being "train.csv:118".
 Error bad_row(const std::string& where, const std::string& fault);
+
+// The value of the label column as the rest of the program reads it: a list of labels becomes names
+// between separators, and with `names` (--normalize-labels) each label gets its name, of which
+// `joined` is told. Nothing if the value stays as it is.
+std::optional<std::string> rewritten_label(std::string_view value, ProblemType problem,
+                                           const TaskOptions& options, const LabelNames* names,
+                                           JoinedLabels* joined = nullptr);
+
+// Counts the labels of a row for --normalize-labels.
+void count_labels(std::string_view value, ProblemType problem, const TaskOptions& options,
+                  LabelNames& names);
 
 // Calls label(name) for the label of a row, or for each of several.
 template <typename Label>
@@ -50,8 +62,15 @@ void add_target(std::string_view value, const ClassificationData& data, const La
                 const TaskOptions& options, ClassificationSide& side);
 
 // The error for labels that the model does not know (distinct and sorted); `where`: the first.
+// `known`: those that it knows.
 Error unknown_labels_error(const std::string& where, const std::vector<std::string>& unknown,
-                           const TaskOptions& options);
+                           const LabelMap& known, const TaskOptions& options);
+
+// A warning on labels that a person takes for one, or nothing.
+std::string alike_warning(const std::vector<std::string>& labels);
+// A warning on labels that are lists, or parts of a list that was cut at its separators, or
+// nothing.
+std::string list_warning(const std::vector<std::string>& labels, const TaskOptions& options);
 
 // Error(usage) for options that contradict each other or the problem type.
 void check_problem_options(const TaskOptions& options, ProblemType problem);

@@ -1,0 +1,125 @@
+// Reads lists of strings and numbers in the notations of JSON and Python.
+#include "tasks/classification/labels/label_list.h"
+
+#include <algorithm>
+
+#include "core/text/text.h"
+#include "core/text/utf8.h"
+
+namespace finetune {
+namespace {
+
+// One pass over the text; every function returns nothing where the text is not a list.
+class ListReader {
+ public:
+  explicit ListReader(std::string_view text) : text_(text) {}
+
+  std::optional<std::vector<std::string>> read() {
+    const char open = take();
+    const char close = open == '[' ? ']' : open == '(' ? ')' : open == '{' ? '}' : '\0';
+    if (close == '\0') return std::nullopt;
+    std::vector<std::string> names;
+    for (;;) {
+      skip_space();
+      if (peek() == close) break;
+      const bool is_quoted = peek() == '"' || peek() == '\'';
+      // Numbers between other brackets than a list's may be anything.
+      if (!is_quoted && open != '[') return std::nullopt;
+      const std::optional<std::string> name = is_quoted ? quoted() : number();
+      if (!name) return std::nullopt;
+      const std::string_view trimmed = trim(*name);
+      if (!trimmed.empty()) names.emplace_back(trimmed);
+      const size_t before = at_;
+      skip_space();
+      if (peek() == ',') {
+        ++at_;
+      } else if (peek() != close && at_ == before) {  // numpy writes blanks in place of commas
+        return std::nullopt;
+      }
+    }
+    ++at_;
+    if (at_ != text_.size() || (open == '{' && names.empty())) return std::nullopt;
+    return names;
+  }
+
+ private:
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  char take() {
+    const char c = peek();
+    at_ += at_ < text_.size();
+    return c;
+  }
+  void skip_space() {
+    while (peek() == ' ' || (peek() >= '\t' && peek() <= '\r')) ++at_;
+  }
+
+  // As it is written; empty for a value that is missing.
+  std::optional<std::string> number() {
+    const size_t end = std::min(text_.find_first_of(", \t\r\n]", at_), text_.size());
+    const std::string_view word = text_.substr(at_, end - at_);
+    at_ = end;
+    if (word == "null" || word == "None" || word == "nan" || word == "NaN") return "";
+    if (word == "true" || word == "false" || parse_double(word)) return std::string(word);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> quoted() {
+    const char quote = take();
+    std::string out;
+    while (at_ < text_.size()) {
+      const char c = take();
+      if (c == quote) return out;
+      if (c != '\\') {
+        out += c;
+      } else if (!escape(out)) {
+        return std::nullopt;
+      }
+    }
+    return std::nullopt;
+  }
+
+  bool escape(std::string& out) {
+    constexpr std::string_view kNames = "\\'\"/ntrbf", kMeanings = "\\'\"/\n\t\r\b\f";
+    const char c = take();
+    if (const size_t i = kNames.find(c); c != '\0' && i != std::string_view::npos) {
+      out += kMeanings[i];
+      return true;
+    }
+    const int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    std::optional<char32_t> code = digits > 0 ? hexadecimal(digits) : std::nullopt;
+    if (code && *code >= 0xD800 && *code < 0xDC00 && take() == '\\' && take() == 'u') {
+      const std::optional<char32_t> low = hexadecimal(4);
+      code = low && *low >= 0xDC00 && *low < 0xE000
+                 ? std::optional(0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00))
+                 : std::nullopt;
+    }
+    if (!code || *code == 0 || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000))
+      return false;
+    utf8::append(*code, out);
+    return true;
+  }
+
+  std::optional<char32_t> hexadecimal(int digits) {
+    char32_t code = 0;
+    for (int i = 0; i < digits; ++i) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      const char c = take();
+      const char lower = c >= 'A' && c <= 'F' ? char(c - 'A' + 'a') : c;
+      const size_t value = kDigits.find(lower);
+      if (c == '\0' || value == std::string_view::npos) return std::nullopt;
+      code = code << 4 | char32_t(value);
+    }
+    return code;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::vector<std::string>> label_list(std::string_view value) {
+  return ListReader(trim(value)).read();
+}
+
+}  // namespace finetune
