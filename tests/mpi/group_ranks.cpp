@@ -222,7 +222,7 @@ void check_handover(Communicator& run) {
   const size_t bytes = size_t(8) << 20;
   const std::vector<LinkEnds> ends = {{0, 2, bytes}, {2, 1, 8}};
   const auto links = run.make_links(ends);
-  run.set_timeout(5);
+  run.set_timeout(100);
   const double start = seconds_now();
   for (int turn = 0; turn < 10; ++turn) {
     std::vector<uint8_t> data(bytes);
@@ -235,7 +235,7 @@ void check_handover(Communicator& run) {
     if (run.rank() == 1) links[1]->receive(data.data(), 8, {"little", turn});
     if (run.host() == 0) run.host_barrier();
   }
-  require(seconds_now() - start < 4, "nobody waits");
+  require(seconds_now() - start < 60, "nobody waits for the time limit");
 }
 
 // Messages that nobody receives hold nobody up.

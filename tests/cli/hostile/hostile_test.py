@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, TRAIN, squad, write
-from harness import BINARY, PATIENCE, Result, fail, main, need, succeed
+from harness import BINARY, PATIENCE, Result, fail, main, need, shared_path, succeed
 from hostile_files import (bert_shapes, copy_of, replace_in_checkpoint, shared_checkpoint, shared_torch_legacy,
                            shared_torch_zip)
 
@@ -124,11 +124,8 @@ def test_token_ids_of_any_size(directory):
 
 
 def test_sentencepiece_ids_of_any_size(directory):
-    need("tokenizers")
-    found = [path for path in sorted((EVAL.parents[1] / "tokenizers").rglob("spiece.model"))]
-    if not found:
-        need("tokenizers/spiece.model")
-    shutil.copyfile(found[0], directory / "spiece.model")
+    need("tokenizers/albert-base-v2")
+    shutil.copyfile(shared_path("tokenizers/albert-base-v2/spiece.model"), directory / "spiece.model")
     for number in (2**31 - 1, 2**31, 2**32 + 5):
         (directory / "tokenizer_config.json").write_text(
             json.dumps({"added_tokens_decoder": {str(number): {"content": "[NEW]"}}}))

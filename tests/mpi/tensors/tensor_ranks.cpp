@@ -310,7 +310,7 @@ void fail(Communicator& comm, const fs::path& directory, const std::string& how)
 }
 
 void run(Communicator& comm, const std::string& scenario, const fs::path& directory) {
-  comm.set_timeout(20);
+  comm.set_timeout(100);
   if (scenario == "divisions") {
     check_divisions(comm, directory, false);
     check_overlaps(comm, directory);

@@ -148,7 +148,7 @@ void check_model(Communicator& comm, Backend& backend, int64_t shards, bool reco
 }
 
 void check(Communicator& comm, int64_t shards, int64_t turns) {
-  comm.set_timeout(20);
+  comm.set_timeout(100);
   set_threads(1);
   const auto cpu = make_cpu_backend(DType::f32), rounding = make_cpu_backend(DType::bf16);
   Device device;
