@@ -41,7 +41,7 @@ def test_good(directory):
 def test_head_for_other_labels(directory):
     need("golden/tiny-bert-classification")
     fail(4, "train", "--model", MODEL, "--train", write(directory / "t.csv", GOOD), "--output", directory / "run",
-         words=["head", "--reinit-head", "the data's are 2: 'a'"])
+         words=["head", "--reinit-head", "the data has 2 labels: 'a'"])
 
 
 def test_missing_file(directory):
@@ -284,7 +284,9 @@ def test_unknown_option_and_values(directory):
     fail(2, *train(directory, data), "--device", "tpu", words=["tpu"])
     fail(5, *train(directory, data, "--device", "cuda"), words=["cuda"])
     fail(2, "train", words=["--model"])
-    fail(2, words=[])
+    alone = run()
+    assert alone.code == 2 and "Usage: finetune COMMAND" in alone.out, alone
+    assert alone.err.count("\n") == 1 and "a command is needed" in alone.err, alone
 
 
 def test_every_broken_model(directory):
