@@ -19,7 +19,7 @@ flags="-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined -fprofile-instr
 flags+=" -gline-tables-only -fno-omit-frame-pointer"
 ccache=$(command -v ccache || true)
 CC="${ccache:+ccache }clang-14" CXX="${ccache:+ccache }clang++-14" scripts/configure.sh $build -Dfuzz=enabled -Dtests=false \
-  -Dcuda=disabled -Donednn=disabled -Dunity=on -Dbuildtype=plain -Doptimization=1 -Ddebug=false \
+  -Dcuda=disabled -Donednn=disabled -Dbuildtype=plain -Doptimization=1 -Ddebug=false \
   -Db_sanitize=address,undefined -Db_lundef=false "-Dc_args=$flags" "-Dcpp_args=$flags" \
   -Dcpp_link_args=-fprofile-instr-generate
 ninja -C $build ${JOBS:+-j "$JOBS"} fuzz

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Looks for defects in the C++ sources with clang-tidy 14, as .clang-tidy says.
 #   scripts/lint.sh [FILE...]     default: all of the project's that are compiled without CUDA
-# One line a finding; exit 1 if there is any. Everything is read as the build folder build-lint would compile it
-# (nothing is compiled): eight files as one, which takes a quarter of the time. Some files are read one by one, as
-# `build` compiles them.
+# One line a finding; exit 1 if there is any. Each file is read as the build folder build-lint would compile it; nothing
+# is compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,13 +11,8 @@ if [ -z "$tidy" ]; then
   echo "lint: error: clang-tidy 14 is not installed" >&2
   exit 1
 fi
-if [ $# -eq 0 ]; then
-  build=build-lint
-  scripts/configure.sh $build -Dcuda=disabled -Dunity=on > /dev/null
-else
-  build=build
-  [ -f $build/compile_commands.json ] || scripts/configure.sh $build -Dcuda=disabled -Dunity=off > /dev/null
-fi
+build=build-lint
+scripts/configure.sh $build -Dcuda=disabled > /dev/null
 
 # Units to read, the largest first: those of the build folder, but not the CUDA sources that it writes for the host.
 listed=$(python3 - "$build" "$@" << 'END'
@@ -28,10 +22,10 @@ from pathlib import Path
 build, wanted = Path(sys.argv[1]).resolve(), {Path(name).resolve() for name in sys.argv[2:]}
 commands = json.loads((build / "compile_commands.json").read_text())
 units = {(build / command["file"]).resolve() for command in commands}
-units = {unit for unit in units if not unit.is_relative_to(build) or "-unity" in unit.name}
+units = {unit for unit in units if not unit.is_relative_to(build)}
 for path in sorted(wanted - units):
-    sys.exit(f"lint: error: {path} is no source that {build.name} compiles one by one")
-for unit in sorted(wanted or units, key=lambda unit: ("-unity" not in unit.name, -unit.stat().st_size)):
+    sys.exit(f"lint: error: {path} is no source that {build.name} would compile")
+for unit in sorted(wanted or units, key=lambda unit: -unit.stat().st_size):
     print(unit)
 END
 )

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds everything in build-test and runs the whole test suite, as CI does.
-# A developer's build folder is left alone. The last line is "N passed, N failed, N skipped"; a test whose data (the
-# folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a test failed.
+# Builds everything in build-test, as README says, and runs the whole test suite. CI runs this.
+# A developer's build folder is left alone. The suite first runs as in a stranger's clone, without the folder of large
+# data; where ../shared (or $FINETUNE_SHARED) exists, the test cases that lacked it then run once more with it. The last
+# line is "N passed, N failed, N skipped". Exits 1 if a test failed.
 #   scripts/test.sh [unit|cli|mpi|format] only these suites
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,11 +10,10 @@ cd "$(dirname "$0")/.."
 scripts/install_deps.sh
 build="build-test"
 logs=$build/meson-logs
-# Many files are compiled as one: compilers read their headers once.
-scripts/configure.sh $build -Dunity=on -Dunity_size=32
+scripts/configure.sh $build
 meson compile -C $build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
-rm -f $logs/testlog.json $logs/format.log $logs/programs.log
+rm -f $logs/testlog.json $logs/again.json $logs/format.log $logs/programs.log
 status=0
 suites=()
 format=
@@ -25,6 +25,8 @@ if [ -n "$format" ] || [ $# -eq 0 ]; then
   tail -n 20 $logs/format.log
   printf 'test cases: 1 | %s\nexit status: 0\n' "$result" >> $logs/format.log
 fi
+shared=$(realpath -m "${FINETUNE_SHARED:-../shared}")
+lacking=$PWD/$build/no-large-data
 if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   # Runs wait for the disk after each file that they write: where memory can hold the tests' files, they are there.
   # Its name is not one that a test takes for something the program has left.
@@ -38,11 +40,17 @@ if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   # A few at a time: many have several processes, and time limits that await each other.
   jobs=$(nproc)
   [ "$jobs" -le 4 ] || jobs=4
-  meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs ${suites[@]+"${suites[@]}"} || status=$?
-  # Nothing that ran is a failure, whatever the format check has found.
+  FINETUNE_SHARED=$lacking meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs \
+    ${suites[@]+"${suites[@]}"} || status=$?
+  # If no test ran, this is a failure, whatever the format check has found.
   [ -s $logs/testlog.json ] || echo "exit status: 1" > $logs/programs.log
+  if [ -d "$shared" ] && [ -s $logs/testlog.json ]; then
+    echo "Test cases that lacked large data, with $shared:"
+    tests/test_again.py $logs/testlog.json "$lacking" "$shared" $logs/again.json
+  fi
 fi
 
 # Counts single test cases: doctest's summaries and the black-box tests' lines are in meson's log.
-python3 scripts/count_tests.py $logs/testlog.json $logs/format.log $logs/programs.log || status=1
+python3 scripts/count_tests.py --lacking "$lacking" $logs/testlog.json $logs/format.log $logs/programs.log \
+  --again $logs/again.json || status=1
 exit $((status != 0))

@@ -20,7 +20,7 @@ if [ "${1:-}" = --threads ]; then
   chosen='^(unit-core|unit-comm|unit-distributed|unit-inference|unit-train|mpi-comm|mpi-groups|mpi-train|cli-resume)$'
 fi
 scripts/install_deps.sh
-scripts/configure.sh $build -Db_sanitize=$kinds -Dbuildtype=debugoptimized -Dcuda=disabled -Dunity=on
+scripts/configure.sh $build -Db_sanitize=$kinds -Dbuildtype=debugoptimized -Dcuda=disabled
 
 # A report must end the program with an exit code of its own (not one of finetune's), so that tests
 # which expect a failure do not take it for the one they expect.

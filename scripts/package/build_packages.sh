@@ -19,7 +19,7 @@ for tool in patchelf dpkg-shlibdeps; do
     echo "build_packages: error: $tool is needed (apt-get install patchelf dpkg-dev)" >&2; exit 1; }
 done
 
-options=(-Dunity=on -Dcuda=disabled -Dtests=false -Donednn=disabled -Dprefix=/usr -Dlibdir=lib)
+options=(-Dcuda=disabled -Dtests=false -Donednn=disabled -Dprefix=/usr -Dlibdir=lib)
 # The program linked in one of the ways.
 compile() {
   if [ -f "$build/build.ninja" ]; then

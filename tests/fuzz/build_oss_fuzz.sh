@@ -13,7 +13,7 @@ build=$WORK/build
 mkdir -p "$OUT/lib"
 # shellcheck disable=SC2016
 scripts/configure.sh "$build" -Dfuzz=enabled "-Dfuzz_engine=$LIB_FUZZING_ENGINE" -Dtests=false -Dcuda=disabled \
-  -Donednn=disabled -Dunity=on -Dbuildtype=plain -Db_lundef=false '-Dcpp_link_args=-Wl,-rpath,$ORIGIN/lib'
+  -Donednn=disabled -Dbuildtype=plain -Db_lundef=false '-Dcpp_link_args=-Wl,-rpath,$ORIGIN/lib'
 ninja -C "$build" ${JOBS:+-j "$JOBS"} fuzz
 
 seeds=$WORK/seeds
