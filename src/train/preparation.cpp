@@ -128,7 +128,7 @@ void Preparation::look_at_output() {
     }
     found_ = checkpoint_to_continue(*s_.directory);
     if (found_) {
-      adopted_ = continue_with_options(options, found_->state.options, found_->file.path.string());
+      adopted_ = continue_from(*found_, options);
     }
   });
   comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
@@ -349,6 +349,7 @@ void Preparation::open_files() {
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
   s_.state.code_path = code_path_;
+  s_.state.loss = named_loss(options);
   finetune::create_directories(s_.directory->checkpoints());
   s_.log =
       std::make_unique<RunLog>(*s_.directory, found_ ? s_.state.step : -1, evaluated_step(s_.state),

@@ -174,6 +174,24 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
   return found;
 }
 
+std::string named_loss(const TrainOptions& options) {
+  const bool both = options.class_weights != "none" && options.label_smoothing != 0;
+  return both ? "smoothed loss times the row's own class weight" : "";
+}
+
+void require_same_loss(const TrainOptions& options, const FoundCheckpoint& found) {
+  if (found.state.loss == named_loss(options)) return;
+  throw usage_error("--resume: ", found.file.path.string(),
+                    " is from a version of finetune with another loss for --class-weights together "
+                    "with --label-smoothing; start another --output, or --overwrite this one");
+}
+
+std::vector<std::string> continue_from(const FoundCheckpoint& found, TrainOptions& options) {
+  auto adopted = continue_with_options(options, found.state.options, found.file.path.string());
+  require_same_loss(options, found);
+  return adopted;
+}
+
 std::vector<Assertion> finished_assertions(const RunDirectory& directory,
                                            const TrainOptions& options) {
   TrainOptions kept = options;

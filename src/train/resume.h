@@ -20,6 +20,10 @@ namespace finetune {
 std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
                                                const std::string& kept_where);
 
+// The same with a checkpoint's options. Error(usage) too if its steps were computed with another
+// loss (named_loss).
+std::vector<std::string> continue_from(const FoundCheckpoint& found, TrainOptions& options);
+
 // An option that nobody gave, but this checkpoint, is no mistake of usage: Error(model) in place of
 // an `error` that is one and names an option of `adopted`.
 void blame_checkpoint(const Error& error, const std::filesystem::path& checkpoint,
@@ -33,6 +37,12 @@ std::vector<std::string> option_differences(TrainOptions options, const std::str
 // The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state
 // comes back without a best step, so that evaluation starts over, and the log says so.
 std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory);
+
+// CheckpointState::loss: names the loss of class weights together with label smoothing, which
+// versions of this program before this name compute in another way. Empty for all other options.
+std::string named_loss(const TrainOptions& options);
+// Error(usage) if the checkpoint's steps were computed with another loss than `options` have now.
+void require_same_loss(const TrainOptions& options, const FoundCheckpoint& found);
 
 // Of a run that has ended: its options are compared with config.toml; the assertions are those that
 // its metrics can answer, else Error(usage).

@@ -12,8 +12,9 @@ double cross_entropy_loss(std::span<const float> logits, int32_t label,
   double sum = 0;
   for (float logit : logits) sum += std::exp(double(logit) - highest);
   const double log_sum = std::log(sum);
+  const double weight = weights.empty() ? 1.0 : double(weights[size_t(label)]);
   auto weighted = [&](size_t c) {  // the difference first: huge logits would swallow the sum
-    return (weights.empty() ? 1.0 : double(weights[c])) * (highest - double(logits[c]) + log_sum);
+    return weight * (highest - double(logits[c]) + log_sum);
   };
   double loss = (1 - smoothing) * weighted(size_t(label));
   if (smoothing == 0) return loss;

@@ -7,7 +7,7 @@
 
 namespace finetune {
 
-// (1 - smoothing) * w[y] * nll(y) + smoothing / C * sum_c w[c] * nll(c); no weights: all 1.
+// w[y] * ((1 - smoothing) * nll(y) + smoothing / C * sum_c nll(c)); without weights all are 1.
 double cross_entropy_loss(std::span<const float> logits, int32_t label,
                           std::span<const float> weights, double smoothing);
 // Mean over the classes; `positive` lists the classes whose target is 1.

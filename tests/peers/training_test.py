@@ -93,8 +93,10 @@ def classes():
 def cross_entropy(weight=None, smoothing=0.0):
     def loss(model, batch):
         inputs, labels = batch
-        return torch.nn.functional.cross_entropy(model(**inputs).logits, torch.tensor(labels), weight=weight,
+        rows = torch.nn.functional.cross_entropy(model(**inputs).logits, torch.tensor(labels), reduction="none",
                                                  label_smoothing=smoothing)
+        weights = torch.ones(len(labels)) if weight is None else weight[torch.tensor(labels)]
+        return (rows * weights).sum() / weights.sum()  # torch's own `weight` would weight the smoothed labels
     return loss
 
 

@@ -48,9 +48,9 @@ void ReferenceBackend::cross_entropy(Tensor logits, const int32_t* labels, Tenso
     // The loss is sum_c share[c] * nll(c), with nll(c) = log_sum - x[c].
     std::vector<double> share(x.size());
     double loss = 0, total = 0;
+    const double weight = weights ? at(weights, 0, labels[b]) : 1.0;
     for (int64_t c = 0; c < classes; ++c) {
       size_t i = size_t(c);
-      double weight = weights ? at(weights, 0, c) : 1.0;
       share[i] = weight * double(smoothing) / double(classes);
       if (c == labels[b]) share[i] += weight * (1.0 - double(smoothing));
       loss += share[i] * (log_sum - x[i]);

@@ -40,6 +40,7 @@ constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
     {"version", &CheckpointState::version},
 };
 constexpr const char* kCodePath = "code_path";   // not in every checkpoint of version 0.1.0
+constexpr const char* kLoss = "loss";            // only where it is named
 constexpr const char* kEvaluated = "evaluated";  // the total that is a step
 
 constexpr std::pair<const char*, Arena> kArenas[] = {
@@ -81,6 +82,7 @@ void write_state(Hdf5Writer& file, const CheckpointState& state) {
   for (auto [name, member] : kDoubles) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kTexts) file.write_attribute("/", name, state.*member);
   file.write_attribute("/", kCodePath, state.code_path);
+  if (!state.loss.empty()) file.write_attribute("/", kLoss, state.loss);
   file.make_group("/totals");
   for (const auto& [name, value] : state.totals) file.write_attribute("/totals", name, value);
   file.write_strings("/options", {state.options});
@@ -113,6 +115,7 @@ CheckpointState read_state(CheckpointContents& file, const fs::path& path) {
   for (auto [name, member] : kTexts) state.*member = file.read_text("/", name);
   for (const auto& name : file.attribute_names("/")) {
     if (name == kCodePath) state.code_path = file.read_text("/", name);
+    if (name == kLoss) state.loss = file.read_text("/", name);
   }
   for (const auto& name : file.attribute_names("/totals")) {
     state.totals[name] = file.read_double("/totals", name);
@@ -145,6 +148,7 @@ const char* difference(const CheckpointState& a, const CheckpointState& b) {
     if (a.*member != b.*member) return name;
   }
   if (a.code_path != b.code_path) return kCodePath;
+  if (a.loss != b.loss) return kLoss;
   if (!std::equal(a.totals.begin(), a.totals.end(), b.totals.begin(), b.totals.end(), same_total)) {
     return "totals";
   }

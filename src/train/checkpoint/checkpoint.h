@@ -40,6 +40,8 @@ struct CheckpointState {
   std::string model_sha256;
   std::string version;    // of the program that wrote it
   std::string code_path;  // the instructions that computed, "CPU, AVX2, bf16"; by rank 0
+  // Names the loss where versions of this program differ in it (train/resume.h); else empty.
+  std::string loss;
 };
 
 // The last step whose evaluation is part of the state; -1: none.

@@ -33,6 +33,7 @@ void check_equal(const CheckpointState& a, const CheckpointState& b) {
   CHECK(a.model_sha256 == b.model_sha256);
   CHECK(a.version == b.version);
   CHECK(a.code_path == b.code_path);
+  CHECK(a.loss == b.loss);
 }
 
 }  // namespace
@@ -48,6 +49,10 @@ TEST_CASE("a checkpoint gives back every bit") {
 
   Sample read(2);
   check_equal(read_checkpoint(path, read.table, read.arenas()), state);
+  state.loss = "named";  // an attribute that only some checkpoints have
+  write_checkpoint(checkpoint_path(directory.path(), 101), state, written.table, written.arenas());
+  check_equal(read_checkpoint_state(checkpoint_path(directory.path(), 101)), state);
+  state.loss.clear();
   CHECK(same_bits(read.weights, written.weights));
   CHECK(same_bits(read.m, written.m));
   CHECK(same_bits(read.v, written.v));

@@ -148,3 +148,19 @@ TEST_CASE("options that differ are the user's choice, and shown harmlessly") {
   CHECK(outcome.code == ExitCode::usage);
   CHECK(contains(outcome.message, "label-column (\\x1b[2Jx there, label now)"));
 }
+
+TEST_CASE("a run with another loss of class weights and smoothing together is not resumed") {
+  FoundCheckpoint found;
+  found.file.path = "step-00000001.h5";
+  TrainOptions options = given();
+  require_same_loss(options, found);
+  options.class_weights = "balanced";
+  require_same_loss(options, found);
+  options.label_smoothing = 0.1;
+  CHECK_THROWS_WITH_AS(require_same_loss(options, found),
+                       doctest::Contains("step-00000001.h5 is from a version"), Error);
+  found.state.loss = named_loss(options);
+  require_same_loss(options, found);
+  options.class_weights = "none";
+  CHECK_THROWS_AS(require_same_loss(options, found), Error);
+}

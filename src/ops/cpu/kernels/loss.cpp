@@ -55,9 +55,6 @@ void CpuBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weig
           cpu::wide_loss(logits.f32() + b * logits.stride, classes, labels[b], factor, dx);
     });
   }
-  double weight_sum = 0;
-  for (int64_t c = 0; c < classes; ++c) weight_sum += weight_of(weights, c);
-  const double even = double(smoothing) / double(classes);
   cpu::for_ranges(logits.rows, cpu::row_grain(16 * classes), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       const float factor = scale.of(b);
@@ -66,19 +63,19 @@ void CpuBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weig
       const int64_t label = labels[b];
       const double log_sum = log_sum_exp(x, classes, 1);
       // The loss is sum_c share(c) * nll(c), with nll(c) = log_sum - x[c].
-      const double own = (1.0 - double(smoothing)) * weight_of(weights, label);
+      const double weight = weight_of(weights, label);
+      const double own = (1.0 - double(smoothing)) * weight;
+      const double even = double(smoothing) / double(classes) * weight;
       double loss = own * (log_sum - double(x[label]));
       if (even > 0) {
-        for (int64_t c = 0; c < classes; ++c) {
-          loss += even * weight_of(weights, c) * (log_sum - double(x[c]));
-        }
+        for (int64_t c = 0; c < classes; ++c) loss += even * (log_sum - double(x[c]));
       }
       losses.f32()[b] = float(loss);
       if (!dlogits) continue;
       float* dx = dlogits.f32() + b * dlogits.stride;
-      const double total = own + even * weight_sum;
+      const double total = own + even * double(classes);
       for (int64_t c = 0; c < classes; ++c) {
-        const double share = even * weight_of(weights, c) + (c == label ? own : 0.0);
+        const double share = even + (c == label ? own : 0.0);
         dx[c] = float(double(factor) * (total * std::exp(double(x[c]) - log_sum) - share));
       }
     }

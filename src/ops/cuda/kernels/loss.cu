@@ -36,8 +36,8 @@ __device__ double weight_of(const float* weights, int64_t c) {
   return weights ? double(weights[c]) : 1.0;
 }
 
-// The loss is sum_c share(c) * nll(c), with nll(c) = log_sum - x[c] and share(c) = smoothing / C *
-// w[c], and (1 - smoothing) * w[y] more for the label y.
+// The loss is sum_c share(c) * nll(c), with nll(c) = log_sum - x[c] and share(c) = w[y] * smoothing /
+// C, and w[y] * (1 - smoothing) more for the label y.
 __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const float* weights,
                                      float smoothing, LossScale scale, float* losses,
                                      Matrix dlogits) {
@@ -53,23 +53,20 @@ __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const
   }
   const double answer = x[label];  // read before dlogits, which may be logits, is written
   const double log_sum = log_sum_exp(x, classes, 1);
-  const double even = double(smoothing) / double(classes);
-  const double own = (1.0 - double(smoothing)) * weight_of(weights, label);
-  double weight_sum = 0, smooth_loss = 0;
-  for (int64_t c = lane(); c < classes; c += kWarp) {
-    weight_sum += weight_of(weights, c);
-    smooth_loss += weight_of(weights, c) * (log_sum - double(x[c]));
-  }
-  weight_sum = warp_sum(weight_sum);
+  const double weight = weight_of(weights, label);
+  const double own = (1.0 - double(smoothing)) * weight;
+  const double even = double(smoothing) / double(classes) * weight;
+  double smooth_loss = 0;
+  for (int64_t c = lane(); c < classes; c += kWarp) smooth_loss += log_sum - double(x[c]);
   smooth_loss = warp_sum(smooth_loss);
   if (lane() == 0) {
     losses[b] = float(own * (log_sum - answer) + (even > 0 ? even * smooth_loss : 0.0));
   }
   if (!dlogits.data) return;
-  const double total = own + even * weight_sum;
+  const double total = own + even * double(classes);
   __syncwarp();  // all lanes have read x[label]
   for (int64_t c = lane(); c < classes; c += kWarp) {
-    const double share = even * weight_of(weights, c) + (c == label ? own : 0.0);
+    const double share = even + (c == label ? own : 0.0);
     dlogits.row(b)[c] = float(double(factor) * (total * exp(double(x[c]) - log_sum) - share));
   }
 }
