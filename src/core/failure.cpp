@@ -1,9 +1,9 @@
 // Exceptions of the standard library as errors of ours, with the exit codes they end with.
 #include "core/failure.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <new>
-#include <stdexcept>
 #include <system_error>
 
 #include "core/files/file_kind.h"
@@ -11,12 +11,16 @@
 namespace finetune {
 namespace {
 
-// A thread that cannot be started is EAGAIN, whether memory or a limit forbids it.
-bool lacks_memory(const std::error_code& code) {
-  return code == std::errc::not_enough_memory || code == std::errc::resource_unavailable_try_again;
+bool is_code_of(const std::system_error* error, std::errc code) {
+  return error && error->code() == code;
 }
 
 }  // namespace
+
+std::string start_failure(int error) {
+  const std::string text = std::strerror(error);
+  return error == EAGAIN ? text + " (the limit of processes and threads, see ulimit -u)" : text;
+}
 
 Error error_of(const std::exception& failure, std::string_view advice) {
   if (auto error = dynamic_cast<const Error*>(&failure)) return *error;
@@ -25,9 +29,12 @@ Error error_of(const std::exception& failure, std::string_view advice) {
       dynamic_cast<const std::length_error*>(&failure)) {
     return device_error("out of memory", advice);
   }
-  if (auto error = dynamic_cast<const std::system_error*>(&failure);
-      error && lacks_memory(error->code())) {
-    return device_error("out of memory or threads: ", failure.what(), advice);
+  const auto* of_system = dynamic_cast<const std::system_error*>(&failure);
+  if (is_code_of(of_system, std::errc::resource_unavailable_try_again)) {
+    return device_error("a thread cannot be started: ", start_failure(EAGAIN));
+  }
+  if (is_code_of(of_system, std::errc::not_enough_memory)) {
+    return device_error("out of memory: ", failure.what(), advice);
   }
   if (auto error = dynamic_cast<const std::filesystem::filesystem_error*>(&failure)) {
     return model_error(printable_path(error->path1()), ": ", error->code().message());

@@ -298,8 +298,10 @@ void Preparation::load() {
   });
   peers_ = std::make_unique<LayoutPeers>(*backend_, *s_.groups, comm_timeout_seconds(s_.options));
   s_.tensor_sum = make_tensor_sum(s_, *backend_, peers_.get(), facts_.evaluation);
-  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, replicas,
-                                       own_part(s_), s_.tensor_sum.get());
+  with_memory_advice("for weights and optimizer; a smaller model needs less", [&] {
+    s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head,
+                                         replicas, own_part(s_), s_.tensor_sum.get());
+  });
   s_.peers = std::move(peers_);
   agree_on_errors(comm_, [&] {
     if (!reads_weights()) return;

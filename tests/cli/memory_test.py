@@ -1,9 +1,11 @@
 """Memory of evaluate and predict, which does not grow with the data; stacks that are too small."""
+import os
 import resource
+import shutil
 import subprocess
 
 from fixtures import MODEL, MODELS, QA_MODEL, predict, rows_of, squad, write
-from harness import BINARY, PATIENCE, main, need
+from harness import BINARY, PATIENCE, Skip, main, need
 
 
 def peak_memory(arguments, directory):
@@ -63,6 +65,53 @@ def test_stacks_of_little_size(directory):
                               text=True, preexec_fn=limited, timeout=PATIENCE)
         assert done.returncode == code, (kib, done)
         assert code == 0 or done.stderr.count("\n") == 1 and "stack" in done.stderr, done
+
+    def tiny():
+        resource.setrlimit(resource.RLIMIT_STACK, (16 * 1024, 16 * 1024))
+
+    # The environment lies on the stack too, and the loader needs some of it before the program begins.
+    done = subprocess.run([BINARY, "--version"], capture_output=True, text=True, preexec_fn=tiny, timeout=100, env={})
+    assert done.returncode == 5 and done.stderr.count("\n") == 1 and "stack" in done.stderr, done
+
+
+def test_memory_of_reading(directory):
+    """Where memory ends while data are read, smaller micro-batches do not help."""
+    need(*MODELS)
+    data = write(directory / "big.csv", "text,label\n" + "".join(f"PETROL STATION {i} IN A TOWN,{i % 2}\n"
+                                                               for i in range(1000000)))
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
+
+    for command in (["train", "--output", directory / "run"], ["plan", "--no-time"]):
+        done = subprocess.run([BINARY, *command, "--model", MODEL, "--reinit-head", "--train", data, "--max-steps", "1",
+                               "--threads", "1"], capture_output=True, text=True, preexec_fn=limited)
+        assert done.returncode == 5 and done.stderr.count("\n") == 1 and "micro-batch" not in done.stderr, done
+        assert "out of memory while the data are read; files with fewer rows" in done.stderr, done
+
+
+def test_limits_of_processes(directory):
+    """A process or thread that cannot be started is not a lack of memory."""
+    need(*MODELS)
+    directory.chmod(0o777)
+    rows = write(directory / "rows.csv", "text,label\n" + "".join(f"PETROL {i},fuel\nRENT {i},rent\n" for i in range(40)))
+    model = shutil.copytree(MODEL, directory / "model")
+    other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else None
+    if other is None or subprocess.run([BINARY, "--version"], capture_output=True, **other).returncode:
+        raise Skip("no other user can run the program here")
+
+    def told(limit):
+        done = subprocess.run([BINARY, "train", "--model", model, "--reinit-head", "--train", rows, "--eval-fraction", "0.25",
+                               "--max-steps", "1", "--threads", "1", "--output", directory / f"run-{limit}"],
+                              capture_output=True, text=True, **other,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit)))
+        assert done.returncode in (0, 5) and "memory" not in done.stderr, done
+        return done
+
+    results = [told(limit) for limit in range(1, 7)]
+    assert results[0].returncode == 5 and results[-1].returncode == 0, results
+    assert "a thread cannot be started" in results[0].stderr and "ulimit -u" in results[0].stderr, results[0]
+    assert any("on n-grams failed: its process" in done.stderr and "ulimit -u" in done.stderr for done in results), results
 
 
 main(globals())

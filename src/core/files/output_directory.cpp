@@ -81,7 +81,11 @@ void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
                       "; choose another directory");
   };
   std::error_code error;
-  if (!fs::is_directory(fs::symlink_status(target, error))) {
+  const fs::file_status status = fs::symlink_status(target, error);
+  if (status.type() == fs::file_type::none) {
+    throw model_error(printable_path(output), ": cannot be read: ", error.message());
+  }
+  if (!fs::is_directory(status)) {
     refuse("is a symbolic link or no directory, and only a directory is replaced");
   }
   const fs::path directory = fs::canonical(target, error);
@@ -110,13 +114,17 @@ void check_output_directory(const fs::path& output, bool overwrite, const Direct
   };
   std::error_code error;
   const fs::file_status status = fs::symlink_status(target, error);
-  if (fs::exists(status) && !fs::is_directory(target, error)) {
-    refuse(fs::is_symlink(status) ? ": is a symbolic link to no directory" : ": is a file",
+  const FileKind found = kind_of(target, ExitCode::model);
+  if (fs::exists(status) && found != FileKind::directory) {
+    refuse(fs::is_symlink(status)    ? ": is a symbolic link to no directory"
+           : found == FileKind::file ? ": is a file"
+                                     : ": is not a directory",
            ", a directory is needed");
   }
   recover_directory(target, kind);
-  if (!fs::is_directory(target, error) || entry_names(target).empty())
+  if (!directory_exists(target, ExitCode::model) || entry_names(target).empty()) {
     return check_writable(target);
+  }
   if (const std::string name = living_writer(target); !name.empty()) {
     refuse(": another process is at work there, in ", name, " (if there is none, remove it)");
   }

@@ -8,7 +8,9 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/files/files.h"
+#include "core/files/output_directory.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/plan.h"
@@ -260,6 +262,22 @@ std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& s
   for (const auto& file : model.tokenizer->files()) files.push_back(file);
   for (const auto& file : source.files()) files.push_back(file);
   return files;
+}
+
+void require_no_pipes(const TrainOptions& options, int hosts) {
+  for (const fs::path& file : data_files(options)) {
+    if (!is_pipe(file)) continue;
+    throw data_error(file.string(), ": is a pipe, and a process of each of the ", hosts,
+                     " hosts reads the data; write it to a file first");
+  }
+}
+
+void check_own_inputs_survive(const TrainOptions& options, const ModelFiles& model,
+                              const WeightSource& source) {
+  std::vector<fs::path> inputs = data_files(options);
+  for (auto& file : model_files(model, source)) inputs.push_back(std::move(file));
+  inputs.insert(inputs.end(), options.baselines.begin(), options.baselines.end());
+  check_inputs_survive(options.output, inputs);
 }
 
 void require_no_pipe(const fs::path& file) {

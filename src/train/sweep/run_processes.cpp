@@ -116,7 +116,7 @@ void RunProcesses::start(size_t run, bool divides_cores, const Work& work) {
   if (pid < 0) {
     const int error = errno;
     ::close(process.result);
-    throw device_error("no process for a run: ", std::strerror(error), "; fewer --jobs need fewer");
+    throw device_error("no process for a run: ", start_failure(error), "; fewer --jobs need fewer");
   }
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

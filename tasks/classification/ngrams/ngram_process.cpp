@@ -83,6 +83,21 @@ double memory_told(int descriptor) {
   return mb;
 }
 
+constexpr std::string_view kFailure = "failure: ";
+
+// In place of the predictions. Where this fails too, the parent has the exit code alone.
+void tell_failure(int descriptor, std::string_view message) {
+  if (::ftruncate(descriptor, 0) != 0 || ::lseek(descriptor, 0, SEEK_SET) != 0) return;
+  write_all(descriptor, concat(kFailure, message));
+}
+
+std::string told_failure(int descriptor) {
+  std::string text(1000, '\0');
+  const ssize_t count = ::pread(descriptor, text.data(), text.size(), 0);
+  text.resize(size_t(std::max<ssize_t>(count, 0)));
+  return text.starts_with(kFailure) ? text.substr(kFailure.size()) : "";
+}
+
 // A child that ends with this object.
 class Child {
  public:
@@ -109,7 +124,7 @@ class Child {
         ::posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
-    if (error != 0) throw device_error("its process cannot begin: ", std::strerror(error));
+    if (error != 0) throw device_error("its process cannot begin: ", start_failure(error));
   }
   ~Child() {
     if (pid_ <= 0) return;
@@ -119,7 +134,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  void wait() {
+  // `messages`: where the child writes why it failed.
+  void wait(int messages) {
     int status = 0;
     while (::waitpid(pid_, &status, 0) != pid_) {
       if (errno != EINTR) throw device_error("its process: ", std::strerror(errno));
@@ -129,10 +145,10 @@ class Child {
       throw device_error("its process was ended by signal ", WTERMSIG(status),
                          WTERMSIG(status) == SIGKILL ? "; memory may be too small" : "");
     }
-    if (WEXITSTATUS(status) == int(ExitCode::device)) throw device_error("memory is too small");
-    if (WEXITSTATUS(status) != 0) {
-      throw device_error("its process failed with status ", WEXITSTATUS(status));
-    }
+    if (WEXITSTATUS(status) == 0) return;
+    const std::string message = told_failure(messages);
+    if (!message.empty()) throw device_error("its process failed: ", message);
+    throw device_error("its process failed with status ", WEXITSTATUS(status));
   }
 
  private:
@@ -157,7 +173,7 @@ double predict_with_ngrams(const NgramJob& job) {
   Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers),
                job.model ? "with-model" : "without-model", concat(::getpid())},
               std::span(descriptors).first(job.model ? 4 : 3));
-  child.wait();
+  child.wait(predictions.number());
   return memory_told(predictions.number());
 }
 
@@ -172,6 +188,7 @@ int serve_ngram_process(int argc, char** argv) {
   if (parse_int(argv[6]) != ::getppid()) return int(ExitCode::internal);  // it died before that
   for (const int number : kIgnored) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
+  const Descriptor messages = above_children(kPredictedRows);  // which the rows' writer closes
   try {
     NgramTraining training;
     training.problem = ProblemType(parse_int(argv[2]).value());
@@ -184,7 +201,9 @@ int serve_ngram_process(int argc, char** argv) {
     tell_memory(behind_predictions.number());
     return 0;
   } catch (const std::exception& failure) {
-    return int(error_of(failure).code());
+    const Error error = error_of(failure);
+    tell_failure(messages.number(), error.what());
+    return int(error.code());
   }
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
 #include "tasks/classification/ngrams/competitors.h"
@@ -230,7 +231,7 @@ class WorkerPool {
       worker.file = Descriptor(::memfd_create("ngrams", MFD_CLOEXEC));
       if (worker.file.number() < 0) throw device_error("memory of n-grams: ", std::strerror(errno));
       worker.pid = ::fork();
-      if (worker.pid < 0) throw device_error("a process of n-grams: ", std::strerror(errno));
+      if (worker.pid < 0) throw device_error("it cannot start a process: ", start_failure(errno));
       if (worker.pid == 0) work(worker, trainer, outputs);
     }
   }

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <functional>
 #include <new>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -37,12 +39,16 @@ TEST_CASE("memory that runs out is a matter of the machine") {
 }
 
 TEST_CASE("threads and memory that the system does not give are a matter of the machine") {
-  for (std::errc code : {std::errc::resource_unavailable_try_again, std::errc::not_enough_memory}) {
-    const Error error =
-        error_from([&] { throw std::system_error(std::make_error_code(code), "thread"); });
-    CHECK(error.code() == ExitCode::device);
-    CHECK(std::string(error.what()).ends_with("; advice"));
-  }
+  const auto of = [](std::errc code) {
+    return error_from([&] { throw std::system_error(std::make_error_code(code), "thread"); });
+  };
+  const Error memory = of(std::errc::not_enough_memory);
+  CHECK(memory.code() == ExitCode::device);
+  CHECK(std::string(memory.what()).ends_with("; advice"));
+  const Error thread = of(std::errc::resource_unavailable_try_again);
+  CHECK(thread.code() == ExitCode::device);
+  CHECK(
+      std::string(thread.what()).ends_with("(the limit of processes and threads, see ulimit -u)"));
   const Error other = error_from(
       [] { throw std::system_error(std::make_error_code(std::errc::invalid_argument)); });
   CHECK(other.code() == ExitCode::internal);
@@ -53,4 +59,19 @@ TEST_CASE("errors of the program stay what they are") {
   CHECK(error.code() == ExitCode::model);
   CHECK(std::string(error.what()) == "a.bin: is damaged");
   CHECK(error_from([] { throw std::runtime_error("odd"); }).code() == ExitCode::internal);
+}
+
+TEST_CASE("where memory runs out, the part of the work and what helps there are named") {
+  const auto message = [](const std::function<int()>& action) -> std::string {
+    try {
+      return std::to_string(with_memory_advice("while it is read; less needs less", action));
+    } catch (const Error& error) {
+      CHECK(error.code() == ExitCode::device);
+      return error.what();
+    }
+  };
+  CHECK(message([] { return 3; }) == "3");
+  CHECK(message([]() -> int { throw std::bad_alloc(); }) ==
+        "out of memory while it is read; less needs less");
+  CHECK(message([]() -> int { throw device_error("its own"); }) == "its own");
 }
