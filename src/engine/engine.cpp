@@ -6,12 +6,14 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "engine/host_memory.h"
+#include "engine/model_outputs.h"
 #include "ops/cuda/host/cuda_backend.h"
 #include "ops/cuda/host/cuda_module.h"
 #include "weights/hub_cache.h"
@@ -98,7 +100,7 @@ ModelFiles open_model(const std::string& path) {
       throw model_error(directory.string(), ": has no vocabulary", advice);
     }
   }
-  files.tokenizer = Tokenizer::load(directory);
+  files.tokenizer = with_memory_advice(kModelAdvice, [&] { return Tokenizer::load(directory); });
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",
                       files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",

@@ -47,8 +47,9 @@ Error missing(const WeightSource& source, const std::vector<const Parameter*>& p
     if (!source.find(parameter->name)) names.push_back(parameter->name);
   }
   std::string others = names.size() > 1 ? concat(" (and ", names.size() - 1, " more)") : "";
+  const std::string& advice = source.name_advice();
   return model_error(file_of(source), ": tensor ", in_quotes(names.at(0), 200), " is missing",
-                     others);
+                     others, advice.empty() ? "" : ": ", advice);
 }
 
 void check_tensor(const WeightSource& source, const Parameter& parameter, std::string_view advice) {
@@ -74,6 +75,9 @@ std::string pooler_module(const ParameterTable& table) {
 void describe(const ParameterTable& table, const WeightSource& source, PretrainedReport& report) {
   report.lines.push_back(concat("weights: ", file_of(source), " (", source.format(), "), ",
                                 counted(report.loaded.size(), "tensor")));
+  if (std::string remark = source.remark(); !remark.empty()) {
+    report.lines.push_back(std::move(remark));
+  }
   if (report.pooler_initialized) {
     report.lines.push_back("the weights have no pooler: newly initialised");
   }

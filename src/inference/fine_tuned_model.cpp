@@ -13,6 +13,7 @@
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
 #include "distributed/tensors/whole_tensors.h"
+#include "engine/model_outputs.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
 #include "inference/equal_processes.h"
@@ -36,6 +37,9 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
     if (!task.answers) continue;
     heads.push_back(task.head_weight(*config.architecture));
     if (source.find(heads.back())) return task.kind;
+  }
+  if (!source.name_advice().empty()) {
+    throw model_error(source.path().string(), ": ", source.name_advice());
   }
   throw model_error(source.path().string(), ": the model has no trained head (neither ",
                     join(heads, " nor "), "); fine-tune it first with finetune train");
@@ -69,10 +73,11 @@ void require_option_of(TaskKind kind, std::string_view option, const std::string
 FineTuned open_fine_tuned(const InferenceOptions& options) {
   FineTuned out;
   out.model = open_model(options.model);
-  out.kind = stored_task(
-      out.model.config,
-      *open_weights(out.model.directory.weights, out.model.config.architecture->base_prefix));
+  out.kind = stored_task(out.model.config, *open_weights_of(out.model));
   require_options_of(out.kind, options);
+  if (out.kind == TaskKind::classification && !out.model.config.labels_fault.empty()) {
+    throw model_error(out.model.config.labels_fault);
+  }
   out.options = traits_of(out.kind).stored_options(out.model.config);
   if (options.text_columns) out.options.text_columns = *options.text_columns;
   if (options.text_pair_column) out.options.text_pair_column = *options.text_pair_column;
@@ -231,6 +236,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
       const PretrainedReport report =
           load_pretrained(whole, model.engine->table(), *source,
                           model.model.config.initializer_range, 0, HeadPolicy::require, arena);
+      if (const std::string remark = source->remark(); !remark.empty()) log(remark);
       if (!report.warning.empty()) log(report.warning);
     });
     source.reset();

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/text/json_fault.h"
@@ -107,31 +108,87 @@ Activation read_activation(const ConfigReader& reader) {
                      "swish, tanh");
 }
 
-// id2label: an object from "0", "1", ..., "n-1", in any order, to strings.
-std::vector<std::string> read_labels(const ConfigReader& reader) {
-  auto value = reader.find("id2label");
-  if (!value) return {};
-  simdjson::dom::object object;
-  if (value->get(object) != simdjson::SUCCESS) throw reader.error("id2label is not an object");
-  std::map<int64_t, std::string> by_id;
-  for (auto [key, label] : object) {
-    auto id = parse_int(key);
-    std::string_view name;
-    if (!id) throw reader.error("id2label: key ", in_quotes(key), " is not an integer");
-    if (label.get(name) != simdjson::SUCCESS) {
-      throw reader.error("id2label: the label of ", *id, " is not a string");
-    }
-    if (!by_id.emplace(*id, name).second) throw reader.error("id2label: ", *id, " occurs twice");
-  }
+// The names in order of id. Error(model) for ids that do not run from 0 without a gap, and for a
+// name that two ids have.
+std::vector<std::string> in_order_of_id(const ConfigReader& reader, std::string_view key,
+                                        std::map<int64_t, std::string> by_id) {
   std::vector<std::string> labels;
-  for (auto& [id, name] : by_id) {
-    if (id != int64_t(labels.size())) {
-      throw reader.error("id2label has ", id, " but not ", labels.size(),
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (const auto& [id, name] : by_id) {
+    if (id != int64_t(ids.size())) {
+      throw reader.error(key, " has ", id, " but not ", ids.size(),
                          ": ids must run from 0 without a gap");
     }
-    labels.push_back(std::move(name));
+    const auto [other, is_new] = ids.emplace(name, id);
+    if (!is_new) {
+      throw reader.error(key, ": ", other->second, " and ", id, " have the same label, ",
+                         in_quotes(name));
+    }
   }
+  labels.reserve(by_id.size());
+  for (auto& [id, name] : by_id) labels.push_back(std::move(name));
   return labels;
+}
+
+// A label as text. Scripts write classes that are numbers or truth values as such: 1 is the label
+// "1", as in rows of JSON.
+std::string label_text(const ConfigReader& reader, int64_t id, simdjson::dom::element label) {
+  std::string_view text;
+  if (label.get(text) == simdjson::SUCCESS) return std::string(text);
+  if (label.is_number() || label.is_bool()) return simdjson::minify(label);
+  throw reader.error("id2label: the label of ", id, " is ", ConfigReader::shown(label),
+                     ", not a string");
+}
+
+// id2label: an object from "0", "1", ..., "n-1", in any order, to the labels.
+std::vector<std::string> labels_by_id(const ConfigReader& reader, simdjson::dom::object object) {
+  std::map<int64_t, std::string> by_id;
+  for (auto [key, label] : object) {
+    const auto id = parse_int(key);
+    if (!id) throw reader.error("id2label: key ", in_quotes(key), " is not an integer");
+    if (!by_id.emplace(*id, label_text(reader, *id, label)).second) {
+      throw reader.error("id2label: ", *id, " occurs twice");
+    }
+  }
+  return in_order_of_id(reader, "id2label", std::move(by_id));
+}
+
+// label2id, where it stands alone: an object from the labels to 0, 1, ..., n-1.
+std::vector<std::string> labels_of_ids(const ConfigReader& reader, simdjson::dom::object object) {
+  std::map<int64_t, std::string> by_id;
+  for (auto [label, value] : object) {
+    int64_t id = 0;
+    if (value.get(id) != simdjson::SUCCESS) {
+      throw reader.error("label2id: the id of ", in_quotes(label), " is ",
+                         ConfigReader::shown(value), ", not an integer");
+    }
+    const auto [other, is_new] = by_id.emplace(id, label);
+    if (!is_new) {
+      throw reader.error("label2id: ", in_quotes(other->second), " and ", in_quotes(label),
+                         " have the same id, ", id);
+    }
+  }
+  return in_order_of_id(reader, "label2id", std::move(by_id));
+}
+
+// As transformers reads them: what names the labels counts before their number.
+std::vector<std::string> read_labels(const ConfigReader& reader) {
+  simdjson::dom::object object;
+  if (const auto value = reader.find("id2label")) {
+    if (value->get(object) != simdjson::SUCCESS) throw reader.error("id2label is not an object");
+    if (object.size() > 0) return labels_by_id(reader, object);
+  }
+  const auto inverse = reader.find("label2id");
+  if (inverse && inverse->get(object) == simdjson::SUCCESS && object.size() > 0) {
+    return labels_of_ids(reader, object);
+  }
+  int64_t count = 0;
+  for (std::string_view key : {"num_labels", "_num_labels"}) {
+    if (!reader.find(key)) continue;
+    reader.integer(key, 1, kMostLabels, count);
+    return default_labels(count);
+  }
+  return {};
 }
 
 // Members of objects, inner ones too.
@@ -209,6 +266,12 @@ const Architecture& read_architecture(const ConfigReader& reader) {
 
 }  // namespace
 
+std::vector<std::string> default_labels(int64_t count) {
+  std::vector<std::string> labels;
+  for (int64_t i = 0; i < count; ++i) labels.push_back(concat("LABEL_", i));
+  return labels;
+}
+
 BertConfig parse_config(std::string_view json, const std::filesystem::path& path) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
@@ -247,7 +310,11 @@ BertConfig parse_config(std::string_view json, const std::filesystem::path& path
   reader.number("layer_norm_eps", 0, 1, c.layer_norm_eps);
   reader.number("initializer_range", 0, 1e6, c.initializer_range);
   reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
-  c.labels = read_labels(reader);
+  try {
+    c.labels = read_labels(reader);
+  } catch (const Error& error) {
+    c.labels_fault = error.what();
+  }
   c.problem_type = reader.text("problem_type", "");
   c.source_json = std::string(json);
   return c;

@@ -30,9 +30,13 @@ struct BertConfig {
   double layer_norm_eps = 1e-12;
   double initializer_range = 0.02;
   int64_t pad_token_id = 0;
-  std::vector<std::string> labels;  // id2label in order of id; empty if the file has none
-  std::string problem_type;         // empty, or single_label_classification, ...
-  std::string source_json;          // the file as read: unknown keys survive an export
+  // Names of the outputs in order of id: id2label, else label2id, else num_labels default names.
+  // Empty if the file has none of them, or if labels_fault says why they cannot be used. The names
+  // are needed only where the model's own head is, so a fault is an error of those who keep it.
+  std::vector<std::string> labels;
+  std::string labels_fault;
+  std::string problem_type;  // empty, or single_label_classification, ...
+  std::string source_json;   // the file as read: unknown keys survive an export
 
   // Tokens of the longest input: positions from the architecture's first on.
   int64_t max_length() const { return max_position_embeddings - architecture->first_position; }
@@ -41,6 +45,9 @@ struct BertConfig {
     return classifier_dropout >= 0 ? classifier_dropout : hidden_dropout_prob;
   }
 };
+
+// LABEL_0, LABEL_1, ...: Hugging Face's names of outputs that nobody named.
+std::vector<std::string> default_labels(int64_t count);
 
 // Error(model) naming `path` for text that is not JSON, a value that is out of range, heads that
 // do not divide the hidden size, a relative position type, an unknown activation or model_type; and

@@ -6,12 +6,13 @@
 
 #include "comm/agreement.h"
 #include "comm/placement.h"
+#include "core/failure.h"
 #include "core/files/files.h"
-#include "core/files/output_directory.h"
 #include "core/log.h"
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "distributed/rank0_values.h"
+#include "engine/model_outputs.h"
 #include "engine/pretrained.h"
 #include "engine/scaled_head.h"
 #include "inference/equal_processes.h"
@@ -179,13 +180,13 @@ void Preparation::choose_machine() {
 }
 
 void Preparation::open_model_files() {
-  const std::string& model = s_.options.model;
-  if (reads_weights()) require_no_pipe(model);
-  s_.model = reads() ? open_model(model) : open_model_config(model, reads_weights());
+  const std::string& path = s_.options.model;
+  if (reads_weights()) require_no_pipe(path);
+  s_.model = reads() ? open_model(path) : open_model_config(path, reads_weights());
 }
 
 void Preparation::open_source() {
-  source_ = open_weights(s_.model.directory.weights, s_.model.config.architecture->base_prefix);
+  source_ = open_weights_of(s_.model);
   if (!reads()) return;
   for (const fs::path& file : model_files(s_.model, *source_)) require_file(file, ExitCode::model);
   if (s_.leads()) s_.tokenizer_files = contents_of(s_.model.tokenizer->files(), ExitCode::model);

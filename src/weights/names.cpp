@@ -29,8 +29,8 @@ bool unused(std::string_view name) {
   return last == "position_ids" || last == "token_type_ids";
 }
 
-std::string_view without_module(std::string_view name) {
-  return name.starts_with("module.") ? name.substr(7) : name;
+std::string_view without(std::string_view prefix, std::string_view name) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view by) {
@@ -55,16 +55,17 @@ bool is_numbered(std::string_view part) {
 }  // namespace
 
 std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
-                                                        std::string_view base_prefix) {
+                                                        std::string_view base_prefix,
+                                                        std::string_view wrapper) {
   bool prefixed = false, has_bias = false;
   for (const std::string& name : names) {
-    prefixed |= without_module(name).starts_with(base_prefix);
-    has_bias |= without_module(name) == kPredictionsBias;
+    prefixed |= without(wrapper, name).starts_with(base_prefix);
+    has_bias |= without(wrapper, name) == kPredictionsBias;
   }
   std::vector<std::optional<std::string>> result;
   result.reserve(names.size());
   for (const std::string& stored : names) {
-    std::string name(without_module(stored));
+    std::string name(without(wrapper, stored));
     if (name == kDecoderBias && !has_bias) name = kPredictionsBias;
     if (unused(name)) {
       result.emplace_back();

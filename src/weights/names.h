@@ -10,10 +10,12 @@ namespace finetune {
 
 // Canonical names of all tensors of one file, in its order; nothing for tensors that fine-tuning
 // never uses (the decoder of masked words, which is tied to the word embedding, the head for the
-// next sentence, buffers of positions and types). "module." is stripped, the base
-// prefix (BERT's: bert.) added if the file has it nowhere, LayerNorm.gamma/beta become weight/bias.
+// next sentence, buffers of positions and types). `wrapper` (name_prefix.h) is left out where a
+// name begins with it, the base prefix (BERT's: bert.) added if the file has it nowhere,
+// LayerNorm.gamma/beta become weight/bias.
 std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
-                                                        std::string_view base_prefix);
+                                                        std::string_view base_prefix,
+                                                        std::string_view wrapper);
 
 struct TensorflowName {
   std::string name;

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/threads/parallel.h"
+#include "weights/name_prefix.h"
 #include "weights/names.h"
 #include "weights/tensorflow/crc32c.h"
 
@@ -40,21 +41,35 @@ const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
+std::string WeightSource::remark() const {
+  std::vector<std::string> parts;
+  if (!entry_.empty()) parts.push_back(concat("tensors are those of its entry ", entry_));
+  if (!removed_prefix_.empty()) {
+    parts.push_back(concat("the prefix ", in_quotes(removed_prefix_, 80), " of names is left out"));
+  }
+  return parts.empty() ? "" : concat(path_.string(), ": ", join(parts, "; "));
+}
+
 StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
                              std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
-                             std::vector<StoredTensor> tensors, std::string_view base_prefix)
+                             std::vector<StoredTensor> tensors, std::string_view base_prefix,
+                             std::string entry)
     : maps_(std::move(maps)) {
   for (const MappedFile& map : maps_) map.check_intact();  // their structure has been read
   path_ = std::move(path);
   format_ = std::move(format);
   files_ = std::move(files);
+  entry_ = std::move(entry);
   if (tensors.size() > kMostTensors) {
     throw model_error(path_.string(), ": holds ", tensors.size(),
                       " tensors; no BERT has more than ", kMostTensors);
   }
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
-  auto canonical = canonical_names(names, base_prefix);
+  NamePrefix prefix = find_name_prefix(names, base_prefix);
+  removed_prefix_ = std::move(prefix.removed);
+  name_advice_ = std::move(prefix.advice);
+  auto canonical = canonical_names(names, base_prefix, removed_prefix_);
   std::unordered_map<std::string, size_t> seen;
   for (size_t i = 0; i < tensors.size(); ++i) {
     WeightInfo info{canonical[i].value_or(""), tensors[i].stored_name, tensors[i].shape,
@@ -137,8 +152,10 @@ const WeightInfo& checked_tensor(const WeightSource& source, std::string_view na
                                  const std::vector<int64_t>& shape) {
   const WeightInfo* info = source.find(name);
   if (!info) {
+    const std::string& advice = source.name_advice();
     throw model_error(source.path().string(), ": tensor ", in_quotes(name, 200), " is missing (",
-                      source.tensors().size(), " others are there)");
+                      source.tensors().size(), " others are there)", advice.empty() ? "" : ": ",
+                      advice);
   }
   if (info->shape != shape) {
     throw model_error(source.path().string(), ": tensor ", in_quotes(info->stored_name, 200),

@@ -15,10 +15,11 @@ class StoredWeights : public WeightSource {
  public:
   // Gives every tensor its canonical name (names.h). Error(model) if two tensors get the same one,
   // or if there are more than any model has. Owns `maps`, in which the tensors lie; `files` are all
-  // that hold the weights.
+  // that hold the weights. `entry`: where in the file the tensors are (WeightSource::remark).
   StoredWeights(std::filesystem::path path, std::string format,
                 std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
-                std::vector<StoredTensor> tensors, std::string_view base_prefix);
+                std::vector<StoredTensor> tensors, std::string_view base_prefix,
+                std::string entry = {});
   void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const override;
   void read(const WeightInfo& info, float* out) const override;
 

@@ -16,7 +16,7 @@
 namespace finetune {
 
 struct WeightInfo {
-  std::string name;            // canonical: base prefix, LayerNorm.weight/bias, no "module."
+  std::string name;            // canonical: base prefix, LayerNorm.weight/bias, no "module." before
   std::string stored_name;     // as in the file
   std::vector<int64_t> shape;  // of the canonical tensor (Linear weights are {out, in})
   DType dtype = DType::f32;    // in the file
@@ -40,6 +40,12 @@ class WeightSource {
   virtual void read(const WeightInfo& info, float* out) const = 0;
   const std::filesystem::path& path() const { return path_; }
   std::string_view format() const { return format_; }  // "safetensors", "pytorch (zip)", ...
+  // How tensors were found that are not where a file usually has them: in an entry of a dictionary,
+  // behind a wrapper's prefix. A sentence for the log, or empty.
+  std::string remark() const;
+  // Why the names in the file are not those of a model (name_prefix.h), for an error about a
+  // missing tensor. Empty where they are.
+  const std::string& name_advice() const { return name_advice_; }
   // Files that hold the weights, for fingerprints.
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
@@ -50,6 +56,9 @@ class WeightSource {
   std::filesystem::path path_;
   std::string format_;
   std::vector<std::filesystem::path> files_;
+  std::string entry_;           // of the file's dictionary, that holds the tensors: "['model']"
+  std::string removed_prefix_;  // of names: "module."
+  std::string name_advice_;
 };
 
 // A weight file of any format, or a directory: the first found of model.safetensors,

@@ -124,6 +124,14 @@ std::optional<StoredMix> stored_mix(const Stored& stored) {
 
 }  // namespace
 
+const std::vector<std::string>& trained_labels(const BertConfig& config) {
+  if (!config.labels_fault.empty()) throw model_error(config.labels_fault);
+  if (config.labels.empty()) {
+    throw model_error("the model has no trained classification head; train one first");
+  }
+  return config.labels;
+}
+
 std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
                                        std::span<const float> class_weights,
                                        const LogitCalibration& calibration,

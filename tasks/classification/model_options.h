@@ -13,6 +13,10 @@
 
 namespace finetune {
 
+// Names of the outputs of the model's own head. Error(model) where it has no head, or where its
+// config.json does not name the outputs.
+const std::vector<std::string>& trained_labels(const BertConfig& config);
+
 // {"id2label", "label2id", "problem_type", "finetune": {"task", "text_column", "text_pair_column",
 //  "label_column", "max_length", "long_text", "window_stride", "max_windows", "multi_label",
 //  "normalize_labels", "label_smoothing", "class_weights",

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
+#include "engine/model_outputs.h"
 #include "engine/unused_tensors.h"
 #include "model/config.h"
 #include "model/head.h"
@@ -167,6 +168,14 @@ bool names_one_of(const ordered_json& json, const std::vector<std::string>& arch
              architectures.end();
 }
 
+// Whether id2label has names, all of them texts.
+bool has_label_names(const ordered_json& json) {
+  if (!json.contains("id2label")) return false;
+  const ordered_json& names = json["id2label"];
+  return !names.empty() && std::all_of(names.begin(), names.end(),
+                                       [](const ordered_json& name) { return name.is_string(); });
+}
+
 // config.json of the output: unknown keys stay, in their order; what Google's bert_config.json
 // lacks is added, and the class of the model and the type of the stored numbers are stated.
 std::string converted_config(const BertConfig& config, const fs::path& path, const Model& model,
@@ -176,11 +185,11 @@ std::string converted_config(const BertConfig& config, const fs::path& path, con
   if (!names_one_of(json, model.architectures())) {
     json["architectures"] = ordered_json::array({model.architectures().front()});
   }
-  if (model.labels() > 0 && model.labels() != 2 && config.labels.empty()) {
+  if (model.labels() > 0 && config.labels_fault.empty() && !has_label_names(json)) {
     for (const char* key : {"id2label", "label2id"}) json[key] = ordered_json::object();
-    for (int64_t i = 0; i < model.labels(); ++i) {  // Hugging Face's names where there are none
-      json["id2label"][concat(i)] = concat("LABEL_", i);
-      json["label2id"][concat("LABEL_", i)] = i;
+    for (size_t i = 0; i < config.labels.size(); ++i) {
+      json["id2label"][concat(i)] = config.labels[i];
+      json["label2id"][config.labels[i]] = i;
     }
   }
   const char* key = json.contains("dtype") ? "dtype" : "torch_dtype";
@@ -212,9 +221,9 @@ void convert(const ConvertOptions& options) {
   }
   refuse_runs(output);
   check_output_directory(output, options.overwrite, kExportedModel);
-  const BertConfig config =
-      parse_config(read_text_file(source.config, ExitCode::model), source.config);
+  BertConfig config = parse_config(read_text_file(source.config, ExitCode::model), source.config);
   auto weights = open_weights(source.weights, config.architecture->base_prefix);
+  name_outputs(config, *weights);
   const Model model(config, *weights);
   const DType dtype = parse_dtype(options.dtype);
   std::string config_text = converted_config(config, source.config, model, dtype);
@@ -231,8 +240,12 @@ void convert(const ConvertOptions& options) {
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still
   written.commit();
   open_console(false);
+  if (const std::string remark = weights->remark(); !remark.empty()) log(remark);
   if (const std::string warning = model.warning(*config.architecture); !warning.empty()) {
     log(warning);
+  }
+  if (model.labels() > 0 && !config.labels_fault.empty()) {
+    warn("the head is converted, but cannot be used: ", config.labels_fault);
   }
   std::printf("%s: %zu tensors as %s from %s (%s)\n",
               printable((output / "model.safetensors").string()).c_str(), model.views().size(),

@@ -9,11 +9,13 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/printable.h"
+#include "engine/model_outputs.h"
 #include "model/config.h"
 #include "tasks/classification/mix/ngram_file.h"
 #include "train/run/run_directory.h"
 #include "weights/hub_cache.h"
 #include "weights/model_directory.h"
+#include "weights/run_collections.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -48,6 +50,7 @@ ordered_json describe_weights(const WeightSource& source) {
   ordered_json result;
   result["path"] = source.path().string();
   result["format"] = source.format();
+  if (const std::string remark = source.remark(); !remark.empty()) result["remark"] = remark;
   result["files"] = ordered_json::array();
   for (const fs::path& file : source.files()) {
     result["files"].push_back(
@@ -80,18 +83,20 @@ ordered_json describe_config(const BertConfig& config, const fs::path& path) {
   result["vocab_size"] = config.vocab_size;
   result["max_position_embeddings"] = config.max_position_embeddings;
   result["labels"] = config.labels;
+  if (!config.labels_fault.empty()) result["labels_fault"] = config.labels_fault;
   return result;
 }
 
 ordered_json describe_model(const fs::path& directory) {
   ordered_json result;
   result["directory"] = directory.string();
-  const Architecture* architecture = &default_architecture();
-  if (auto path = find_config(directory)) {
-    const BertConfig config = parse_config(read_text_file(*path, ExitCode::model), *path);
-    architecture = config.architecture;
-    result["config"] = describe_config(config, *path);
-  }
+  BertConfig config;
+  const auto path = find_config(directory), weights = find_weights(directory);
+  if (path) config = parse_config(read_text_file(*path, ExitCode::model), *path);
+  std::unique_ptr<WeightSource> source;
+  if (weights) source = open_weights(*weights, config.architecture->base_prefix);
+  if (source) name_outputs(config, *source);
+  if (path) result["config"] = describe_config(config, *path);
   result["tokenizer"] = ordered_json::array();
   for (const fs::path& file : find_tokenizer_files(directory)) {
     result["tokenizer"].push_back(file.filename().string());
@@ -106,9 +111,7 @@ ordered_json describe_model(const fs::path& directory) {
                           {"texts", model.index().texts()}};
     });
   }
-  if (auto weights = find_weights(directory)) {
-    result["weights"] = describe_weights(*open_weights(*weights, architecture->base_prefix));
-  }
+  if (source) result["weights"] = describe_weights(*source);
   return result;
 }
 
@@ -129,6 +132,10 @@ ordered_json describe(const fs::path& path) {
     return result;
   }
   result = describe_model(path);
+  const bool is_empty = !result.contains("config") && !result.contains("weights");
+  if (const std::string advice = is_empty ? advice_on_collection(path) : ""; !advice.empty()) {
+    throw model_error(advice);
+  }
   if (!result.contains("config") && !result.contains("weights") && result["tokenizer"].empty()) {
     throw model_error(path.string(),
                       ": holds no run, no config.json, no vocabulary and no weights");
@@ -167,6 +174,7 @@ void print_tensors(const ordered_json& tensors, const char* name_key) {
 void print_weights(const ordered_json& weights) {
   std::printf("weights: %s (%s)\n", shown(weights["path"]).c_str(),
               shown(weights["format"]).c_str());
+  if (weights.contains("remark")) std::printf("  %s\n", shown(weights["remark"]).c_str());
   print_tensors(weights["tensors"], "name");
   if (!weights["ignored"].empty()) {
     std::printf("not used in fine-tuning:\n");
@@ -181,6 +189,10 @@ void print_config(const ordered_json& config) {
   std::printf("config: %s\n", shown(config["path"]).c_str());
   for (const auto& [key, value] : config.items()) {
     if (value.is_number()) std::printf("  %s: %s\n", key.c_str(), value.dump().c_str());
+  }
+  if (config.contains("labels_fault")) {
+    std::printf("  labels: %s\n", shown(config["labels_fault"]).c_str());
+    return;
   }
   std::printf("  labels: %zu\n", config["labels"].size());
   for (const auto& label : config["labels"]) {

@@ -12,6 +12,7 @@
 #include "data/plan.h"
 #include "distributed/layout/layout.h"
 #include "distributed/zero_partition.h"
+#include "engine/model_outputs.h"
 #include "tasks/registry.h"
 #include "train/layout/planned_parts.h"
 #include "train/layout/stages.h"
@@ -62,7 +63,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
   stages_of(o, p.model.config, HeadKind::sequence);  // refuses what the model cannot have
-  auto source = open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix);
+  auto source = open_weights_of(p.model);
   p.task = inputs.read(o, inputs.open(o, {}), p.model, *source, {});
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);

@@ -130,9 +130,15 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;
   of_task.label_order = std::move(label_order);
-  auto task = traits_of(kind).make(
-      of_task, {*model.tokenizer, model.config, has_head && !options.reinit_head});
-  if (has_head && !options.reinit_head && !task->keeps_head()) {
+  const bool wants_head = has_head && !options.reinit_head;
+  if (wants_head && kind == TaskKind::classification && !model.config.labels_fault.empty()) {
+    throw model_error(model.config.labels_fault, "; --reinit-head starts a new head");
+  }
+  auto task = with_memory_advice(
+      "while the data are read; files with fewer rows, or a shorter --max-length, need less", [&] {
+        return traits_of(kind).make(of_task, {*model.tokenizer, model.config, wants_head});
+      });
+  if (wants_head && !task->keeps_head()) {
     throw model_error(source.path().string(), ": the model has a head for other labels: ",
                       difference_of_heads(model.config.labels, task->labels()),
                       "; --reinit-head starts a new one");

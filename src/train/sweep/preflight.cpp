@@ -9,6 +9,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "engine/engine.h"
+#include "engine/model_outputs.h"
 #include "tasks/baseline.h"
 #include "train/layout/stages.h"
 #include "train/resume.h"
@@ -29,7 +30,7 @@ void check_stop() {
 struct OpenInputs {
   OpenInputs(const TrainOptions& options, SharedInputs& inputs)
       : model(open_model(options.model)),
-        source(open_weights(model.directory.weights, model.config.architecture->base_prefix)),
+        source(open_weights_of(model)),
         data(inputs.open(options, check_stop)) {}
 
   std::shared_ptr<Task> read(const TrainOptions& options, SharedInputs& inputs) const {

@@ -70,6 +70,7 @@ class Unpickler {
 
   const PickleValue& run();                      // Error(model) for anything out of order
   size_t position() const { return position_; }  // after run(): behind the pickle's STOP
+  const std::deque<PickleValue>& values() const { return values_; }  // all that run() has made
 
  private:
   using Value = PickleValue;

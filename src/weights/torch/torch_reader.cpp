@@ -16,20 +16,20 @@ namespace {
 constexpr std::string_view kLegacyMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 using Kind = PickleValue::Kind;
 
-// Storages of a legacy file by key, as its tensors use them.
+// Storages of a legacy file by key, as its pickle names them: the model's and an optimizer's.
 using Storages = std::unordered_map<std::string_view, const PickleValue*>;
 
-Storages used_storages(const std::string& file, const PickleValue& root) {
+Storages named_storages(const std::string& file, const Unpickler& object) {
   Storages storages;
-  for_each_tensor(file, root, [&](std::string_view, const PickleValue& tensor) {
-    const PickleValue* storage = tensor.items[0];
-    auto [other, is_new] = storages.emplace(storage->items[2]->text, storage);
-    if (!is_new && (other->second->dtype != storage->dtype ||
-                    other->second->items[4]->integer != storage->items[4]->integer)) {
-      throw model_error(file, ": storage ", in_quotes(storage->items[2]->text),
+  for (const PickleValue& value : object.values()) {
+    if (value.kind != Kind::storage) continue;
+    auto [other, is_new] = storages.emplace(value.items[2]->text, &value);
+    if (!is_new && (other->second->dtype != value.dtype ||
+                    other->second->items[4]->integer != value.items[4]->integer)) {
+      throw model_error(file, ": storage ", in_quotes(value.items[2]->text),
                         " has two types or sizes");
     }
-  });
+  }
   return storages;
 }
 
@@ -90,7 +90,8 @@ std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
     throw model_error(name, ": was written on a big-endian machine, which is not supported");
   }
   Unpickler unpickler(concat(name, ": data.pkl"), entries[pickle_name]);
-  auto tensors = torch_tensors(name, unpickler.run(), [&](const PickleValue& storage) {
+  StateDict state = find_state_dict(name, unpickler.run());
+  auto tensors = torch_tensors(name, *state.dict, [&](const PickleValue& storage) {
     auto entry = entries.find(concat(root, "data/", storage.items[2]->text));
     if (entry == entries.end()) {
       throw model_error(name, ": storage ", in_quotes(storage.items[2]->text), " is missing");
@@ -98,7 +99,7 @@ std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
     return entry->second;
   });
   return std::make_unique<StoredWeights>(path, "pytorch (zip)", std::vector{path}, std::move(maps),
-                                         std::move(tensors), base_prefix);
+                                         std::move(tensors), base_prefix, std::move(state.entry));
 }
 
 std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path,
@@ -129,8 +130,10 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
   Unpickler keys(name, bytes, object.position());
   const PickleValue& key_list = keys.run();
 
-  auto located = locate_storages(name, bytes, keys.position(), key_list, used_storages(name, root));
-  auto tensors = torch_tensors(name, root, [&](const PickleValue& storage) {
+  StateDict state = find_state_dict(name, root);
+  auto located =
+      locate_storages(name, bytes, keys.position(), key_list, named_storages(name, object));
+  auto tensors = torch_tensors(name, *state.dict, [&](const PickleValue& storage) {
     auto found = located.find(storage.items[2]->text);
     if (found == located.end()) {
       throw model_error(name, ": storage ", in_quotes(storage.items[2]->text), " is missing");
@@ -138,7 +141,8 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
     return found->second;
   });
   return std::make_unique<StoredWeights>(path, "pytorch (legacy)", std::vector{path},
-                                         std::move(maps), std::move(tensors), base_prefix);
+                                         std::move(maps), std::move(tensors), base_prefix,
+                                         std::move(state.entry));
 }
 
 }  // namespace finetune

@@ -1,7 +1,10 @@
 // Turns unpickled tensor objects into stored tensors with checked extents.
 #include "weights/torch/torch_tensors.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {
@@ -95,27 +98,89 @@ bool has_tensor(const PickleValue& dict) {
   return false;
 }
 
-}  // namespace
-
-void for_each_tensor(const std::string& file, const PickleValue& root,
-                     const std::function<void(std::string_view, const PickleValue&)>& visit) {
-  const PickleValue* dict = &root;
-  if (const PickleValue* inner = root.get("state_dict"); inner && !has_tensor(root)) dict = inner;
-  if (dict->kind != Kind::dict || !has_tensor(*dict)) {
-    throw model_error(file, ": holds no state dict of tensors");
+// A module's tensors have dots in their names; a loss or a count beside them has not.
+bool has_tensor_of_module(const PickleValue& dict) {
+  for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+    const PickleValue &key = *dict.items[i], &value = *dict.items[i + 1];
+    if (value.kind == Kind::tensor && key.kind == Kind::text &&
+        key.text.find('.') != std::string_view::npos) {
+      return true;
+    }
   }
-  for (size_t i = 0; i + 1 < dict->items.size(); i += 2) {
-    const PickleValue &key = *dict->items[i], &value = *dict->items[i + 1];
-    if (key.kind == Kind::text && value.kind == Kind::tensor) visit(key.text, value);
-  }
+  return false;
 }
 
-std::vector<StoredTensor> torch_tensors(const std::string& file, const PickleValue& root,
+constexpr std::string_view kEntries[] = {"state_dict", "model_state_dict", "model", "module"};
+constexpr int kMostNested = 8;
+
+struct Entry {
+  std::string_view name;
+  const PickleValue* dict;
+};
+
+// Entries with the name of a state dict: those that hold tensors, or else all.
+std::vector<Entry> inner_dicts(const PickleValue& dict) {
+  std::vector<Entry> with_tensors, all;
+  for (std::string_view name : kEntries) {
+    const PickleValue* inner = dict.get(name);
+    if (!inner || inner->kind != Kind::dict || inner->items.empty()) continue;
+    const bool is_known = std::any_of(all.begin(), all.end(),
+                                      [&](const Entry& known) { return known.dict == inner; });
+    if (is_known) continue;
+    all.push_back({name, inner});
+    if (has_tensor(*inner)) with_tensors.push_back(all.back());
+  }
+  return with_tensors.empty() && !has_tensor(dict) ? all : with_tensors;
+}
+
+// "'epoch', 'net' (a dictionary)"
+std::string entries_of(const PickleValue& dict) {
+  std::vector<std::string> found;
+  for (size_t i = 0; i + 1 < dict.items.size() && found.size() <= 5; i += 2) {
+    if (dict.items[i]->kind != Kind::text) continue;
+    const bool is_dict = dict.items[i + 1]->kind == Kind::dict;
+    found.push_back(in_quotes(dict.items[i]->text, 80) + (is_dict ? " (a dictionary)" : ""));
+  }
+  return found.empty() ? "none with a name" : join_some(found, 5);
+}
+
+constexpr const char* kAdvice =
+    "; save the model's own: torch.save(model.state_dict(), \"pytorch_model.bin\")";
+
+}  // namespace
+
+StateDict find_state_dict(const std::string& file, const PickleValue& root) {
+  if (root.kind != Kind::dict) {
+    throw model_error(file, ": holds no dictionary of tensors", kAdvice);
+  }
+  StateDict found{&root, ""};
+  for (int depth = 0; depth <= kMostNested; ++depth) {
+    if (has_tensor_of_module(*found.dict)) return found;
+    const std::vector<Entry> inner = inner_dicts(*found.dict);
+    if (inner.size() > 1) {
+      throw model_error(file, ": holds two state dicts, ", in_quotes(inner[0].name), " and ",
+                        in_quotes(inner[1].name), kAdvice);
+    }
+    if (inner.empty() && has_tensor(*found.dict)) return found;
+    if (inner.empty()) {
+      throw model_error(file, ": holds no state dict of tensors",
+                        found.entry.empty() ? "" : concat(" in ", found.entry),
+                        ", its entries are ", entries_of(*found.dict), kAdvice);
+    }
+    found = {inner[0].dict, concat(found.entry, "['", inner[0].name, "']")};
+  }
+  throw model_error(file, ": has its state dict in more than ", kMostNested, " dictionaries",
+                    kAdvice);
+}
+
+std::vector<StoredTensor> torch_tensors(const std::string& file, const PickleValue& dict,
                                         const StorageBytes& storage_bytes) {
   std::vector<StoredTensor> tensors;
-  for_each_tensor(file, root, [&](std::string_view name, const PickleValue& value) {
-    tensors.push_back(make_tensor(file, name, value, storage_bytes));
-  });
+  for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+    const PickleValue &key = *dict.items[i], &value = *dict.items[i + 1];
+    if (key.kind != Kind::text || value.kind != Kind::tensor) continue;
+    tensors.push_back(make_tensor(file, key.text, value, storage_bytes));
+  }
   return tensors;
 }
 

@@ -34,11 +34,9 @@ ClassificationData checked_data(const TaskOptions& options, const BertConfig& co
   data.max_length =
       checked_max_length(options.max_length, config, !options.text_pair_column.empty());
   data.positions = config.max_length();
-  if (config.labels.empty()) {
-    throw model_error("the model has no trained classification head; train one first");
-  }
+  const std::vector<std::string>& labels = trained_labels(config);
   check_answer_options(options, data.problem);
-  if (data.problem != ProblemType::regression) data.labels = LabelMap(config.labels);
+  if (data.problem != ProblemType::regression) data.labels = LabelMap(labels);
   return data;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
+#include "tasks/classification/model_options.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/finite_outputs.h"
 
@@ -29,11 +30,8 @@ ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
                                                  const BertConfig& config, int64_t top_k,
                                                  bool all_probabilities)
     : options_(options), tokenizer_(tokenizer) {
-  if (config.labels.empty()) {
-    throw model_error("the model has no trained classification head; train one first");
-  }
+  format_.labels = trained_labels(config);
   format_.problem = problem_type(options);
-  format_.labels = config.labels;
   format_.separator = options.multi_label_separator;
   format_.top_k = top_k;
   format_.all_probabilities = all_probabilities;

@@ -9,6 +9,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/rows/row_files.h"
+#include "tasks/classification/model_options.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
@@ -265,11 +266,10 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
                       ? LabelMap(config.labels)
                       : std::move(labels);
   } else {
-    if (!model_head || config.labels.empty()) {
-      throw model_error("the model has no trained classification head; train one first");
-    }
+    const BertConfig without_head;
+    const std::vector<std::string>& own = trained_labels(model_head ? config : without_head);
     data.keeps_head = true;
-    if (data.problem != ProblemType::regression) data.labels = LabelMap(config.labels);
+    if (data.problem != ProblemType::regression) data.labels = LabelMap(own);
   }
   if (!options.eval_files.empty()) {
     eval = read_source(options.eval_files, options, data.problem, options.max_eval_samples);

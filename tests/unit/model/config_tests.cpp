@@ -159,11 +159,52 @@ TEST_CASE("values out of range are refused with file, key and value") {
   check_refused(R"({"model_type": "roberta"})", "model_type is 'roberta'");
   check_refused(R"({"is_decoder": true})", "is_decoder is true");
   check_refused(R"({"pad_token_id": 40000})", "pad_token_id is 40000");
-  check_refused(R"({"id2label": ["a"]})", "id2label is not an object");
-  check_refused(R"({"id2label": {"0": "a", "2": "b"}})", "id2label has 2 but not 1");
-  check_refused(R"({"id2label": {"x": "a"}})", "key 'x' is not an integer");
-  check_refused(R"({"id2label": {"0": 5}})", "the label of 0 is not a string");
-  check_refused(R"({"id2label": {"0": "a", "00": "b"}})", "0 occurs twice");
+}
+
+TEST_CASE("labels are named by id2label, by label2id, by num_labels") {
+  const auto labels = [](const std::string& json) {
+    const BertConfig c = parse_config(json, "c");
+    CHECK(c.labels_fault.empty());
+    return c.labels;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(labels(R"({"id2label": {"1": 1, "0": 0}})") == Names{"0", "1"});
+  CHECK(labels(R"({"id2label": {"0": -2, "1": 1.5, "2": true, "3": "x"}})") ==
+        Names{"-2", "1.5", "true", "x"});
+  CHECK(labels(R"({"id2label": null, "label2id": {"b": 1, "a": 0}})") == Names{"a", "b"});
+  CHECK(labels(R"({"id2label": {}, "label2id": {"b": 0}})") == Names{"b"});
+  CHECK(labels(R"({"id2label": {"0": "x"}, "label2id": {"y": 0}, "num_labels": 3})") == Names{"x"});
+  CHECK(labels(R"({"num_labels": 3})") == Names{"LABEL_0", "LABEL_1", "LABEL_2"});
+  CHECK(labels(R"({"_num_labels": 1, "label2id": "none"})") == Names{"LABEL_0"});
+  CHECK(labels("{}").empty());
+}
+
+TEST_CASE("labels that cannot be used are a fault of the head alone") {
+  const auto fault = [](const std::string& json) {
+    const BertConfig c = parse_config(json, "c");
+    CHECK(c.labels.empty());
+    return c.labels_fault;
+  };
+  CHECK(fault(R"({"id2label": ["a"]})") == "c: id2label is not an object");
+  CHECK(fault(R"({"id2label": {"0": "a", "2": "b"}})") ==
+        "c: id2label has 2 but not 1: ids must run from 0 without a gap");
+  CHECK(fault(R"({"id2label": {"-1": "a", "0": "b"}})") ==
+        "c: id2label has -1 but not 0: ids must run from 0 without a gap");
+  CHECK(fault(R"({"id2label": {"x": "a"}})") == "c: id2label: key 'x' is not an integer");
+  CHECK(fault(R"({"id2label": {"0": null}})") ==
+        "c: id2label: the label of 0 is null, not a string");
+  CHECK(fault(R"({"id2label": {"0": ["a"]}})") ==
+        "c: id2label: the label of 0 is a list, not a string");
+  CHECK(fault(R"({"id2label": {"0": "a", "00": "b"}})") == "c: id2label: 0 occurs twice");
+  CHECK(fault(R"({"id2label": {"0": 1, "1": "0", "2": "1"}})") ==
+        "c: id2label: 0 and 2 have the same label, '1'");
+  CHECK(fault(R"({"label2id": {"a": 0, "b": 0}})") ==
+        "c: label2id: 'a' and 'b' have the same id, 0");
+  CHECK(fault(R"({"label2id": {"a": "x"}})") ==
+        "c: label2id: the id of 'a' is 'x', not an integer");
+  CHECK(fault(R"({"label2id": {"a": 1, "b": 2}})") ==
+        "c: label2id has 1 but not 0: ids must run from 0 without a gap");
+  CHECK(fault(R"({"num_labels": 0})") == "c: num_labels is 0, not an integer from 1 to 262144");
 }
 
 TEST_CASE("named shapes") {

@@ -1,0 +1,34 @@
+// Names the outputs of a model's classifier, by its config.json and the rows of its weight.
+#include "engine/model_outputs.h"
+
+#include "core/failure.h"
+#include "core/text/counted.h"
+#include "core/text/printable.h"
+#include "model/head.h"
+
+namespace finetune {
+
+void name_outputs(BertConfig& config, const WeightSource& source) {
+  const Role role = traits_of(HeadKind::sequence).role;
+  const WeightInfo* head = source.find(config.architecture->module_of(role) + ".weight");
+  if (!head || head->shape.size() != 2 || !config.labels_fault.empty()) return;
+  const int64_t rows = head->shape[0];
+  if (rows < 1 || rows > kMostLabels) return;  // refused where the shape is checked
+  if (config.labels.empty()) config.labels = default_labels(rows);
+  if (int64_t(config.labels.size()) == rows) return;
+  config.labels_fault =
+      concat(source.path().string(), ": tensor ", in_quotes(head->stored_name, 200), " has ",
+             counted(size_t(rows), "row"), ", but config.json names ",
+             counted(config.labels.size(), "label"));
+  config.labels.clear();
+}
+
+std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model) {
+  return with_memory_advice(kModelAdvice, [&] {
+    auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
+    name_outputs(model.config, *source);
+    return source;
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,26 @@
+// Names the outputs of a model's classifier, by its config.json and the rows of its weight.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "model/config.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+// Sets config.labels for the classifier that `source` holds. A config without label names gives
+// LABEL_0, LABEL_1, ... as in Hugging Face's config. If the number of names is not the number of
+// the classifier's rows, labels becomes empty and labels_fault says both numbers. Nothing changes
+// where there is no classifier.
+void name_outputs(BertConfig& config, const WeightSource& source);
+
+// What helps where memory runs out, for with_memory_advice (core/failure.h).
+inline constexpr std::string_view kModelAdvice =
+    "while the model is read; a smaller model needs less";
+
+// Opens the weights of `model`, and names the outputs in its config. Error(model) as open_weights.
+std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model);
+
+}  // namespace finetune

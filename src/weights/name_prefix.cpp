@@ -1,0 +1,107 @@
+// Finds the prefix that a wrapper put before the names of a model's tensors.
+#include "weights/name_prefix.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::string_view kWordEmbedding = "embeddings.word_embeddings.weight";
+constexpr size_t kNamesShown = 3, kLongestShown = 80;
+
+// Attributes under which wrappers and training scripts keep a whole model.
+constexpr std::string_view kWrappers[] = {
+    "_forward_module", "_orig_mod",    "auto_model", "backbone", "base_model",
+    "bert_model",      "encoder",      "model",      "module",   "net",
+    "network",         "text_encoder", "transformer"};
+
+// A module of torch.nn.Sequential is named by its number.
+bool is_number(std::string_view part) {
+  return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// `base`: the architecture's own name, which a script may have used for the whole model too.
+bool is_wrapper(std::string_view part, std::string_view base) {
+  return part == base || is_number(part) ||
+         std::find(std::begin(kWrappers), std::end(kWrappers), part) != std::end(kWrappers);
+}
+
+bool is_of_wrappers(std::string_view prefix, std::string_view base_prefix) {
+  const std::string_view base = base_prefix.substr(0, base_prefix.size() - 1);
+  prefix.remove_suffix(1);
+  for (std::string_view part : split(prefix, '.')) {
+    if (!is_wrapper(part, base)) return false;
+  }
+  return true;
+}
+
+// Takes `ending` from the end of `name`, if it is a whole name or follows a dot.
+bool take_ending(std::string_view& name, std::string_view ending) {
+  if (!name.ends_with(ending)) return false;
+  const std::string_view before = name.substr(0, name.size() - ending.size());
+  if (!before.empty() && !before.ends_with('.')) return false;
+  name = before;
+  return true;
+}
+
+// What stands before the models in the file.
+std::set<std::string_view> prefixes_of_models(const std::vector<std::string>& names,
+                                              std::string_view base_prefix) {
+  std::set<std::string_view> prefixes;
+  for (std::string_view name : names) {
+    if (!take_ending(name, kWordEmbedding)) continue;
+    take_ending(name, base_prefix);
+    prefixes.insert(name);
+  }
+  return prefixes;
+}
+
+std::string some_quoted(const auto& names) {
+  std::vector<std::string> quoted;
+  for (std::string_view name : names) {
+    if (quoted.size() > kNamesShown) break;  // one more than is shown: there are more
+    quoted.push_back(in_quotes(name, kLongestShown));
+  }
+  return join_some(quoted, kNamesShown);
+}
+
+// Of a part of a model, as one of several files: what no module of a BERT is called.
+NamePrefix before_some_name(const std::vector<std::string>& names) {
+  for (std::string_view wrapper : {"module.", "_orig_mod."}) {
+    for (const std::string& name : names) {
+      if (name.starts_with(wrapper)) return {std::string(wrapper), ""};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+NamePrefix find_name_prefix(const std::vector<std::string>& names, std::string_view base_prefix) {
+  if (base_prefix.empty()) return before_some_name(names);
+  const std::string needed = concat(base_prefix, kWordEmbedding);
+  const std::set<std::string_view> prefixes = prefixes_of_models(names, base_prefix);
+  if (prefixes.contains("")) return {};
+  if (prefixes.empty()) {
+    NamePrefix found = before_some_name(names);
+    found.advice = concat("none of its tensors is a word embedding (", in_quotes(needed),
+                          "); it holds ", names.empty() ? "none" : some_quoted(names));
+    return found;
+  }
+  if (prefixes.size() > 1) {
+    return {"", concat("it holds ", prefixes.size(), " models, whose names begin with ",
+                       some_quoted(prefixes), "; save one of them alone")};
+  }
+  const std::string prefix(*prefixes.begin());
+  if (is_of_wrappers(prefix, base_prefix)) return {prefix, ""};
+  return {"", concat("its names begin with ", in_quotes(prefix, kLongestShown), ", where ",
+                     in_quotes(needed),
+                     " is expected; save it without that prefix (in Python: "
+                     "{k.removeprefix(prefix): v for k, v in state_dict.items()})")};
+}
+
+}  // namespace finetune

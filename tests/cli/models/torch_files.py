@@ -1,0 +1,79 @@
+"""Reads a safetensors file and writes torch.save's two containers, without torch."""
+import json
+import struct
+import zipfile
+from collections import namedtuple
+
+Tensor = namedtuple("Tensor", "shape data")  # data: float32, little-endian
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = (8 + size + offset for offset in entry["data_offsets"])
+            tensors[name] = Tensor(tuple(entry["shape"]), data[begin:end])
+    return tensors
+
+
+def write_safetensors(path, tensors):
+    header, begin = {}, 0
+    for name, tensor in tensors.items():
+        header[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [begin, begin + len(tensor.data)]}
+        begin += len(tensor.data)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(tensor.data for tensor in tensors.values()))
+    return path
+
+
+def text(word):
+    return b"X" + struct.pack("<I", len(word.encode())) + word.encode()
+
+
+def number(value):
+    return b"J" + struct.pack("<i", value)
+
+
+def pickled(value, storages):
+    """A dictionary, list, tensor, number or text; `storages` gets the bytes of the tensors."""
+    if isinstance(value, dict):
+        items = b"".join((number(key) if isinstance(key, int) else text(key)) + pickled(inner, storages)
+                         for key, inner in value.items())
+        return b"}(" + items + b"u"
+    if isinstance(value, list):
+        return b"](" + b"".join(pickled(inner, storages) for inner in value) + b"e"
+    if isinstance(value, Tensor):
+        storages.append(value.data)
+        strides = [1] * len(value.shape)
+        for i in range(len(value.shape) - 2, -1, -1):
+            strides[i] = strides[i + 1] * value.shape[i + 1]
+        storage = (b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(str(len(storages) - 1)) + text("cpu") +
+                   number(len(value.data) // 4) + b"tQ")
+        sizes = [b"(" + b"".join(map(number, numbers)) + b"t" for numbers in (value.shape, strides)]
+        return (b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(0) + sizes[0] + sizes[1] +
+                b"\x89ccollections\nOrderedDict\n)RtR")
+    if value is None:
+        return b"N"
+    if isinstance(value, float):
+        return b"G" + struct.pack(">d", value)
+    return number(value) if isinstance(value, int) else text(value)
+
+
+def write_torch(path, value, legacy=False):
+    storages = []
+    body = b"\x80\x02" + pickled(value, storages) + b"."
+    if not legacy:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("m/data.pkl", body)
+            for i, data in enumerate(storages):
+                archive.writestr(f"m/data/{i}", data)
+        return path
+    magic = bytes.fromhex("6cfc9c46f9206aa85019")
+    keys = b"\x80\x02](" + b"".join(text(str(i)) for i in range(len(storages))) + b"e."
+    path.write_bytes(b"\x80\x02\x8a" + bytes([len(magic)]) + magic + b"." + b"\x80\x02M\xe9\x03." + b"\x80\x02}" +
+                     text("little_endian") + b"\x88s." + body + keys +
+                     b"".join(struct.pack("<q", len(data) // 4) + data for data in storages))
+    return path

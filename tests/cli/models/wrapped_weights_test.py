@@ -1,0 +1,111 @@
+"""Weights as training scripts save them: in an entry, behind a wrapper's prefix."""
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import MODEL, write
+from harness import fail, main, need, succeed
+from models.torch_files import Tensor, read_safetensors, write_safetensors, write_torch
+
+PREFIXES = ("module.", "_orig_mod.", "model.", "encoder.", "net.", "model._orig_mod.", "module.model.", "bert.", "0.")
+
+
+def model_without_weights(directory):
+    directory.mkdir()
+    for path in MODEL.iterdir():
+        if path.suffix != ".safetensors":
+            shutil.copyfile(path, directory / path.name)
+    return directory
+
+
+def tensors(prefix="", bare=False):
+    found = read_safetensors(MODEL / "model.safetensors")
+    return {prefix + (name.removeprefix("bert.") if bare else name): tensor for name, tensor in found.items()}
+
+
+def labels_with(model, texts):
+    return succeed("predict", "--model", model, "--input", texts, "--output", "-", "--all-probabilities")
+
+
+def test_prefixes_and_entries(directory):
+    need("golden/tiny-bert-classification")
+    texts = write(directory / "rows.csv", "text\nPETROL 1\nRENT MAY\n")
+    expected = labels_with(MODEL, texts).out
+    model = model_without_weights(directory / "m")
+
+    def check(path, *words):
+        result = labels_with(model, texts)
+        assert result.out == expected, (path, words)
+        for word in words:
+            assert word in result.err, (word, result)
+        path.unlink()
+
+    for prefix in PREFIXES:
+        for bare in (False, True)[:1 if prefix == "bert." else 2]:  # the model's own prefix says nothing of a head
+            check(write_safetensors(model / "model.safetensors", tensors(prefix, bare)),
+                  f"prefix '{prefix}' of names is left out")
+    optimizer = {"state": {0: {"step": Tensor((), b"\0\0\0\0"), "exp_avg": Tensor((2,), bytes(8))}},
+                 "param_groups": [{"lr": 0.5, "betas": [0.9, 0.99], "params": [0]}]}
+    for entry in ("model_state_dict", "state_dict", "model", "module"):
+        for legacy in (False, True):
+            checkpoint = {"epoch": 3, "loss": Tensor((), b"\0\0\0\0"), "optimizer": optimizer, "note": None,
+                          entry: tensors()}
+            check(write_torch(model / "pytorch_model.bin", checkpoint, legacy), f"entry ['{entry}']")
+    nested = {"model": {"state_dict": tensors("model._orig_mod.")}}
+    check(write_torch(model / "pytorch_model.bin", nested), "entry ['model']['state_dict']", "'model._orig_mod.'")
+    # The head may stand beside a wrapped encoder.
+    outside = {(name if name.startswith("classifier") else "encoder." + name.removeprefix("bert.")): tensor
+               for name, tensor in tensors().items()}
+    check(write_torch(model / "pytorch_model.bin", outside), "prefix 'encoder.'")
+
+
+def test_other_commands(directory):
+    need("golden/tiny-bert-classification")
+    model = model_without_weights(directory / "m")
+    write_torch(model / "pytorch_model.bin", {"model_state_dict": tensors("_orig_mod."), "epoch": 1})
+    remark = "tensors are those of its entry ['model_state_dict']; the prefix '_orig_mod.' of names is left out"
+    assert remark in succeed("convert", "--model", model, "--output", directory / "c").err
+    assert (directory / "c/model.safetensors").stat().st_size == (MODEL / "model.safetensors").stat().st_size
+    assert remark in succeed("inspect", model).out
+    shown = json.loads(succeed("inspect", model / "pytorch_model.bin", "--json").out)["weights"]
+    assert remark in shown["remark"]
+    assert {"classifier.weight", "bert.pooler.dense.bias"} <= {tensor["name"] for tensor in shown["tensors"]}
+    rows = write(directory / "t.csv", "text,label\nPETROL 1,fuel\nRENT MAY,rent\n")
+    succeed("train", "--model", model, "--reinit-head", "--train", rows, "--max-steps", 1, "--output", directory / "run")
+    assert remark in (directory / "run/log.txt").read_text()
+
+
+def test_names_that_do_not_fit(directory):
+    """The message names what is there and a way; nothing says that a head was missing."""
+    need("golden/tiny-bert-classification")
+    model = model_without_weights(directory / "m")
+    texts = write(directory / "rows.csv", "text\nPETROL 1\n")
+    rows = write(directory / "t.csv", "text,label\nPETROL 1,fuel\nRENT MAY,rent\n")
+    path = model / "pytorch_model.bin"
+
+    def check(value, *words):
+        write_torch(path, value)
+        fail(4, "predict", "--model", model, "--input", texts, "--output", "-", words=[str(path), *words])
+        for more in (["train", "--reinit-head", "--train", rows], ["convert"]):
+            fail(4, more[0], "--model", model, *more[1:], "--output", directory / "o", words=[str(path), *words])
+        assert not (directory / "o").exists()
+
+    check(tensors("my_classifier."), "names begin with 'my_classifier.'", "removeprefix")
+    check({**tensors("teacher."), **tensors("student.")}, "2 models", "'student.'", "'teacher.'")
+    check({"weight": Tensor((2,), bytes(8))}, "none of its tensors is a word embedding", "'weight'")
+    check({"net": tensors(), "epoch": 3}, "'net' (a dictionary)", "'epoch'", "torch.save")
+    check({"model": tensors(), "state_dict": tensors()}, "two state dicts, 'state_dict' and 'model'")
+    check({"epoch": 3, "state_dict": {}}, "no state dict of tensors", "'epoch'")
+    check([1, 2], "no dictionary of tensors")
+    deep = tensors()
+    for _ in range(100):
+        deep = {"model": deep}
+    check(deep, "in more than 8 dictionaries")
+    # A copy beside the model, as of averaged weights, is not used.
+    write_torch(path, {**tensors(), **tensors("module.")})
+    assert "holds 41 other tensors ('module." in labels_with(model, texts).err.replace("(module", "('module")
+
+
+main(globals())

@@ -1,0 +1,59 @@
+// Prefixes that wrappers put before the names of tensors.
+#include <doctest/doctest.h>
+
+#include "../contains.h"
+#include "weights/name_prefix.h"
+
+using namespace finetune;
+using finetune::test::contains;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string removed(const Names& names) {
+  const NamePrefix found = find_name_prefix(names, "bert.");
+  CHECK(found.advice.empty());
+  return found.removed;
+}
+
+std::string advice(const Names& names) {
+  const NamePrefix found = find_name_prefix(names, "bert.");
+  CHECK(found.removed.empty());
+  return found.advice;
+}
+
+const std::string kWords = "embeddings.word_embeddings.weight";
+
+}  // namespace
+
+TEST_CASE("a wrapper's prefix is found by the word embedding") {
+  CHECK(removed({"bert." + kWords, "classifier.weight"}).empty());
+  CHECK(removed({kWords, "encoder.layer.0.output.dense.bias"}).empty());
+  CHECK(removed({"encoder." + kWords, "encoder.encoder.layer.0.output.dense.bias"}) == "encoder.");
+  for (const char* prefix : {"module.", "_orig_mod.", "model.", "encoder.", "net.", "0.auto_model.",
+                             "model._orig_mod.", "module.module.", "bert."}) {
+    CAPTURE(prefix);
+    CHECK(removed({"loss.weight", prefix + ("bert." + kWords)}) == prefix);
+  }
+  // A second copy, as of averaged weights, is not the model.
+  CHECK(removed({"bert." + kWords, "ema.bert." + kWords}).empty());
+}
+
+TEST_CASE("names that do not fit are told, with a way") {
+  CHECK(contains(advice({"mymodel.bert." + kWords}), "begin with 'mymodel.', where 'bert."));
+  CHECK(contains(advice({"mymodel.bert." + kWords}), "removeprefix"));
+  CHECK(contains(advice({"roberta." + kWords}), "begin with 'roberta.'"));
+  CHECK(contains(advice({"a." + kWords, "model." + kWords}),
+                 "2 models, whose names begin with 'a.', 'model.'"));
+  CHECK(contains(advice({"x", "y"}), "none of its tensors is a word embedding"));
+  CHECK(contains(advice({"x", "y"}), "it holds 'x', 'y'"));
+  CHECK(contains(advice({"my" + kWords}), "it holds 'myembeddings."));
+}
+
+TEST_CASE("of a part of a model module and _orig_mod are left out") {
+  CHECK(find_name_prefix({"module.a", "module.b"}, "bert.").removed == "module.");
+  CHECK(find_name_prefix({"_orig_mod.a", "b"}, "").removed == "_orig_mod.");
+  CHECK(find_name_prefix({}, "").removed.empty());
+  CHECK(find_name_prefix({"model." + kWords}, "").removed.empty());
+}
