@@ -193,11 +193,7 @@ void Preparation::open_source() {
 }
 
 void Preparation::open_data_files() {
-  for (const fs::path& file : data_files(s_.options)) {
-    if (comm_.hosts() == 1 || !is_pipe(file)) continue;
-    throw data_error(file.string(), ": is a pipe, and a process of each of the ", comm_.hosts(),
-                     " hosts reads the data; write it to a file first");
-  }
+  if (comm_.hosts() > 1) require_no_pipes(s_.options, comm_.hosts());
   s_.data = inputs_.open(s_.options, [&] { check_stop("while reading data from a pipe"); });
 }
 
@@ -229,10 +225,7 @@ void Preparation::read_data_and_model(int own_threads) {
   if (!reads()) return;
   set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
   if (s_.leads() && options.overwrite) {
-    std::vector<fs::path> inputs = data_files(options);
-    for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
-    inputs.insert(inputs.end(), options.baselines.begin(), options.baselines.end());
-    check_inputs_survive(options.output, inputs);
+    check_own_inputs_survive(options, s_.model, *source_);
   }
   open_data_files();
   s_.task = inputs_.read(options, s_.data, s_.model, *source_, label_order_);
@@ -344,7 +337,8 @@ void Preparation::open_files() {
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
   remarks_.push_back(loaded_.warning);
-  describe_session(s_, loaded_.lines, remarks_);
+  // A run that goes on has the checkpoint's weights, whatever was new at its start.
+  describe_session(s_, found_ ? std::vector<std::string>() : loaded_.lines, remarks_);
   write_layout(s_);
   if (options.resume) {
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);

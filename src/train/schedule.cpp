@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -46,6 +47,16 @@ int64_t evaluation_at_share(double share, int64_t total_steps, int64_t interval)
   const int64_t evaluations = (total_steps - 1) / interval + 1;
   const auto number = std::max<int64_t>(1, int64_t(std::ceil(share * double(evaluations) - 1e-9)));
   return std::min(total_steps, number * interval);
+}
+
+std::string warmup_fault(const Schedule& s) {
+  const int64_t warmup = s.warmup_steps, steps = s.total_steps;
+  // A run of one step is a trial: of any share of it, warm-up is the whole.
+  if (warmup < steps || (warmup == steps && steps == 1)) return "";
+  const double reached = double(steps - 1) / double(warmup);
+  return concat("warm-up takes ", counted(warmup, "step"), ", and the run has ", steps,
+                ": the learning rate ends at ", format_fixed(100 * reached, 1),
+                " % of --lr; give fewer --warmup-steps, or a --warmup-ratio such as 0.1");
 }
 
 int64_t warmup_steps_for(int64_t total_steps, double ratio) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace finetune {
@@ -20,6 +21,9 @@ struct Schedule {
   // The rate used in the update number `step` (0 for the first): with warm-up the first is 0.
   double at(int64_t step) const;
 };
+
+// "warm-up takes 500 steps, but the run has 100: ...", or nothing if the run goes on after it.
+std::string warmup_fault(const Schedule& schedule);
 
 // ceil(total_steps * ratio).
 int64_t warmup_steps_for(int64_t total_steps, double ratio);

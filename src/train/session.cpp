@@ -150,6 +150,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   }
   log(counted(s.schedule.total_steps, "step"), " of ", counted(*s.options.batch_size, "sample"),
       ", ", s.schedule.warmup_steps, " of them warm-up");
+  if (const std::string fault = warmup_fault(s.schedule); !fault.empty()) warn(fault);
 }
 
 }  // namespace finetune

@@ -9,6 +9,7 @@
 #include "core/files/files.h"
 #include "core/files/text_file.h"
 #include "weights/hub_cache.h"
+#include "weights/run_collections.h"
 
 namespace finetune {
 namespace {
@@ -71,6 +72,7 @@ std::string advice_on_file(const fs::path& file) {
 }
 
 std::string advice_on_directory(const fs::path& directory) {
+  if (std::string advice = advice_on_collection(directory); !advice.empty()) return advice;
   if (have_file(directory / "adapter_config.json")) {
     return concat(directory.string(),
                   ": is a PEFT adapter, not a whole model; merge it into its base model first (in "
@@ -123,7 +125,14 @@ fs::path of_run_or_itself(const fs::path& path) {
 
 fs::path existing_tokenizer_directory(const std::string& given) {
   const fs::path path = existing_model_path(given);
-  return find_tokenizer_files(path).empty() ? of_run_or_itself(path) : path;
+  if (!find_tokenizer_files(path).empty()) return path;
+  const fs::path directory = of_run_or_itself(path);
+  if (find_tokenizer_files(directory).empty() && !find_config(directory)) {
+    if (const std::string advice = advice_on_collection(path); !advice.empty()) {
+      throw model_error(advice);
+    }
+  }
+  return directory;
 }
 
 ModelDirectory find_model(const fs::path& path, bool need_weights) {

@@ -121,7 +121,7 @@ def test_options_are_those_of_train(directory):
     fail(2, "plan", *CLASSIFICATION, "--freeze", 9, words=["--freeze"])
     fail(2, "plan", *CLASSIFICATION, "--max-length", 513, words=["--max-length"])
     fail(3, "plan", "--model", MODEL, "--train", directory / "absent.csv", words=["absent.csv"])
-    fail(4, "plan", "--model", directory, "--train", TRAIN, words=["config.json"])
+    fail(4, "plan", "--model", directory, "--train", TRAIN, words=["is not a model; it holds 1 directory"])
     for name in ("missing-encoder-tensor", "nan-weights", "shape-not-of-config"):
         broken = GOLDEN / "broken" / name
         if broken.exists():

@@ -329,6 +329,8 @@ void add_plan_command(Subcommand program, int&) {
     SharedInputs inputs;
     const RunPlan plan =
         plan_run(options->train, options->resolved_processes(), !options->no_time, inputs);
+    open_console(true);
+    if (!plan.warning.empty()) warn(plan.warning);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });
 }

@@ -43,6 +43,7 @@ struct Prepared {
   int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
   DeviceMemory device;                        // before the run
   std::string recipe;                         // the line of what it chose
+  std::string warning;                        // about the schedule
 };
 
 Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inputs) {
@@ -70,7 +71,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   read_assertions(o, metrics_of_run(o, p.layout, *p.task, !p.backend->uses_host_memory()));
   checked_best_metric(o, *p.task);
   p.recipe = fill_recipe(o, given, recipe_facts(*p.task, p.model.config));
-  p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
+  const Schedule schedule = make_schedule(o, p.task->train_set().samples.size());
+  p.steps = schedule.total_steps;
+  p.warning = warmup_fault(schedule);
   for (const auto& file : source->files()) {
     p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
   }
@@ -114,6 +117,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.task = std::string(name_of(p.task->kind()));
   plan.backend = p.backend->description();
   plan.recipe = p.recipe;
+  plan.warning = p.warning;
   plan.processes = processes;
   plan.shards = *options.virtual_shards;
   plan.samples = train.samples.size();

@@ -53,7 +53,8 @@ struct RunPlan {
   int64_t micro_batch_tokens = 0;  // with --micro-batches of evaluation alone
   int64_t micro_batches = 0;       // of a shard; 0: by their tokens
   bool recompute = false;
-  std::string recipe;  // the line of what it chose, or empty
+  std::string recipe;   // the line of what it chose, or empty
+  std::string warning;  // about the schedule, or empty
   Workload work;
   MemoryForecast memory;  // of the host
   DiskForecast disk;

@@ -65,6 +65,12 @@ PretrainedReport load_initial(const TrainOptions& options, const BertConfig& con
                               const ParameterTable& table, const ParameterTable& held,
                               const WeightSource& source, float* arena);
 
+// Error(data) for a pipe among the data, which a process of each of the hosts reads.
+void require_no_pipes(const TrainOptions& options, int hosts);
+// Error(usage) where --overwrite would remove the run's data, model or baselines.
+void check_own_inputs_survive(const TrainOptions& options, const ModelFiles& model,
+                              const WeightSource& source);
+
 // Files that the run reads.
 std::vector<std::filesystem::path> data_files(const TrainOptions& options);
 std::vector<std::filesystem::path> model_files(const ModelFiles& model, const WeightSource& source);

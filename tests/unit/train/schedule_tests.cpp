@@ -52,6 +52,20 @@ TEST_CASE("without warm-up the first step has the full rate and the last is not 
   CHECK(schedule.at(4) == 0.0);
 }
 
+TEST_CASE("warm-up that does not end in the run is told, with the rate that is reached") {
+  const auto fault = [](int64_t warmup, int64_t steps) {
+    return warmup_fault({ScheduleKind::linear, 5e-5, warmup, steps});
+  };
+  CHECK(fault(0, 100).empty());
+  CHECK(fault(99, 100).empty());
+  CHECK(fault(1, 1).empty());
+  CHECK(
+      fault(500, 100).starts_with("warm-up takes 500 steps, and the run has 100: the learning "
+                                  "rate ends at 19.8 % of --lr"));
+  CHECK(fault(100, 100).starts_with("warm-up takes 100 steps"));
+  CHECK(fault(2, 1).starts_with("warm-up takes 2 steps"));
+}
+
 TEST_CASE("warm-up over the whole run") {
   Schedule schedule{ScheduleKind::linear, 1.0, 4, 4};
   CHECK(schedule.at(0) == 0.0);

@@ -50,6 +50,44 @@ TEST_CASE("models of other kinds are told what to do") {
   CHECK(find_model(directory.path()).weights == directory / "model.safetensors");
 }
 
+TEST_CASE("a directory of runs is named as such, a sweep with its best run") {
+  TemporaryDirectory directory;
+  const fs::path sweep = directory / "sweep";
+  for (const char* run : {"lr=1,seed=1", "lr=1,seed=2", "lr=2,seed=1"}) {
+    fs::create_directories(sweep / run / "model");
+    write_bytes(sweep / run / "model/config.json", "{}");
+  }
+  CHECK(contains(find_refusal(sweep), "sweep: is not a model; it holds 3 directories of models"));
+  CHECK(contains(find_refusal(sweep), (sweep / "lr=1,seed=1").string() + ", ..."));
+  const auto with_comparison = [&](const std::string& text) {
+    write_bytes(sweep / "sweep.json",
+                R"({"finetune_sweep":"0.1.0","runs":[
+{"name":"lr=1,seed=1","output":"moved/lr=1,seed=1","metrics":{"eval_loss":0.25}},
+{"name":"lr=1,seed=2","output":"moved/lr=1,seed=2","metrics":{"eval_loss":0.125}},
+{"name":"lr=2,seed=1","output":"moved/lr=2,seed=1","metrics":{"eval_loss":0.0}}],
+"comparison":)" + text +
+                    "}");
+    return find_refusal(sweep);
+  };
+  const auto best = [&](bool larger) {
+    return with_comparison(concat(R"({"metric":"eval_loss","larger_is_better":)",
+                                  larger ? "true" : "false",
+                                  R"(,"best":1,"groups":[{"runs":["moved/lr=2,seed=1"]},
+{"runs":["moved/lr=1,seed=1","moved/lr=1,seed=2"]}]})"));
+  };
+  CHECK(best(false) == sweep.string() +
+                           ": is a sweep, not a model; its best run by 'eval_loss' is " +
+                           (sweep / "lr=1,seed=2").string());
+  CHECK(contains(best(true), (sweep / "lr=1,seed=1").string()));
+  fs::remove_all(sweep / "lr=1,seed=1");  // its model is gone
+  CHECK(contains(best(true), (sweep / "lr=1,seed=2").string()));
+  CHECK(contains(with_comparison("null"), "is a sweep, not a model; it holds 2 directories"));
+  CHECK(contains(with_comparison("[}"), "is a sweep, not a model; it holds 2 directories"));
+  CHECK(contains(find_refusal(directory.path()),
+                 "is not a model; it holds 1 directory of a model or run, name one of them: " +
+                     sweep.string()));
+}
+
 TEST_CASE("several checkpoints are not guessed between") {
   TemporaryDirectory directory;
   write_bytes(directory / "config.json", "{}");
