@@ -250,7 +250,7 @@ class Backend {
   // the global batch, or 0. dlogits may be absent (evaluation), and may be logits.
 
   // logits (B, C), labels (B) in [0, C); weights (1, C) may be absent (all 1).
-  // loss = w[y] * ((1 - smoothing) * nll(y) + smoothing / C * sum_c nll(c)); torch's has w[c] inside
+  // loss = w[y] * ((1 - smoothing) * nll(y) + smoothing / C * sum_c nll(c)); torch weights by w[c]
   virtual void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
                              LossScale scale, Tensor losses, Tensor dlogits) = 0;
   // logits and targets (B, C), weights (1, C) on the classes may be absent;
