@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/text/text.h"
 #include "tasks/file_evaluation.h"
+#include "tasks/repeated_texts.h"
 
 namespace finetune {
 namespace {
@@ -55,7 +56,7 @@ Baselines Task::baselines() {
   return {};
 }
 
-Baselines FileEvaluation::baselines(const std::optional<TaskOptions>&) {
+Baselines FileEvaluation::baselines() {
   return {};
 }
 
@@ -81,7 +82,7 @@ void add_baselines(const Baselines& found, Metrics& metrics) {
 Metrics unmixed_metrics(const Metrics& alone) {
   Metrics out;
   for (const auto& [name, value] : alone) {
-    if (name.starts_with(kEvalPrefix) && name != "eval_loss") {
+    if (name.starts_with(kEvalPrefix) && name != "eval_loss" && !is_of_unseen(name)) {
       out[kUnmixedPrefix + name.substr(kEvalPrefix.size())] = value;
     }
   }

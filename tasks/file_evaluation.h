@@ -25,9 +25,12 @@ class FileEvaluation : public Evaluation {
   virtual const SampleSet* next() = 0;
   virtual double share() const = 0;  // of the files, 0 to 1, that next() has given
 
-  // After all samples. `training`: the rows that the model was trained on, files included; none:
-  // they are not known. Errors of theirs are lines of the result.
-  virtual Baselines baselines(const std::optional<TaskOptions>& training);
+  // The rows that the model was trained on, files included: for baselines(), and for the metrics of
+  // rows whose text was not trained on. Before metric_names(). Without it they are not known. Error
+  // where they cannot be read.
+  virtual void take_training_rows(const TaskOptions&) {}
+  // After all samples. Error(device) or Error(model) if the machine cannot compute them.
+  virtual Baselines baselines();
   // Beside the metrics, for people, once all samples are in: lines with their ends, or nothing.
   virtual std::string report() const { return {}; }
   // The same for programs: members of a JSON object, without its braces, or nothing.

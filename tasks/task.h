@@ -57,6 +57,7 @@ struct TaskOptions {
   bool ngram_baseline = false;       // so are their texts
   std::string eval_group;            // held-out rows: whole groups by the values of this column
   bool stratified_split = true;      // and labels have their shares there
+  bool distinct_split = false;       // and equal texts are on one side
   bool fits_calibration = true;      // train: of the exported model, on the evaluation rows
   bool ngram_mix = false;            // train: with the linear model on n-grams, likewise
   bool tunes_thresholds = false;     // train, multi-label

@@ -16,6 +16,7 @@
 #include "engine/export_model.h"
 #include "engine/scaled_head.h"
 #include "tasks/baseline.h"
+#include "tasks/repeated_texts.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/record/result_line.h"
@@ -56,8 +57,9 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
     outcome.summary +=
         concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
   }
-  if (const std::string line = baseline_line(metrics); !line.empty())
-    outcome.summary += line + "\n";
+  for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
+    if (!line.empty()) outcome.summary += line + "\n";
+  }
   AssertionReport report = evaluate_assertions(session.assertions, metrics);
   if (const std::string& junit = session.given.junit; !junit.empty()) {
     write_junit(junit, junit_xml("train", session.given.output, report, metrics));
@@ -191,7 +193,9 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   metrics["peak_memory_mb"] = peak_memory_mb();
   if (s.has_eval) {
     add_baselines(s.task->baselines(), metrics);
-    if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
+    for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
+      if (!line.empty()) log(line);
+    }
   }
   s.directory->require_there();
   write_run_facts(s, sha256, report.facts);

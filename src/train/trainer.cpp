@@ -13,6 +13,7 @@
 #include "core/process_stats.h"
 #include "core/text/counted.h"
 #include "data/plan.h"
+#include "tasks/repeated_texts.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
@@ -199,15 +200,14 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   });
   clear_progress();
   if (!evaluation) return {.stop = stop_request()};
+  const Metrics shown = without_unseen(metrics, s_.best_metric);
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
-  entry.insert(entry.end(), metrics.begin(), metrics.end());
+  entry.insert(entry.end(), shown.begin(), shown.end());
   s_.log->append_evaluation(entry);
   total("evaluated") = double(state_.step);
   const Verdict verdict = judge(metrics, std::move(evaluation));
   const bool is_best = state_.best_step == state_.step;
-  for (const std::string& line : evaluation_table(state_.step, epochs_done(), is_best, metrics)) {
-    log(line);
-  }
+  for (auto& line : evaluation_table(state_.step, epochs_done(), is_best, shown)) log(line);
   return verdict;
 }
 
@@ -231,7 +231,7 @@ int Trainer::evaluate() {
 
 Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation) {
   Verdict verdict;
-  double value = metrics.at(s_.best_metric);
+  double value = value_or_nan(metrics, s_.best_metric);
   bool larger = s_.task->larger_is_better(s_.best_metric);
   bool better = state_.best_step < 0 || !std::isfinite(state_.best_value) ||
                 (larger ? value > state_.best_value : value < state_.best_value);

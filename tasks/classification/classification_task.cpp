@@ -16,6 +16,7 @@
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/objective.h"
+#include "tasks/repeated_texts.h"
 #include "tasks/target_scale.h"
 
 namespace finetune {
@@ -74,6 +75,11 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
     for (std::string& line : text_warnings(name, *texts)) lines.push_back(std::move(line));
   }
   if (!data.split.empty()) lines.push_back(data.split);
+  const std::vector<uint8_t>& repeated = data.eval.repeated;
+  std::string line = describe_repeated(
+      std::count(repeated.begin(), repeated.end(), 1), int64_t(repeated.size()), "rows",
+      data.split.empty() ? "" : "--eval-split distinct keeps equal texts on one side");
+  if (!line.empty()) lines.push_back(std::move(line));
   if (!data.split_fault.empty()) lines.push_back(concat("warning: ", data.split_fault));
   if (trains && !data.has_eval && options.fits_calibration &&
       data.problem != ProblemType::regression) {
@@ -221,13 +227,17 @@ std::string ClassificationTask::best_metric() const {
   return "";
 }
 
-bool ClassificationTask::larger_is_better(const std::string& metric) const {
+bool ClassificationTask::larger_is_better(const std::string& name) const {
+  const std::string metric = name.substr(0, name.rfind(kUnseenSuffix));
   return metric != "eval_loss" && metric != "eval_mse" && metric != "eval_mae" &&
          metric != "eval_ece" && metric != "eval_brier";
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
-  return classification_metric_names(data_.problem);
+  std::vector<std::string> names = classification_metric_names(data_.problem);
+  if (data_.eval.repeated.empty()) return names;
+  for (std::string& name : unseen_metric_names(names)) names.push_back(std::move(name));
+  return names;
 }
 
 CalibrationReport ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metrics) {

@@ -70,10 +70,21 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
       lines_.push_back(std::move(line));
     }
   }
+  if (has_eval_) warn_of_trained_texts(options);
   lines_.push_back(
       concat("hidden: ", format_fixed(100 * masking_.probability, 1), " % of the tokens, ",
              masking_.whole_words ? "whole words" : "piece by piece", ", others in each epoch"));
   hide_evaluation_words();
+}
+
+// There are no metrics without these texts, so that the line says less than describe_repeated().
+void MaskedTask::warn_of_trained_texts(const TaskOptions& options) {
+  const int64_t count = trained_texts(train_.set, eval_.set), of = eval_.set.samples.size();
+  if (10 * count <= of) return;
+  lines_.push_back(concat("warning: eval: ", count, " of ", of, " texts (",
+                          format_fixed(100 * double(count) / double(of), 1),
+                          " %) are trained on, too: perplexity is that of texts of both kinds",
+                          options.eval_files.empty() ? "; --distinct holds out others" : ""));
 }
 
 void MaskedTask::require_words(const TaskOptions& options) const {

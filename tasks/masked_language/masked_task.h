@@ -37,6 +37,7 @@ class MaskedTask final : public Task {
   std::string config_json() const override;
 
  private:
+  void warn_of_trained_texts(const TaskOptions& options);
   void require_words(const TaskOptions& options) const;  // Error(data): none to be hidden
   void read(const TaskOptions& options, const Tokenizer& tokenizer);
   void hold_out_texts(const TaskOptions& options);

@@ -10,6 +10,7 @@
 #include "core/text/text.h"
 #include "data/packing.h"
 #include "data/rows/row_files.h"
+#include "data/text_sum.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_chunk.h"
@@ -125,6 +126,22 @@ SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbe
 
 int64_t repeated_texts(const SampleSet& set) {
   return set.samples.size() - int64_t(distinct_texts(set).size());
+}
+
+int64_t trained_texts(const SampleSet& train, const SampleSet& eval) {
+  const auto sum = [](const SampleSet& set, int64_t i) {
+    const auto ids =
+        std::span(set.samples.ids)
+            .subspan(size_t(set.samples.offsets[size_t(i)]), size_t(set.samples.length(i)));
+    const std::string_view bytes(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+    return text_sum({&bytes, 1});
+  };
+  std::vector<TextSum> sums;
+  for (int64_t i = 0; i < train.samples.size(); ++i) sums.push_back(sum(train, i));
+  const TrainedTexts trained(std::move(sums));
+  int64_t count = 0;
+  for (int64_t i = 0; i < eval.samples.size(); ++i) count += trained.contains(sum(eval, i));
+  return count;
 }
 
 std::vector<std::string> describe_texts(std::string_view name, const Texts& texts,

@@ -32,6 +32,9 @@ SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbe
 // Texts with the tokens of an earlier one.
 int64_t repeated_texts(const SampleSet& set);
 
+// Texts of `eval` with the tokens of one of `train`.
+int64_t trained_texts(const SampleSet& train, const SampleSet& eval);
+
 // A line for the log, and warnings: many texts cut, many tokens unknown. positions: what max_length
 // can be.
 std::vector<std::string> describe_texts(std::string_view name, const Texts& texts,

@@ -9,6 +9,7 @@
 #include "data/hold_out.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/summary.h"
+#include "tasks/repeated_texts.h"
 
 namespace finetune {
 namespace {
@@ -58,6 +59,13 @@ void leave_out_unplaced(SquadData& data, const std::string& file) {
                 [](const SquadQuestion& q) { return q.found == TargetFound::nowhere; });
 }
 
+HoldOut split_contexts(const SquadData& all, const TaskOptions& options) {
+  HoldOut parts = hold_out(int64_t(all.contexts.size()), options.eval_fraction, options.seed);
+  if (!parts.train.empty() && !parts.eval.empty()) return parts;
+  throw data_error(options.train_files[0].name.string(), ": its ", all.contexts.size(),
+                   " contexts cannot be divided by --eval-fraction ", options.eval_fraction);
+}
+
 void keep_first(SquadData& data, int64_t limit) {
   if (limit > 0 && int64_t(data.questions.size()) > limit) data.questions.resize(size_t(limit));
 }
@@ -76,6 +84,12 @@ class QaTask : public Task {
                          window_options_);
     describe_set("train", train_data_, train_);
     describe_set("eval", eval_data_, eval_);
+    if (!train_data_.questions.empty()) {
+      repeated_ = repeated_questions(eval_data_, TrainedTexts(question_sums(train_data_)));
+    }
+    std::string repeated = describe_repeated(std::count(repeated_.begin(), repeated_.end(), 1),
+                                             int64_t(repeated_.size()), "questions", "");
+    if (!repeated.empty()) lines_.push_back(std::move(repeated));
     train_data_ = {};  // its windows hold all that training needs
   }
 
@@ -103,12 +117,15 @@ class QaTask : public Task {
   }
 
   std::unique_ptr<Evaluation> start_evaluation() override {
-    return std::make_unique<QaEvaluation>(eval_data_, eval_, answer_options_);
+    return std::make_unique<QaEvaluation>(eval_data_, eval_, answer_options_, repeated_);
   }
   std::string best_metric() const override { return "eval_f1"; }
-  bool larger_is_better(const std::string& metric) const override { return metric != "eval_loss"; }
+  bool larger_is_better(const std::string& metric) const override {
+    return metric != "eval_loss" && metric != kRepeatedMetric;
+  }
   std::vector<std::string> metric_names() const override {
-    return qa_metric_names(answer_options_.squad_version, has_known_places(eval_data_));
+    return qa_metric_names(answer_options_.squad_version, has_known_places(eval_data_),
+                           !repeated_.empty());
   }
 
   bool keeps_head() const override { return true; }
@@ -144,12 +161,7 @@ class QaTask : public Task {
 
   void hold_out_contexts(const TaskOptions& options) {
     SquadData all = std::move(train_data_);
-    const HoldOut parts =
-        hold_out(int64_t(all.contexts.size()), options.eval_fraction, options.seed);
-    if (parts.train.empty() || parts.eval.empty()) {
-      throw data_error(options.train_files[0].name.string(), ": its ", all.contexts.size(),
-                       " contexts cannot be divided by --eval-fraction ", options.eval_fraction);
-    }
+    const HoldOut parts = split_contexts(all, options);
     eval_data_ = take_contexts(all, parts.eval);
     train_data_ = take_contexts(all, parts.train);
     keep_first(train_data_, options.max_train_samples);
@@ -174,6 +186,7 @@ class QaTask : public Task {
   AnswerOptions answer_options_;
   SquadData train_data_, eval_data_;
   QaWindows train_, eval_;
+  RepeatedQuestions repeated_;  // of the evaluation data
   std::vector<std::string> lines_;
 };
 
@@ -213,6 +226,15 @@ AnswerOptions qa_answer_options(const TaskOptions& options, bool has_unanswerabl
   }
   int version = options.squad_version ? options.squad_version : has_unanswerable ? 2 : 1;
   return {options.n_best, options.max_answer_length, options.null_threshold, version};
+}
+
+TrainedTexts trained_questions(const TaskOptions& options) {
+  const bool split = options.eval_files.empty() && options.eval_fraction > 0;
+  SquadData data = read_squad(options.train_files, split ? 0 : options.max_train_samples, true);
+  if (split) data = take_contexts(data, split_contexts(data, options).train);
+  keep_first(data, options.max_train_samples);
+  leave_out_unplaced(data, options.train_files[0].name.string());
+  return TrainedTexts(question_sums(data));
 }
 
 std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& tokenizer,

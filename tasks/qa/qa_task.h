@@ -22,6 +22,9 @@ namespace finetune {
 std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& tokenizer,
                                    int64_t max_positions);
 
+// The questions that a run with these options trains on. Errors as of make_qa_task.
+TrainedTexts trained_questions(const TaskOptions& options);
+
 // The options of a question-answering model's training run, from the object `finetune` in its
 // config.json; what is missing there has train's default.
 TaskOptions qa_defaults(const BertConfig& config);

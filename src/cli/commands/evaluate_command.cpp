@@ -9,6 +9,7 @@
 #include "cli/world.h"
 #include "comm/agreement.h"
 #include "core/clock.h"
+#include "core/date.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/log.h"
@@ -19,6 +20,7 @@
 #include "tasks/baseline.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/registry.h"
+#include "tasks/repeated_texts.h"
 #include "train/record/result_line.h"
 #include "train/record/training_rows.h"
 #include "train/run/evaluation_directory.h"
@@ -55,10 +57,10 @@ struct Subject {
   std::optional<TaskOptions> training;  // the rows that it was trained on
 };
 
-// For the baselines. Without --train the run's, if it is known.
+// What the model was trained on: the files of --train, or those of its run, if they are known.
 std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject& subject,
                                          const TaskOptions& evaluated) {
-  if (subject.model.kind != TaskKind::classification) return std::nullopt;
+  const bool has_baselines = subject.model.kind == TaskKind::classification;
   TrainingRowsOfModel of_run;
   if (o.train.empty()) {
     of_run = training_rows_of(subject.model.model.directory.directory);
@@ -66,19 +68,34 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     of_run.options = evaluated;
     of_run.options->train_files.clear();
     for (const fs::path file : o.train) of_run.options->train_files.push_back(rereadable(file));
-    require_columns(*of_run.options);
+    if (has_baselines) require_columns(*of_run.options);
   }
   if (!of_run.options) {
-    log(o.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
-        of_run.why, "; --train names the rows ",
-        o.no_ngram_baseline ? "of training" : "to train it on");
+    if (has_baselines) {
+      log(o.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
+          of_run.why, "; --train names the rows ",
+          o.no_ngram_baseline ? "of training" : "to train it on");
+    }
     return std::nullopt;
   }
   of_run.options->eval_files.clear();
   of_run.options->max_eval_samples = 0;
   of_run.options->baselines = true;
-  of_run.options->ngram_baseline = !o.no_ngram_baseline;
+  of_run.options->ngram_baseline = !o.no_ngram_baseline && has_baselines;
   return of_run.options;
+}
+
+// Bad rows in files of --train are an error. The files of the model's own run may have become
+// unusable in another way than by their sums; the metrics are right without them.
+void take_training_rows(const EvaluateOptions& o, Subject& subject) {
+  if (!subject.training) return;
+  try {
+    subject.evaluation->take_training_rows(*subject.training);
+  } catch (const Error& error) {
+    if (!o.train.empty() || error.code() != ExitCode::data) throw;
+    warn("the rows that the model was trained on are not known: ", error.what());
+    subject.training.reset();
+  }
 }
 
 void take_answer_options(const EvaluateOptions& o, TaskKind kind, TaskOptions& options) {
@@ -111,7 +128,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   if (o.normalize_labels) {
     require_option_of(model.kind, "normalize-labels", o.inference.model);
   }
-  if (o.no_ngram_baseline || !o.train.empty()) {
+  if (o.no_ngram_baseline) {
     require_option_of(model.kind, "no-ngram-baseline", o.inference.model);
   }
   TaskOptions options = model.options;
@@ -127,8 +144,9 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.ngram_baseline = subject->training && subject->training->ngram_baseline;
   take_answer_options(o, model.kind, options);
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
+  take_training_rows(o, *subject);
   std::vector<std::string> names = subject->evaluation->metric_names();
-  const BaselineKinds kinds{.ngrams = options.ngram_baseline,
+  const BaselineKinds kinds{.ngrams = subject->training && options.ngram_baseline,
                             .unmixed = options.mix && options.uses_mix};
   for (std::string& name : baseline_metric_names(names, kinds)) {
     names.push_back(std::move(name));
@@ -169,27 +187,15 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
   return report.passed ? ExitCode::done : ExitCode::assertion;
 }
 
-// With --train the n-grams were asked for, so bad rows in its files are an error. Rows of the
-// model's own run may have become unusable; then there is the majority of the evaluated rows.
-Baselines computed_baselines(const EvaluateOptions& o, const Subject& subject) {
-  try {
-    return subject.evaluation->baselines(subject.training);
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::data) {
-      throw Error(
-          error.code(),
-          concat(error.what(), o.no_ngram_baseline ? "" : "; --no-ngram-baseline leaves it out"));
-    }
-    if (!o.train.empty()) throw;
-    warn("no n-gram baseline: ", error.what());
-    return subject.evaluation->baselines(std::nullopt);
-  }
-}
-
 Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
-  Baselines found = computed_baselines(o, subject);
-  found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
-  return found;
+  try {
+    Baselines found = subject.evaluation->baselines();
+    found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
+    return found;
+  } catch (const Error& error) {
+    if (o.no_ngram_baseline) throw;
+    throw Error(error.code(), concat(error.what(), "; --no-ngram-baseline leaves it out"));
+  }
 }
 
 void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
@@ -248,14 +254,15 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     files->commit();
   }
   if (o.json) {
-    write_standard_output(result_line(identity_of(o, model), metrics, evaluation->report_json()));
+    write_standard_output(
+        result_line(identity_of(o, model), metrics, evaluation->report_json()));
   }
   for (const auto& [name, value] : o.json ? Metrics() : metrics) {
     std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
     write_standard_output(concat(name, padding, " ", format_number(value), "\n"));
   }
-  if (const std::string line = baseline_line(metrics); !line.empty()) {
-    if (!o.json) write_standard_output(line + "\n");
+  for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
+    if (!o.json && !line.empty()) write_standard_output(line + "\n");
   }
   const std::string report = evaluation->report();
   if (!o.json) write_standard_output(report);

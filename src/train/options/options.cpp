@@ -97,6 +97,9 @@ void validate_evaluation(const TrainOptions& o) {
     throw usage_error("--eval-group ", in_quotes(o.eval_group),
                       " needs --eval-fraction, the share of rows to hold out");
   }
+  if (o.eval_split == "distinct" && o.eval_fraction == 0) {
+    throw usage_error("--eval-split distinct needs --eval-fraction, the share of rows to hold out");
+  }
   validate_eval_group(o);
   if (o.tune_thresholds && o.multi_label.empty()) {
     throw usage_error("--tune-thresholds is for several labels a row: give --multi-label");
@@ -160,6 +163,9 @@ std::string wanted_device(const TrainOptions& o) {
 }
 
 void validate_eval_group(const TrainOptions& o) {
+  if (!o.eval_group.empty() && o.eval_split == "distinct") {
+    throw usage_error("--eval-group and --eval-split distinct exclude each other");
+  }
   if (o.eval_group.empty() || o.eval_group != o.label_column) return;
   throw usage_error("--eval-group ", in_quotes(o.eval_group),
                     " is the label column: training would never see the labels held out");
@@ -269,6 +275,7 @@ TaskOptions task_options(const TrainOptions& o) {
   t.ngram_baseline = !o.no_ngram_baseline;
   t.eval_group = o.eval_group;
   t.stratified_split = o.eval_split != "random";
+  t.distinct_split = o.eval_split == "distinct";
   t.fits_calibration = !o.no_calibration;
   t.tunes_thresholds = o.tune_thresholds;
   t.ngram_mix = mixes_with_ngrams(o);

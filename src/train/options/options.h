@@ -47,10 +47,12 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"eval-group", data, result,
          "--eval-fraction holds out whole groups, rows with one value in this column", "", "NAME"},
         o.eval_group);
-  visit({"eval-split", data, result,
-         "--eval-fraction keeps the labels' proportions, or draws by chance alone",
-         "stratified|random"},
-        o.eval_split);
+  visit(
+      {"eval-split", data, result,
+       "--eval-fraction keeps the labels' proportions (distinct: and equal texts on one side), or "
+       "draws by chance alone",
+       "stratified|distinct|random"},
+      o.eval_split);
   visit({"text-column", data, result,
          "columns of the text, joined by a space (default: text, or the only column left)", "",
          "NAME[,NAME...]"},

@@ -5,6 +5,7 @@
 #include "core/files/text_file.h"
 #include "core/text/text.h"
 #include "tasks/baseline.h"
+#include "tasks/repeated_texts.h"
 #include "train/compare/comparison.h"
 #include "train/report/html.h"
 #include "train/report/page_style.h"
@@ -26,8 +27,10 @@ constexpr std::string_view kPolicy =
     "<meta name=\"color-scheme\" content=\"light dark\">\n";
 
 std::string baselines_html(const RunRecord& run) {
-  const std::string line = baseline_line(run.metrics);
-  return line.empty() ? "" : concat("<p>Baselines: ", markup_escaped(line, 300), "</p>\n");
+  const std::string line = baseline_line(run.metrics), unseen = unseen_line(run.metrics);
+  return concat(
+      line.empty() ? "" : concat("<p>Baselines: ", markup_escaped(line, 300), "</p>\n"),
+      unseen.empty() ? "" : concat("<p>Repeated texts: ", markup_escaped(unseen, 300), "</p>\n"));
 }
 
 // The run whose part of the page is open.

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/printable.h"
+#include "tasks/repeated_texts.h"
 #include "train/compare/comparison.h"
 #include "train/compare/noise.h"
 #include "train/run/metrics_files.h"
@@ -248,9 +249,14 @@ void check_assertions(const std::vector<Assertion>& assertions,
 }
 
 const std::vector<std::string>& run_metric_names() {
-  static const std::vector<std::string> names{
-      "peak_memory_mb", "startup_seconds",          "train_epochs", "train_loss",
-      "train_runtime",  "train_samples_per_second", "train_steps",  "train_tokens_per_second"};
+  static const std::vector<std::string> names{"peak_memory_mb",
+                                              "startup_seconds",
+                                              "train_epochs",
+                                              "train_loss",
+                                              "train_runtime",
+                                              "train_samples_per_second",
+                                              "train_steps",
+                                              "train_tokens_per_second"};
   return names;
 }
 
@@ -281,9 +287,11 @@ bool larger_is_better(const std::string& metric) {
                                                "_ece",
                                                "_brier",
                                                "_ece_calibrated",
-                                               "_brier_calibrated"};
+                                               "_brier_calibrated",
+                                               "_repeated"};
+  const std::string of_all = metric.substr(0, metric.rfind(kUnseenSuffix));
   return std::none_of(std::begin(lower), std::end(lower),
-                      [&](std::string_view end) { return metric.ends_with(end); });
+                      [&](std::string_view end) { return of_all.ends_with(end); });
 }
 
 AssertionReport evaluate_assertions(const std::vector<Assertion>& assertions,

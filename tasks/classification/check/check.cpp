@@ -2,6 +2,7 @@
 #include "tasks/classification/check/check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text/text.h"
@@ -33,6 +34,24 @@ Part part_of(const ClassificationData& data, const TaskOptions& options, const C
   return part;
 }
 
+// Of rows that are held out, as find_overlap() has it of two files.
+void find_repeated(const CheckedSide& side, const HoldOut& parts, Findings& out) {
+  std::vector<TextSum> sums;
+  const auto sum = [&](uint32_t place) { return text_sum_of(side.values(place), side.text); };
+  for (uint32_t place : parts.train) sums.push_back(sum(place));
+  const TrainedTexts trained(std::move(sums));
+  const auto repeated = std::count_if(parts.eval.begin(), parts.eval.end(),
+                                      [&](uint32_t place) { return trained.contains(sum(place)); });
+  const auto all = int64_t(parts.eval.size());
+  if (repeated == 0) return;
+  out.push_back({10 * repeated > all ? FindingLevel::warning : FindingLevel::note, "overlap",
+                 concat(counted(repeated, "held-out row", "held-out rows"), " of ", all, " (",
+                        percent(repeated, all), ") ", repeated == 1 ? "has" : "have",
+                        " a text that is trained on, too: metrics count what is merely remembered; "
+                        "--eval-split distinct keeps equal texts on one side"),
+                 repeated});
+}
+
 void find_baselines(const CheckedData& checked, DataCheck& out) {
   ClassificationData data;
   data.problem = checked.problem;
@@ -42,7 +61,8 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
   if (!checked.has_eval) {
     TaskOptions options = checked.options;
     if (options.eval_fraction == 0) options.eval_fraction = kHeldOut;
-    const UsableRows usable{*checked.train.table, checked.train.rows, checked.train.label};
+    const UsableRows usable{*checked.train.table, checked.train.rows, checked.train.text,
+                            checked.train.label};
     parts = split_rows(usable, options, data);
     if (parts.train.empty() || parts.eval.empty()) {
       out.findings.push_back(
@@ -53,6 +73,7 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
       return;
     }
     out.held_out_rows = int64_t(parts.eval.size());
+    find_repeated(checked.train, parts, out.findings);
     if (std::string fault = split_fault(usable, parts, options, data); !fault.empty()) {
       out.findings.push_back({FindingLevel::warning, "split", std::move(fault), out.held_out_rows});
     }

@@ -45,7 +45,7 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
     side.rows.push_back(i);
     side.labels.push_back(row.values[side.label]);
     side.texts.push_back(whole_text(row.values, side.text));
-    side.text_sums.push_back(std::hash<std::string_view>()(trim(side.texts.back())));
+    side.text_sums.push_back(text_sum_of(row.values, side.text).first);
   }
   if (side.rows.empty()) {
     throw data_error(file.string(), ": no usable row",

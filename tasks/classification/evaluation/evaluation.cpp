@@ -9,6 +9,7 @@
 #include "core/text/text.h"
 #include "tasks/classification/mix/ngram_mix.h"
 #include "tasks/finite_outputs.h"
+#include "tasks/repeated_texts.h"
 
 namespace finetune {
 
@@ -133,10 +134,11 @@ void ClassificationEvaluation::mix(const MixWeights& weights, std::span<const fl
   keeps_all_ = false;
 }
 
-ClassificationTally ClassificationEvaluation::tally() const {
+ClassificationTally ClassificationEvaluation::tally(bool unseen_alone) const {
   FINETUNE_CHECK(std::find(seen_.begin(), seen_.end(), 0) == seen_.end());
   ClassificationTally tally(data_, weights_, smoothing_);
   for (size_t i = 0; i < seen_.size(); ++i) {
+    if (unseen_alone && data_.eval.repeated[i]) continue;
     switch (data_.problem) {
       case ProblemType::single_label:
         tally.add_label(data_.eval.labels[i], top_[i].id, losses_[i]);
@@ -155,6 +157,11 @@ ClassificationTally ClassificationEvaluation::tally() const {
 Metrics ClassificationEvaluation::metrics() {
   Metrics metrics = tally().metrics();
   if (answers_) answers_->add_metrics(metrics);
+  const std::vector<uint8_t>& repeated = data_.eval.repeated;
+  if (repeated.empty()) return metrics;
+  const auto count = int64_t(std::count(repeated.begin(), repeated.end(), 1));
+  const bool any_unseen = count < int64_t(repeated.size());
+  add_unseen(any_unseen ? tally(true).metrics() : Metrics(), count, metrics);
   return metrics;
 }
 

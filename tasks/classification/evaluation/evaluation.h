@@ -61,7 +61,8 @@ class ClassificationEvaluation final : public Evaluation {
  private:
   void place(uint32_t sample, const float* logits);
   void keep(uint32_t sample, const float* logits);
-  ClassificationTally tally() const;  // of all samples, in their order
+  // Of all samples in their order, or of those whose text is not trained on.
+  ClassificationTally tally(bool unseen_alone = false) const;
   void write_predictions(const std::filesystem::path& path) const;
 
   const ClassificationData& data_;

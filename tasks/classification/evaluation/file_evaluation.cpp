@@ -8,9 +8,9 @@
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/predictor.h"
 #include "tasks/classification/model_options.h"
-#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/finite_outputs.h"
+#include "tasks/repeated_texts.h"
 
 namespace finetune {
 namespace {
@@ -136,6 +136,8 @@ void ClassificationFileEvaluation::survey() {
 std::vector<std::string> ClassificationFileEvaluation::metric_names() const {
   std::vector<std::string> names = classification_metric_names(data_.problem, options_);
   if (mix_) names.insert(names.end(), {"eval_ece_calibrated", "eval_brier_calibrated"});
+  if (!trained_) return names;
+  for (std::string& name : unseen_metric_names(names)) names.push_back(std::move(name));
   return names;
 }
 
@@ -165,6 +167,8 @@ std::vector<std::string> ClassificationFileEvaluation::describe_samples() const 
   std::vector<std::string> lines;
   lines.push_back(concat("eval: ", describe_texts(texts_)));
   for (std::string& warning : text_warnings("eval", texts_)) lines.push_back(std::move(warning));
+  std::string repeated = describe_repeated(repeated_, rows_, "rows", "");
+  if (!repeated.empty()) lines.push_back(std::move(repeated));
   return lines;
 }
 
@@ -210,6 +214,7 @@ ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(cons
     out.values.pop_back();  // the line goes on with the prediction
   }
   out.slices = slices_.places_of(row.values);
+  out.repeated = trained_ && trained_->sums.contains(text_sum_of(row.values, text_));
   return out;
 }
 
@@ -221,9 +226,14 @@ void ClassificationFileEvaluation::keep_for_baselines(const Row& row, const Wait
              waiting.target);
 }
 
-Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOptions>& training) {
+void ClassificationFileEvaluation::take_training_rows(const TaskOptions& training) {
+  trained_ = read_trained_rows(training, config_, data_);
+  unseen_.emplace(data_, class_weights_, options_.label_smoothing);
+}
+
+Baselines ClassificationFileEvaluation::baselines() {
   Baselines found;
-  if (kept_) found = file_baselines({data_, config_, training, *kept_});
+  if (kept_) found = file_baselines(data_, trained_ ? &*trained_ : nullptr, *kept_);
   if (unmixed_) found.metrics.merge(unmixed_metrics(unmixed_->metrics()));
   return found;
 }
@@ -271,6 +281,13 @@ void ClassificationFileEvaluation::add(const PackedBatch& batch, const float* lo
   }
 }
 
+template <typename Count>
+void ClassificationFileEvaluation::count_in_tallies(const Waiting& row, Count&& count) {
+  count(*tally_);
+  if (unseen_ && !row.repeated) count(*unseen_);
+  repeated_ += row.repeated;
+}
+
 void ClassificationFileEvaluation::score(const Waiting& row, const float* logits,
                                          std::string& prediction) {
   if (!all_finite({logits, size_t(data_.outputs())})) throw not_finite(concat("row ", scored_ + 1));
@@ -283,7 +300,9 @@ void ClassificationFileEvaluation::score(const Waiting& row, const float* logits
         logits = mixed_.data();
       }
       ScoredLabel top = top_label(logits, data_.outputs(), options_.calibration.temperature);
-      tally_->add_label(row.label, top.id, tally_->label_loss(logits, row.label));
+      count_in_tallies(row, [&, loss = tally_->label_loss(logits, row.label)](auto& tally) {
+        tally.add_label(row.label, top.id, loss);
+      });
       answers_->add_label(logits, row.label, top);
       slices_.add_label(row.slices, row.label, top.id);
       if (predictions_) append_labels(format_, {&top, 1}, prediction);
@@ -292,14 +311,18 @@ void ClassificationFileEvaluation::score(const Waiting& row, const float* logits
     case ProblemType::multi_label: {
       std::vector<ScoredLabel> labels =
           positive_labels(logits, data_.outputs(), options_.calibration);
-      tally_->add_set(row.labels, ids_of(labels), tally_->set_loss(logits, row.labels));
+      count_in_tallies(row, [&, loss = tally_->set_loss(logits, row.labels)](auto& tally) {
+        tally.add_set(row.labels, ids_of(labels), loss);
+      });
       answers_->add_set(logits, row.labels);
       slices_.add_set(row.slices, row.labels, ids_of(labels));
       if (predictions_) append_labels(format_, labels, prediction);
       break;
     }
     case ProblemType::regression:
-      tally_->add_value(row.target, logits[0], tally_->value_loss(logits[0], row.target));
+      count_in_tallies(row, [&, loss = tally_->value_loss(logits[0], row.target)](auto& tally) {
+        tally.add_value(row.target, logits[0], loss);
+      });
       slices_.add_value(row.slices, row.target, double(logits[0]));
       if (predictions_) append_prediction(format_, logits, prediction);
       break;
@@ -314,6 +337,7 @@ Metrics ClassificationFileEvaluation::metrics() {
     metrics["eval_ece_calibrated"] = metrics.at("eval_ece");
     metrics["eval_brier_calibrated"] = metrics.at("eval_brier");
   }
+  if (unseen_) add_unseen(repeated_ < rows_ ? unseen_->metrics() : Metrics(), repeated_, metrics);
   return metrics;
 }
 

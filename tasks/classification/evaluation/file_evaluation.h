@@ -19,6 +19,7 @@
 #include "tasks/classification/evaluation/tally.h"
 #include "tasks/classification/labels/label_names.h"
 #include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_chunk.h"
@@ -45,7 +46,8 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   void add(const PackedBatch& batch, const float* logits) override;
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
-  Baselines baselines(const std::optional<TaskOptions>& training) override;
+  void take_training_rows(const TaskOptions& training) override;
+  Baselines baselines() override;
   std::string report() const override;
   std::string report_json() const override;
 
@@ -58,6 +60,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
     std::string values;
     std::vector<int32_t> slices;  // places in them
     std::vector<float> margins;   // with a mix
+    bool repeated = false;        // its text is trained on, too
   };
 
   bool next_usable(Row& row);
@@ -68,6 +71,9 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   void keep_for_baselines(const Row& row, const Waiting& waiting);
   void add_margins();  // to the chunk's rows
   void score(const Waiting& row, const float* logits, std::string& prediction);
+  // Calls count(tally) for that of all rows, and for that of unseen ones if the row is one.
+  template <typename Count>
+  void count_in_tallies(const Waiting& row, Count&& count);
 
   TaskOptions options_;
   const Tokenizer& tokenizer_;
@@ -95,6 +101,9 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   std::unique_ptr<NgramMix> mix_;               // null: there is none
   std::optional<ClassificationTally> unmixed_;  // with a mix: of the model alone
   std::vector<float> mixed_;
+  std::optional<TrainedRows> trained_;         // once they are taken
+  std::optional<ClassificationTally> unseen_;  // then: of rows whose text is not trained on
+  int64_t repeated_ = 0;                       // the other rows
   Slices slices_;
   PredictionFormat format_;
   std::optional<AtomicFile> predictions_;

@@ -180,20 +180,24 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
   return out;
 }
 
-Baselines file_baselines(const FileBaselines& of) {
-  of.eval.flush();
-  of.eval.of = of.eval.size();
-  if (!of.training) {
-    return baselines_of(of.data, majority_in(of.eval, of.data), nullptr, of.eval);
-  }
-  const ClassificationData trained =
-      load_classification_data(*of.training, UnreadTokens(), of.config, true);
-  if (trained.labels.names() != of.data.labels.names()) {
-    throw data_error(of.training->train_files.front().name.string(),
+TrainedRows read_trained_rows(const TaskOptions& training, const BertConfig& config,
+                              const ClassificationData& data) {
+  ClassificationData trained = load_classification_data(training, UnreadTokens(), config, true);
+  if (trained.labels.names() != data.labels.names()) {
+    throw data_error(training.train_files.front().name.string(),
                      ": has labels that the model does not know");
   }
-  const TextRows* train = of.training->ngram_baseline ? trained.train.texts.get() : nullptr;
-  return baselines_of(of.data, majority_of(trained, trained.train), train, of.eval);
+  return {majority_of(trained, trained.train),
+          training.ngram_baseline ? std::move(trained.train.texts) : nullptr,
+          std::move(trained.trained_texts)};
+}
+
+Baselines file_baselines(const ClassificationData& data, const TrainedRows* trained,
+                         TextRows& eval) {
+  eval.flush();
+  eval.of = eval.size();
+  if (!trained) return baselines_of(data, majority_in(eval, data), nullptr, eval);
+  return baselines_of(data, trained->majority, trained->texts.get(), eval);
 }
 
 }  // namespace finetune

@@ -47,14 +47,18 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
                        const TextRows* train, const TextRows& eval,
                        const Descriptor* model = nullptr);
 
-// The same for a model that is there: `data` has its labels, `training` says what rows it was
-// trained on (none: the majority is that of `eval`). Error(data) where they cannot be read.
-struct FileBaselines {
-  const ClassificationData& data;
-  const BertConfig& config;
-  const std::optional<TaskOptions>& training;
-  TextRows& eval;
+// What evaluation of files needs of the rows that its model was trained on.
+struct TrainedRows {
+  Majority majority;
+  std::shared_ptr<TextRows> texts;  // null without options.ngram_baseline
+  TrainedTexts sums;
 };
-Baselines file_baselines(const FileBaselines& of);
+// `data` has the model's labels. Error(data) where the rows cannot be read, or have other labels.
+TrainedRows read_trained_rows(const TaskOptions& training, const BertConfig& config,
+                              const ClassificationData& data);
+
+// Baselines for a model that is there. `trained` null: the majority is that of `eval`.
+Baselines file_baselines(const ClassificationData& data, const TrainedRows* trained,
+                         TextRows& eval);
 
 }  // namespace finetune

@@ -194,6 +194,14 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
   return side;
 }
 
+std::vector<TextSum> text_sums(const Source& source) {
+  std::vector<TextSum> sums;
+  for (uint32_t row : source.rows) {
+    sums.push_back(text_sum_of(source.table->rows()[row].values, source.text));
+  }
+  return sums;
+}
+
 void add_warning(std::string warning, ClassificationData& data) {
   if (!warning.empty()) data.label_warnings.push_back(std::move(warning));
 }
@@ -276,7 +284,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     rewrite_labels(*eval, options, data.problem, names, joined);
     if (data.text_columns.empty()) data.text_columns = column_names(*eval);
   } else if (options.eval_fraction > 0 && train) {
-    const UsableRows usable{*train->table, train->rows, train->label};
+    const UsableRows usable{*train->table, train->rows, train->text, train->label};
     const HoldOut parts = split_rows(usable, options, data);
     data.split = describe_split(usable, parts, options);
     data.split_fault = split_fault(usable, parts, options, data);
@@ -297,6 +305,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   if (train) {
     cut(train->rows, options.max_train_samples);
     data.train = make_side(*train, data, options, tokenizer, true);
+    if (options.baselines) data.trained_texts = TrainedTexts(text_sums(*train));
     train->table->check_intact();
     train.reset();
   }
@@ -307,6 +316,11 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     }
     data.has_eval = true;
     data.eval = make_side(*eval, data, options, tokenizer, false);
+    if (options.baselines && !options.train_files.empty()) {
+      const TrainedTexts trained = std::exchange(data.trained_texts, {});
+      for (const TextSum& sum : text_sums(*eval))
+        data.eval.repeated.push_back(trained.contains(sum));
+    }
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;
   }

@@ -11,6 +11,7 @@
 
 #include "data/labels.h"
 #include "data/rows/records.h"
+#include "data/text_sum.h"
 #include "model/config.h"
 #include "tasks/classification/evaluation/metrics.h"
 #include "tasks/target_scale.h"
@@ -36,7 +37,8 @@ struct ClassificationSide {
   int64_t dropped = 0;                 // unusable rows of the files (--skip-bad-rows)
   std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
   std::vector<uint32_t> rows;          // the table's row of each sample
-  std::shared_ptr<TextRows> texts;     // options.baselines; null too where they cannot be kept
+  std::shared_ptr<TextRows> texts;     // options.baselines
+  std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
 };
 
 struct ClassificationData {
@@ -52,6 +54,7 @@ struct ClassificationData {
   TargetScale target_scale;               // regression: logits give numbers by it
   std::string split;                      // how evaluation rows were held out, for the log
   std::string split_fault;                // what is odd about that, or empty
+  TrainedTexts trained_texts;             // options.baselines, without evaluation data
   ClassificationSide train;
   bool has_eval = false;
   ClassificationSide eval;

@@ -2,6 +2,7 @@
 #include "tasks/classification/rows/row_split.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -47,7 +48,24 @@ std::vector<int32_t> strata_of(const UsableRows& usable, const TaskOptions& opti
   return {};
 }
 
+bool has_groups(const TaskOptions& options) {
+  return options.distinct_split || !options.eval_group.empty();
+}
+
+std::vector<int32_t> groups_of_texts(const UsableRows& usable) {
+  std::map<TextSum, int32_t> ids;
+  std::vector<int32_t> groups;
+  for (uint32_t row : usable.rows) {
+    const TextSum sum = text_sum_of(usable.table.rows()[row].values, usable.text);
+    groups.push_back(ids.emplace(sum, int32_t(ids.size())).first->second);
+  }
+  if (ids.size() > 1) return groups;
+  throw data_error(usable.table.files().front().string(),
+                   ": all rows have the same text: --eval-split distinct needs two texts at least");
+}
+
 std::vector<int32_t> groups_of(const UsableRows& usable, const TaskOptions& options) {
+  if (options.distinct_split) return groups_of_texts(usable);
   const Table& table = usable.table;
   const size_t column =
       find_column(table.columns(), options.eval_group, table.files().front(), "--eval-group");
@@ -67,7 +85,7 @@ std::vector<int32_t> groups_of(const UsableRows& usable, const TaskOptions& opti
 HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
                    const ClassificationData& data) {
   const double fraction = options.eval_fraction;
-  if (!options.eval_group.empty()) {
+  if (has_groups(options)) {
     const std::vector<int32_t> groups = groups_of(usable, options);
     const std::vector<int32_t> strata = options.stratified_split
                                             ? strata_of(usable, options, data)
@@ -112,10 +130,13 @@ std::string split_fault(const UsableRows& usable, const HoldOut& parts, const Ta
   // Groups are held out as wholes, and a large one may be too much.
   const double asked = options.eval_fraction * double(usable.rows.size());
   const auto held = double(parts.eval.size());
-  if (!options.eval_group.empty() && (2 * held < asked || held > 2 * asked)) {
-    fault += concat(fault.empty() ? "" : "; ", parts.eval.size(), " rows are held out where ",
-                    std::llround(asked), " were asked for, since groups of column ",
-                    in_quotes(options.eval_group), " are not cut");
+  if (has_groups(options) && (2 * held < asked || held > 2 * asked)) {
+    fault +=
+        concat(fault.empty() ? "" : "; ", parts.eval.size(), " rows are held out where ",
+               std::llround(asked), " were asked for, since ",
+               options.distinct_split ? "rows with the same text"
+                                      : concat("groups of column ", in_quotes(options.eval_group)),
+               options.distinct_split ? " are kept together" : " are not cut");
   }
   return fault;
 }
@@ -124,12 +145,14 @@ std::string describe_split(const UsableRows& usable, const HoldOut& parts,
                            const TaskOptions& options) {
   std::string line = concat("held out ", parts.eval.size(), " of ", usable.rows.size(), " rows, ",
                             options.stratified_split ? "by strata" : "by chance");
-  if (options.eval_group.empty()) return line;
+  if (!has_groups(options)) return line;
   const std::vector<int32_t> groups = groups_of(usable, options);
   std::unordered_set<int32_t> held, all(groups.begin(), groups.end());
   for (uint32_t place : parts.eval) held.insert(groups[place]);
-  return line + concat(", whole groups: ", held.size(), " of ", all.size(), " values of column ",
-                       in_quotes(options.eval_group));
+  return line + concat(", whole groups: ", held.size(), " of ", all.size(),
+                       options.distinct_split
+                           ? " texts"
+                           : concat(" values of column ", in_quotes(options.eval_group)));
 }
 
 }  // namespace finetune

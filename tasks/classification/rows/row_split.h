@@ -9,19 +9,22 @@
 #include "data/hold_out.h"
 #include "data/rows/records.h"
 #include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 
 struct UsableRows {
   const Table& table;
   std::span<const uint32_t> rows;  // of the table
-  size_t label = 0;                // its column
+  const TextColumns& text;
+  size_t label = 0;  // its column
 };
 
 // options.eval_fraction of them, as places in `rows`: by strata of their labels (several labels a
 // row: the rarest one; regression: tenths of the targets) unless options.stratified_split is false,
-// and with options.eval_group in whole groups. `data` has the problem and the labels. Error(data)
-// for a group column that is missing or has one value alone.
+// and in whole groups with options.eval_group (rows with one value) or options.distinct_split (rows
+// with one text). `data` has the problem and the labels. Error(data)
+// for a group column that is missing, and if there is only one group.
 HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
                    const ClassificationData& data);
 

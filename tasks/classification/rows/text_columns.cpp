@@ -208,6 +208,13 @@ std::string_view joined_text(RowValues row, const TextColumns& columns, std::str
   return buffer;
 }
 
+TextSum text_sum_of(RowValues row, const TextColumns& columns) {
+  std::vector<std::string_view> parts;
+  for (size_t column : columns.text) parts.push_back(row[column]);
+  if (columns.pair) parts.push_back(row[*columns.pair]);
+  return text_sum(parts);
+}
+
 std::optional<std::string> empty_text_column(RowValues row, const TextColumns& columns,
                                              const std::vector<std::string>& names) {
   auto empty = [&](size_t column) { return trim(row[column]).empty(); };

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/text_sum.h"
 #include "model/config.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
@@ -36,6 +37,9 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
 
 // The joined text of a row; `buffer` holds it where several columns are joined.
 std::string_view joined_text(RowValues row, const TextColumns& columns, std::string& buffer);
+
+// Equal for rows with the same text in each of these columns, apart from white space around it.
+TextSum text_sum_of(RowValues row, const TextColumns& columns);
 
 // The name of the first text or pair column whose text is empty or white space, or nothing. Of
 // several joined columns some may be empty, but not all.

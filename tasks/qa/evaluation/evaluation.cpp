@@ -2,11 +2,15 @@
 #include "tasks/qa/evaluation/evaluation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "tasks/finite_outputs.h"
+#include "tasks/repeated_texts.h"
 
 namespace finetune {
 namespace {
@@ -88,15 +92,42 @@ void QuestionScores::add(const SquadQuestion& question, const QuestionAnswer& an
                         !question.answers.empty(), answer.text.empty()});
 }
 
-Metrics QuestionScores::metrics() const {
+std::vector<TextSum> question_sums(const SquadData& data) {
+  std::vector<TextSum> sums;
+  for (const SquadQuestion& question : data.questions) {
+    const std::array<std::string_view, 2> parts{question.question, data.contexts[question.context]};
+    sums.push_back(text_sum(parts));
+  }
+  return sums;
+}
+
+RepeatedQuestions repeated_questions(const SquadData& data, const TrainedTexts& trained) {
+  RepeatedQuestions repeated;
+  for (const TextSum& sum : question_sums(data)) repeated.push_back(trained.contains(sum));
+  return repeated;
+}
+
+Metrics QuestionScores::metrics(const RepeatedQuestions& repeated) const {
   // The answers have been chosen by --null-threshold already.
-  return squad_scores(questions_, no_answer_, std::numeric_limits<double>::infinity(),
-                      squad_version_);
+  constexpr double kChosen = std::numeric_limits<double>::infinity();
+  Metrics metrics = squad_scores(questions_, no_answer_, kChosen, squad_version_);
+  if (repeated.empty()) return metrics;
+  QuestionScores unseen(squad_version_);
+  for (size_t q = 0; q < questions_.size(); ++q) {
+    if (repeated[q]) continue;
+    if (squad_version_ == 2) {
+      unseen.no_answer_.push_back({uint32_t(unseen.questions_.size()), no_answer_[q].value});
+    }
+    unseen.questions_.push_back(questions_[q]);
+  }
+  const auto count = int64_t(questions_.size() - unseen.questions_.size());
+  add_unseen(unseen.questions_.empty() ? Metrics() : unseen.metrics(), count, metrics);
+  return metrics;
 }
 
 QaEvaluation::QaEvaluation(const SquadData& data, const QaWindows& windows,
-                           const AnswerOptions& options)
-    : data_(data), windows_(windows), options_(options) {
+                           const AnswerOptions& options, RepeatedQuestions repeated)
+    : data_(data), windows_(windows), options_(options), repeated_(std::move(repeated)) {
   FINETUNE_CHECK(windows.begin == 0 && windows.end == int64_t(data.questions.size()));
   answers_.resize(size_t(windows.windows()));
   losses_.resize(size_t(windows.windows()));
@@ -130,7 +161,7 @@ Metrics QaEvaluation::metrics() {
   check_complete();
   QuestionScores scores(options_.squad_version);
   for (int64_t q = 0; q < windows_.end; ++q) scores.add(data_.questions[size_t(q)], answer(q));
-  Metrics out = scores.metrics();
+  Metrics out = scores.metrics(repeated_);
   MeanLoss loss;
   for (const std::optional<double>& window : losses_) loss.add(window);
   loss.write(out);
@@ -155,7 +186,7 @@ bool has_known_places(const SquadData& data) {
                      [](const SquadQuestion& q) { return q.found != TargetFound::nowhere; });
 }
 
-std::vector<std::string> qa_metric_names(int squad_version, bool has_loss) {
+std::vector<std::string> qa_metric_names(int squad_version, bool has_loss, bool knows_trained) {
   std::vector<std::string> names = {"eval_exact_match", "eval_f1"};
   if (has_loss) names.emplace_back("eval_loss");
   if (squad_version == 2) {
@@ -167,6 +198,8 @@ std::vector<std::string> qa_metric_names(int squad_version, bool has_loss) {
       names.emplace_back(name);
     }
   }
+  if (!knows_trained) return names;
+  for (std::string& name : unseen_metric_names(names)) names.push_back(std::move(name));
   return names;
 }
 

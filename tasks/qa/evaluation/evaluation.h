@@ -11,6 +11,7 @@
 
 #include "core/files/files.h"
 #include "data/squad.h"
+#include "data/text_sum.h"
 #include "tasks/qa/evaluation/postprocess.h"
 #include "tasks/qa/evaluation/squad_metrics.h"
 #include "tasks/qa/features.h"
@@ -66,13 +67,20 @@ class MeanLoss {
 void write_answer(const std::string& id, const QuestionAnswer& answer,
                   const AnswerWriters& writers);
 
+// Questions whose question and context are trained on, too: one flag for each, or none where the
+// trained ones are not known.
+using RepeatedQuestions = std::vector<uint8_t>;
+RepeatedQuestions repeated_questions(const SquadData& data, const TrainedTexts& trained);
+std::vector<TextSum> question_sums(const SquadData& data);
+
 // Scores of chosen answers, question by question in the order of the data.
 class QuestionScores {
  public:
   explicit QuestionScores(int squad_version) : squad_version_(squad_version) {}
   void reserve(size_t questions) { questions_.reserve(questions); }
   void add(const SquadQuestion& question, const QuestionAnswer& answer);
-  Metrics metrics() const;
+  // With those of questions that are not repeated (tasks/repeated_texts.h), if that is known.
+  Metrics metrics(const RepeatedQuestions& repeated = {}) const;
 
  private:
   int squad_version_;
@@ -83,7 +91,8 @@ class QuestionScores {
 class QaEvaluation : public Evaluation {
  public:
   // Both live longer than the evaluation.
-  QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options);
+  QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options,
+               RepeatedQuestions repeated = {});
 
   void add(const PackedBatch& batch, const float* logits) override;
   // eval_loss is the mean training loss over the windows that have one.
@@ -100,6 +109,7 @@ class QaEvaluation : public Evaluation {
   const SquadData& data_;
   const QaWindows& windows_;
   AnswerOptions options_;
+  RepeatedQuestions repeated_;
   int64_t added_ = 0;
   std::vector<WindowAnswers> answers_;         // (windows)
   std::vector<std::optional<double>> losses_;  // (windows)
@@ -108,6 +118,7 @@ class QaEvaluation : public Evaluation {
 // Whether any question has a loss: one without an answer, or with an answer whose place is known.
 bool has_known_places(const SquadData& data);
 // The metrics that metrics() of version 1 or 2 can give.
-std::vector<std::string> qa_metric_names(int squad_version, bool has_loss = true);
+std::vector<std::string> qa_metric_names(int squad_version, bool has_loss = true,
+                                         bool knows_trained = false);
 
 }  // namespace finetune

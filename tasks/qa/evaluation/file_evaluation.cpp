@@ -1,8 +1,11 @@
 // Evaluates or answers question files some hundred questions at a time.
 #include "tasks/qa/evaluation/file_evaluation.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "tasks/qa/qa_task.h"
+#include "tasks/repeated_texts.h"
 
 namespace finetune {
 namespace {
@@ -24,8 +27,16 @@ QaFileEvaluation::QaFileEvaluation(const TaskOptions& options, const Tokenizer& 
   if (with_references) scores_.reserve(data_.questions.size());
 }
 
+void QaFileEvaluation::take_training_rows(const TaskOptions& training) {
+  repeated_ = repeated_questions(data_, trained_questions(training));
+}
+
 std::vector<std::string> QaFileEvaluation::describe() const {
-  return describe_questions("eval", data_, answer_options_.squad_version);
+  std::vector<std::string> lines = describe_questions("eval", data_, answer_options_.squad_version);
+  std::string repeated = describe_repeated(std::count(repeated_.begin(), repeated_.end(), 1),
+                                           questions(), "questions", "");
+  if (!repeated.empty()) lines.push_back(std::move(repeated));
+  return lines;
 }
 
 std::vector<std::string> QaFileEvaluation::describe_samples() const {
@@ -81,7 +92,7 @@ void QaFileEvaluation::answer(int64_t question) {
 Metrics QaFileEvaluation::metrics() {
   FINETUNE_CHECK(read_ == questions() && pieces_.empty());
   if (!with_references_) return {};
-  Metrics out = scores_.metrics();
+  Metrics out = scores_.metrics(repeated_);
   loss_.write(out);
   return out;
 }

@@ -28,8 +28,10 @@ class QaFileEvaluation final : public FileEvaluation {
   Head head() const override { return {HeadKind::token, 2}; }
   int64_t max_length() const override { return window_options_.max_length; }
   std::vector<std::string> metric_names() const override {
-    return qa_metric_names(answer_options_.squad_version, has_known_places(data_));
+    return qa_metric_names(answer_options_.squad_version, has_known_places(data_),
+                           !repeated_.empty());
   }
+  void take_training_rows(const TaskOptions& training) override;
   std::vector<std::string> describe() const override;
   std::vector<std::string> describe_samples() const override;
   int64_t questions() const { return int64_t(data_.questions.size()); }
@@ -60,6 +62,7 @@ class QaFileEvaluation final : public FileEvaluation {
   std::vector<WindowAnswers> open_;  // of the question under way
   MeanLoss loss_;
   QuestionScores scores_;
+  RepeatedQuestions repeated_;  // once training rows are taken
   AnswerWriters writers_;
   std::optional<AnswerFiles> files_;
 };

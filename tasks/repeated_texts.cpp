@@ -1,0 +1,96 @@
+// Names of the metrics of unseen rows, and the lines about them.
+#include "tasks/repeated_texts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+// Measures of answers: losses and calibration are those of all rows alone.
+constexpr std::array<std::string_view, 11> kMeasures{
+    "eval_accuracy", "eval_f1_macro", "eval_f1_micro",   "eval_f1_weighted",
+    "eval_mcc",      "eval_mse",      "eval_mae",        "eval_pearson",
+    "eval_spearman", "eval_f1",       "eval_exact_match"};
+
+bool is_measure(std::string_view name) {
+  return std::find(kMeasures.begin(), kMeasures.end(), name) != kMeasures.end();
+}
+
+}  // namespace
+
+std::vector<std::string> unseen_metric_names(const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (is_measure(name)) out.push_back(concat(name, kUnseenSuffix));
+  }
+  if (!out.empty()) out.emplace_back(kRepeatedMetric);
+  return out;
+}
+
+bool is_of_unseen(std::string_view metric) {
+  return metric.ends_with(kUnseenSuffix) || metric == kRepeatedMetric;
+}
+
+void add_unseen(const Metrics& unseen, int64_t repeated, Metrics& metrics) {
+  metrics[kRepeatedMetric] = double(repeated);
+  for (const auto& [name, value] : unseen) {
+    if (is_measure(name)) metrics[concat(name, kUnseenSuffix)] = value;
+  }
+}
+
+Metrics without_unseen(Metrics metrics, const std::string& kept) {
+  std::erase_if(metrics, [&](const auto& metric) {
+    return is_of_unseen(metric.first) && metric.first != kept;
+  });
+  return metrics;
+}
+
+double value_or_nan(const Metrics& metrics, const std::string& name) {
+  const auto found = metrics.find(name);
+  return found == metrics.end() ? std::nan("") : found->second;
+}
+
+std::string describe_repeated(int64_t repeated, int64_t of, const char* rows,
+                              std::string_view remedy) {
+  if (repeated == 0) return "";
+  const std::string line = concat(
+      "eval: ", repeated, " of ", of, " ", rows, " (",
+      format_fixed(100 * double(repeated) / double(of), 1), " %) have a text that is trained on, ",
+      "too; metrics that end with ", kUnseenSuffix, " are those of the others");
+  if (10 * repeated <= of) return line;
+  return concat("warning: ", line, remedy.empty() ? "" : "; ", remedy);
+}
+
+std::string unseen_line(const Metrics& metrics) {
+  const auto repeated = metrics.find(kRepeatedMetric);
+  if (repeated == metrics.end() || repeated->second == 0) return "";
+  struct Shown {
+    const char* name;
+    double percent;  // by which a share is multiplied; 0: not a share
+  };
+  constexpr Shown kShown[] = {
+      {"eval_accuracy", 100}, {"eval_mse", 0}, {"eval_f1", 1}};  // the first that is there
+  for (const Shown& shown : kShown) {
+    const auto all = metrics.find(shown.name);
+    if (all == metrics.end()) continue;
+    const auto text = [&](double value) {
+      return shown.percent > 0 ? concat(format_fixed(shown.percent * value, 1), " %")
+                               : format_measure(value);
+    };
+    const std::string left_out = concat(format_number(repeated->second), " left out");
+    const auto unseen = metrics.find(concat(shown.name, kUnseenSuffix));
+    if (unseen == metrics.end() || !std::isfinite(unseen->second)) {
+      return "every evaluation text is trained on, too: nothing is known of new texts";
+    }
+    return concat(std::string_view(shown.name).substr(5), " ", text(all->second), " on all rows, ",
+                  text(unseen->second), " on those whose text is not trained on (", left_out, ")");
+  }
+  return "";
+}
+
+}  // namespace finetune
