@@ -262,6 +262,10 @@ CalibrationReport ClassificationTask::calibrate(Evaluation& evaluation, Metrics&
   metrics.merge(unmixed_metrics(alone));
   own.mix(*mix_, margins);
   for (const auto& [name, value] : own.metrics()) metrics[name] = value;
+  report.line = concat("eval_accuracy ", format_fixed(alone.at("eval_accuracy"), 4),
+                       " of the model alone, as in the evaluations above, ",
+                       format_fixed(metrics.at("eval_accuracy"), 4),
+                       " together with a linear model on n-grams, as in the result; ", report.line);
   return report;
 }
 

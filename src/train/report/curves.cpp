@@ -1,6 +1,7 @@
 // Curves over steps, from metrics.jsonl.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/files/files.h"
@@ -21,6 +22,12 @@ constexpr size_t kMostPictures = 100;
 
 using Points = std::vector<std::pair<double, double>>;
 using Curves = std::map<std::string, Points>;  // by metric
+
+// The curves of evaluations are of the model alone. Of a model that is mixed with n-grams the
+// result is the mix's, which a mark of its own shows.
+bool has_mix(const RunRecord& run) {
+  return run.metrics.contains("eval_mix_ngrams");
+}
 
 bool is_drawn(const std::string& name) {
   return name == "loss" || name == "lr" || name == "grad_norm" ||
@@ -92,11 +99,24 @@ std::string title_of(const std::string& name) {
   return name;
 }
 
+// Nothing for a metric that is not the mix's.
+std::optional<std::pair<double, double>> mix_point(const RunRecord& run,
+                                                   const std::string& metric) {
+  const auto value = run.metrics.find(metric), step = run.metrics.find("best_step");
+  if (!has_mix(run) || !metric.starts_with("eval_") || value == run.metrics.end() ||
+      step == run.metrics.end()) {
+    return std::nullopt;
+  }
+  return std::pair(step->second, value->second);
+}
+
 std::string curve_html(const std::string& metric, const std::vector<Curves>& runs,
-                       const std::vector<std::string>& names) {
+                       const std::vector<std::string>& names,
+                       const std::vector<RunRecord>& records) {
   const size_t most = std::clamp(kMostPoints / runs.size(), kLeastRunPoints, kMostRunPoints);
   std::vector<LineSeries> series;
   size_t thickest = 1;
+  bool mixes = false;
   HtmlTable table(title_of(metric), {"run", "step", metric});
   for (size_t r = 0; r < runs.size(); ++r) {
     const auto found = runs[r].find(metric);
@@ -107,9 +127,20 @@ std::string curve_html(const std::string& metric, const std::vector<Curves>& run
       table.text(one.name).number(step).number(value).end_row();
     }
     series.push_back(std::move(one));
+    if (const auto point = mix_point(records[r], metric)) {
+      mixes = true;
+      LineSeries mix{concat(names[r], ", with n-grams"), r, {*point}};
+      table.text(mix.name).number(point->first).number(point->second).end_row();
+      series.push_back(std::move(mix));
+    }
   }
   Picture picture = line_picture(title_of(metric), "step", series);
   if (thickest > 1) picture.note = concat("Points are means of up to ", thickest, " neighbours.");
+  if (mixes) {
+    picture.note += concat(picture.note.empty() ? "" : " ",
+                           "The curve is the model alone; the single mark is the model that was "
+                           "exported, together with its n-grams.");
+  }
   return figure_html(picture, table);
 }
 
@@ -144,7 +175,7 @@ std::string curves_html(const std::vector<RunRecord>& runs) {
       ++left_out;
       continue;
     }
-    out += curve_html(metric, curves, names);
+    out += curve_html(metric, curves, names, runs);
     ++drawn;
   }
   if (left_out > 0) {

@@ -59,6 +59,14 @@ def test_the_mix_is_what_the_run_says(directory):
     stored = json.loads((out / "model" / "config.json").read_text())["finetune"]["ngram_mix"]
     assert (out / "model" / "ngrams.bin").read_bytes()[-64:].decode() == stored["sha256"]
     assert stored["model"] == metrics["eval_mix_model"] and stored["ngrams"] == metrics["eval_mix_ngrams"]
+    # The log and the report say which figure is whose: the curve is the model's alone.
+    alone = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines() if "eval_accuracy" in line]
+    figures = (f"eval_accuracy {metrics['baseline_unmixed_accuracy']:.4f} of the model alone, as in the evaluations above, "
+               f"{metrics['eval_accuracy']:.4f} together with a linear model on n-grams")
+    assert figures in (out / "log.txt").read_text()
+    assert max(line["eval_accuracy"] for line in alone) == metrics["baseline_unmixed_accuracy"]
+    page = succeed("report", out, "--output", "-").out
+    assert "run, with n-grams" in page and "The curve is the model alone; the single mark is" in page
     # evaluate has the run's figures, and those of the model alone beside them.
     found = metrics_in(evaluate(dev, "--json", model=out).out)
     for name in FIGURES:
