@@ -20,6 +20,8 @@ class FileEvaluation : public Evaluation {
   // Before the first next().
   virtual void open_files(const std::filesystem::path& directory) = 0;
 
+  virtual int64_t rows() const = 0;  // or questions, that are evaluated
+
   // More samples, valid until next() or add(); null at the end. add() must get all of them in this
   // order; its batches count them through all pieces.
   virtual const SampleSet* next() = 0;

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
-constexpr std::array<std::string_view, 11> kNames{"config.json",
+constexpr std::array<std::string_view, 12> kNames{"config.json",
                                                   "model.safetensors",
                                                   "vocab.txt",
                                                   "tokenizer.json",
@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, 11> kNames{"config.json",
                                                   "spiece.model",
                                                   "sentencepiece.bpe.model",
                                                   "tokenizer.model",
-                                                  "ngrams.bin"};
+                                                  "ngrams.bin",
+                                                  kModelFactsFile};
 
 Json parse_object(const std::string& text, std::string_view what) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);

@@ -14,6 +14,10 @@
 
 namespace finetune {
 
+// In an exported model: when, and on which data it was trained. Nothing else in the directory
+// depends on the date.
+inline constexpr std::string_view kModelFactsFile = "finetune.json";
+
 struct ModelExport {
   ModelTensors& tensors;
   std::string source_config;  // the pretrained model's config.json as read

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/agreement.h"
+#include "core/date.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
@@ -40,6 +41,9 @@ RunIdentity identity_of(const Session& session) {
   for (const auto& [name, value] : read_facts(session.directory->facts())) {
     if (name == "task") run.task = value;
     if (name == "weights_sha256") run.weights_sha256 = value;
+    if (name == "started" || name == "ended" || name == "data_sha256") {
+      run.facts.emplace_back(name, value);
+    }
   }
   return run;
 }
@@ -69,10 +73,38 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   return outcome;
 }
 
+// Empty for a date that no run has.
+std::string started_text(const CheckpointState& state) {
+  constexpr double kLatest = 253402300799;  // in the year 9999
+  const auto found = state.totals.find(kStartedTotal);
+  const bool is_date =
+      found != state.totals.end() && found->second >= 0 && found->second <= kLatest;
+  return is_date ? date_text(int64_t(found->second)) : "";
+}
+
+int64_t rows_of(const SampleSet* set) {
+  return set ? set->examples : 0;
+}
+
+// What an exported model says of its training, wherever it is moved to.
+std::string model_facts(const Session& s) {
+  return facts_json({{"version", FINETUNE_VERSION},
+                     {"started", started_text(s.state)},
+                     {"exported", date_text(date_now())},
+                     {"train_rows", concat(s.task->train_set().examples)},
+                     {"eval_rows", concat(rows_of(s.task->eval_set()))},
+                     {"data_sha256", s.state.data_sha256},
+                     {"model_sha256", s.state.model_sha256}});
+}
+
 void write_run_facts(const Session& session, const std::string& weights_sha256,
                      const NamedFacts& calibration) {
   NamedFacts facts = {
       {"version", FINETUNE_VERSION},
+      {"started", started_text(session.state)},
+      {"ended", date_text(date_now())},
+      {"train_rows", concat(session.task->train_set().examples)},
+      {"eval_rows", concat(rows_of(session.task->eval_set()))},
       {"task", session.options.task},
       {"model", session.options.model},
       {"code_path", session.engine->backend().description()},
@@ -182,6 +214,8 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   if (s.leads()) s.directory->require_there();
   std::vector<ModelFile> files = s.leads() ? s.task->model_files() : std::vector<ModelFile>();
   for (const auto& [name, text] : s.tokenizer_files) files.push_back({name, text});
+  const std::string facts = s.leads() ? model_facts(s) : "";
+  if (s.leads()) files.push_back({std::string(kModelFactsFile), facts});
   with_model_tensors(s, WithMoments::no, [&](ModelTensors& tensors) {
     ScaledHeadTensors scaled(tensors, s.task->target_scale());
     const bool is_scaled = !s.task->target_scale().is_identity();
@@ -191,6 +225,8 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   });
   if (!s.leads()) return {};
   metrics["peak_memory_mb"] = peak_memory_mb();
+  metrics["train_rows"] = double(s.task->train_set().examples);
+  if (s.has_eval) metrics["eval_rows"] = double(rows_of(s.task->eval_set()));
   if (s.has_eval) {
     add_baselines(s.task->baselines(), metrics);
     for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {

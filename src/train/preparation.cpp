@@ -6,6 +6,7 @@
 
 #include "comm/agreement.h"
 #include "comm/placement.h"
+#include "core/date.h"
 #include "core/failure.h"
 #include "core/files/files.h"
 #include "core/log.h"
@@ -345,6 +346,7 @@ void Preparation::open_files() {
   }
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
+  s_.state.totals.try_emplace(kStartedTotal, double(date_now()));
   s_.state.code_path = code_path_;
   s_.state.loss = named_loss(options);
   finetune::create_directories(s_.directory->checkpoints());

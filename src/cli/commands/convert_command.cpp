@@ -211,6 +211,13 @@ void copy_ngrams(const std::string& config, const fs::path& from, const fs::path
       [&](std::string_view bytes, const NgramModel&) { write_file(to / kNgramFile, bytes); });
 }
 
+// When and on what it was trained.
+void copy_model_facts(const fs::path& from, const fs::path& to) {
+  const fs::path facts = from / kModelFactsFile;
+  if (kind_of(facts, ExitCode::model) != FileKind::file) return;
+  write_file(to / kModelFactsFile, read_text_file(facts, ExitCode::model));
+}
+
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
   const ModelDirectory source = find_model(options.model);
@@ -235,6 +242,7 @@ void convert(const ConvertOptions& options) {
       write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
     }
     copy_ngrams(config_text, source.directory, written.path());
+    copy_model_facts(source.directory, written.path());
     write_file(written.path() / "config.json", config_text);
   });
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still

@@ -24,6 +24,7 @@
 #include "train/record/result_line.h"
 #include "train/record/training_rows.h"
 #include "train/run/evaluation_directory.h"
+#include "train/run/fingerprint.h"
 #include "train/run/gates.h"
 #include "train/run/junit.h"
 #include "train/run/metrics_files.h"
@@ -55,6 +56,7 @@ struct Subject {
   std::unique_ptr<FileEvaluation> evaluation;
   std::vector<Assertion> gates;
   std::optional<TaskOptions> training;  // the rows that it was trained on
+  std::unique_ptr<Fingerprint> sum;     // of the data, with --json
 };
 
 // What the model was trained on: the files of --train, or those of its run, if they are known.
@@ -132,7 +134,10 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
     require_option_of(model.kind, "no-ngram-baseline", o.inference.model);
   }
   TaskOptions options = model.options;
-  options.eval_files = {o.data.begin(), o.data.end()};
+  for (const fs::path file : o.data) {
+    options.eval_files.push_back(o.json && is_pipe(file) ? rereadable(file) : InputFile(file));
+  }
+  if (o.json) subject->sum = std::make_unique<Fingerprint>(options.eval_files);
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
   if (!o.inference.squad_version) options.squad_version = 0;
   options.max_eval_samples = o.max_samples;
@@ -146,6 +151,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   take_training_rows(o, *subject);
   std::vector<std::string> names = subject->evaluation->metric_names();
+  names.emplace_back("eval_rows");
   const BaselineKinds kinds{.ngrams = subject->training && options.ngram_baseline,
                             .unmixed = options.mix && options.uses_mix};
   for (std::string& name : baseline_metric_names(names, kinds)) {
@@ -168,9 +174,14 @@ std::optional<uint64_t> seed_of(const FineTuned& model) {
   return std::nullopt;
 }
 
-RunIdentity identity_of(const EvaluateOptions& o, const FineTuned& model) {
-  return {o.output, std::string(name_of(model.kind)), options_given(o), seed_of(model),
-          model.weights_sha256};
+RunIdentity identity_of(const EvaluateOptions& o, const Subject& subject) {
+  const FineTuned& model = subject.model;
+  return {o.output,
+          std::string(name_of(model.kind)),
+          options_given(o),
+          seed_of(model),
+          model.weights_sha256,
+          {{"evaluated", date_text(date_now())}, {"data_sha256", subject.sum->result()}}};
 }
 
 // Of the process that has the metrics.
@@ -244,6 +255,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
+  metrics["eval_rows"] = double(evaluation->rows());
   add_baselines(baselines_of(o, *subject), metrics);
   if (files) {
     writing([&] {
@@ -255,7 +267,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   }
   if (o.json) {
     write_standard_output(
-        result_line(identity_of(o, model), metrics, evaluation->report_json()));
+        result_line(identity_of(o, *subject), metrics, evaluation->report_json()));
   }
   for (const auto& [name, value] : o.json ? Metrics() : metrics) {
     std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');

@@ -22,13 +22,16 @@
 
 namespace finetune {
 
+// When the run began: seconds since 1970, in CheckpointState::totals.
+inline constexpr const char* kStartedTotal = "started";
+
 struct CheckpointState {
   int64_t step = 0;           // updates done
   int64_t epoch = 0;          // of the next step, counted from 0
   int64_t step_in_epoch = 0;  // of the next step: updates done in `epoch`
 
   std::map<std::string, double>
-      totals;  // what else the loop keeps: "loss", "seconds", "evaluated", ...
+      totals;  // what else the loop keeps: "loss", "seconds", "evaluated", "started", ...
 
   double best_value = std::numeric_limits<double>::quiet_NaN();
   int64_t best_step = -1;  // -1: not yet evaluated

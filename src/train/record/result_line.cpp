@@ -74,6 +74,9 @@ std::string result_line(const RunIdentity& run, const std::map<std::string, doub
   object["task"] = run.task;
   if (run.seed) object["seed"] = *run.seed;
   object["weights_sha256"] = run.weights_sha256;
+  for (const auto& [name, value] : run.facts) {
+    if (!value.empty()) object[name] = value;
+  }
   object["options"] = Json::object();
   for (const ConfigItem& item : run.options) {
     std::visit([&](const auto& value) { object["options"][item.name] = value; }, item.value);

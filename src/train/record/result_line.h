@@ -9,6 +9,7 @@
 
 #include "train/options/config_file.h"
 #include "train/options/options.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 
@@ -18,6 +19,7 @@ struct RunIdentity {
   std::vector<ConfigItem> options;  // that differ from the defaults, as given
   std::optional<uint64_t> seed;     // unknown for a model whose run is not there
   std::string weights_sha256;
+  NamedFacts facts;  // when it was, and of which data: "started", "ended", "data_sha256"
 };
 
 // The options of a run that somebody has given another value than the default, those apart that

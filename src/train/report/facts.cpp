@@ -9,19 +9,13 @@
 #include "train/compare/comparison.h"
 #include "train/report/html.h"
 #include "train/report/sections.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
 
 constexpr size_t kMostValueBytes = 300;
 constexpr size_t kShownSum = 12;  // digits of a sha256 in the overview
-
-std::string fact_of(const RunRecord& run, const std::string& name) {
-  for (const auto& [key, value] : run.facts) {
-    if (key == name) return value;
-  }
-  return "";
-}
 
 std::string scrolled_table(const std::string& name, const HtmlTable& table) {
   return concat("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", name, "\">\n",
@@ -69,7 +63,7 @@ std::string overview_html(const std::vector<RunRecord>& runs) {
   header.insert(header.end(), options.begin(), options.end());
   header.push_back("seed");
   header.insert(header.end(), metrics.begin(), metrics.end());
-  header.push_back("weights_sha256");
+  header.insert(header.end(), {"ended", "data_sha256", "weights_sha256"});
   HtmlTable table("Runs", header);
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunRecord& run = runs[r];
@@ -83,7 +77,9 @@ std::string overview_html(const std::vector<RunRecord>& runs) {
       else
         table.number(value->second);
     }
-    table.text(fact_of(run, "weights_sha256").substr(0, kShownSum)).end_row();
+    table.text(fact_named(run.facts, "ended"));
+    table.text(fact_named(run.facts, "data_sha256").substr(0, kShownSum));
+    table.text(fact_named(run.facts, "weights_sha256").substr(0, kShownSum)).end_row();
   }
   return scrolled_table("Runs", table);
 }

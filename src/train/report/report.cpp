@@ -10,6 +10,7 @@
 #include "train/report/html.h"
 #include "train/report/page_style.h"
 #include "train/report/sections.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
@@ -31,6 +32,18 @@ std::string baselines_html(const RunRecord& run) {
   return concat(
       line.empty() ? "" : concat("<p>Baselines: ", markup_escaped(line, 300), "</p>\n"),
       unseen.empty() ? "" : concat("<p>Repeated texts: ", markup_escaped(unseen, 300), "</p>\n"));
+}
+
+// "Trained 2026-11-27T08:55:00Z on 4000 rows, evaluated on 1000; data sha256 0123456789ab".
+std::string date_html(const RunRecord& run) {
+  const std::string ended = fact_named(run.facts, "ended");
+  if (ended.empty()) return "";  // a run of an older version
+  const std::string eval = fact_named(run.facts, "eval_rows");
+  const std::string text =
+      concat("Trained ", ended, " on ", fact_named(run.facts, "train_rows"), " rows",
+             eval.empty() || eval == "0" ? "" : concat(", evaluated on ", eval), "; data sha256 ",
+             fact_named(run.facts, "data_sha256").substr(0, 12));
+  return concat("<p>", markup_escaped(text, 300), "</p>\n");
 }
 
 // The run whose part of the page is open.
@@ -59,8 +72,8 @@ std::string run_html(const RunRecord& run, const std::string& name, size_t numbe
                      const std::string& mark, bool open) {
   return concat("<section id=\"run-", number, "\">\n<details class=\"run\"", open ? " open" : "",
                 "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi>", mark,
-                "</h2></summary>\n", facts_html(run), "<h3>Evaluation</h3>\n", baselines_html(run),
-                evaluation_html(run), "</details>\n</section>\n");
+                "</h2></summary>\n", date_html(run), facts_html(run), "<h3>Evaluation</h3>\n",
+                baselines_html(run), evaluation_html(run), "</details>\n</section>\n");
 }
 
 }  // namespace

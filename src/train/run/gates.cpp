@@ -253,6 +253,7 @@ const std::vector<std::string>& run_metric_names() {
                                               "startup_seconds",
                                               "train_epochs",
                                               "train_loss",
+                                              "train_rows",
                                               "train_runtime",
                                               "train_samples_per_second",
                                               "train_steps",
@@ -269,7 +270,7 @@ std::vector<std::string> layout_metric_names(const Layout& layout) {
 }
 
 const std::vector<std::string>& evaluation_metric_names() {
-  static const std::vector<std::string> names{"best_step", "eval_runtime",
+  static const std::vector<std::string> names{"best_step", "eval_rows", "eval_runtime",
                                               "eval_samples_per_second"};
   return names;
 }

@@ -142,12 +142,22 @@ std::map<std::string, double> parse_metrics(const std::string& text, const fs::p
   return metrics;
 }
 
-void write_facts(const fs::path& path, const NamedFacts& facts) {
+std::string facts_json(const NamedFacts& facts) {
   std::string text = "{";
   for (const auto& [name, value] : facts) {
     text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", json_string(value));
   }
-  write_file(path, text + "\n}\n");
+  return text + "\n}\n";
+}
+
+void write_facts(const fs::path& path, const NamedFacts& facts) {
+  write_file(path, facts_json(facts));
+}
+
+std::string fact_named(const NamedFacts& facts, std::string_view name) {
+  const auto found = std::find_if(facts.begin(), facts.end(),
+                                  [&](const auto& fact) { return fact.first == name; });
+  return found == facts.end() ? "" : found->second;
 }
 
 NamedFacts read_facts(const fs::path& path) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,10 @@ std::map<std::string, double> parse_metrics(const std::string& text,
 
 // run.json: facts as strings, in the order given. A list of strings is read as one, joined by "; ".
 using NamedFacts = std::vector<std::pair<std::string, std::string>>;
+std::string facts_json(const NamedFacts& facts);
 void write_facts(const std::filesystem::path& path, const NamedFacts& facts);
+// The value of a fact, or nothing.
+std::string fact_named(const NamedFacts& facts, std::string_view name);
 // Error(model) naming the file if it is not such a file.
 NamedFacts read_facts(const std::filesystem::path& path);
 

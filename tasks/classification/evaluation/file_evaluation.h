@@ -41,6 +41,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   std::vector<std::string> describe_samples() const override;
 
   void open_files(const std::filesystem::path& directory) override;
+  int64_t rows() const override { return rows_; }
   const SampleSet* next() override;
   double share() const override { return double(read_) / double(rows_); }
   void add(const PackedBatch& batch, const float* logits) override;

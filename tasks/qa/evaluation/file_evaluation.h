@@ -38,6 +38,7 @@ class QaFileEvaluation final : public FileEvaluation {
 
   void open_files(const std::filesystem::path& directory) override;
   void write_to(const AnswerWriters& writers) { writers_ = writers; }  // in place of files
+  int64_t rows() const override { return questions(); }
   const SampleSet* next() override;
   double share() const override { return double(read_) / double(questions()); }
   void add(const PackedBatch& batch, const float* logits) override;

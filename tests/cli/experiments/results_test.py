@@ -1,8 +1,11 @@
 """What a run leaves for scripts: the line of --json, metrics as CSV, times in the log."""
 import csv
 import datetime
+import hashlib
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from event_files import events
-from fixtures import EVAL, MODEL, TRAIN
+from fixtures import EVAL, MODEL, TRAIN, kill_when
 from harness import facts_of, main, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -51,6 +54,64 @@ def test_json_line_identifies_the_run(directory):
     # Of a model that lies elsewhere no seed is known.
     bare = json.loads(succeed("evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--json").out)
     assert "seed" not in bare and "output" not in bare and len(bare["weights_sha256"]) == 64, bare
+
+
+def in_utc(text):
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+def sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_results_say_when_and_on_what_they_were_computed(directory):
+    need(DATA)
+    out, copy = directory / "run", directory / "copy"
+    both = hashlib.sha256(f"{sha256(TRAIN)}\n{sha256(EVAL)}\n".encode()).hexdigest()
+    real = {"SOURCE_DATE_EPOCH": ""}  # not a number: the clock
+    before = int(time.time())
+    line = json.loads(succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--eval", EVAL,
+                              "--max-steps", 2, "--save-every", 1, "--output", out, "--json", env=real).out)
+    facts, model = facts_of(out), json.loads((out / "model/finetune.json").read_text())
+    assert before <= in_utc(facts["started"]) <= in_utc(model["exported"]) <= in_utc(facts["ended"]) <= time.time(), facts
+    for found in (facts, model):
+        assert (found["train_rows"], found["eval_rows"], found["data_sha256"]) == ("960", "500", both), found
+    assert {name: line[name] for name in ("started", "ended", "data_sha256")} == {
+        name: facts[name] for name in ("started", "ended", "data_sha256")}, line
+    assert (line["train_rows"], line["eval_rows"]) == (960, 500) == (metrics_of(out)["train_rows"],
+                                                                    metrics_of(out)["eval_rows"]), line
+    evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--json", env=real).out)
+    assert in_utc(facts["ended"]) <= in_utc(evaluated["evaluated"]) <= time.time(), evaluated
+    assert evaluated["eval_rows"] == 500 and evaluated["data_sha256"] == sha256(EVAL), evaluated
+    page = succeed("report", out, "--output", "-").out
+    assert f"Trained {facts['ended']} on 960 rows, evaluated on 500; data sha256 {both[:12]}" in page
+    # A copy of the model says the same.
+    succeed("convert", "--model", out / "model", "--output", copy)
+    assert (copy / "finetune.json").read_bytes() == (out / "model/finetune.json").read_bytes()
+    # Nothing else in model/ has a date: another day gives the same bytes.
+    other = directory / "other"
+    succeed("train", "--config", out / "config.toml", "--output", other, env={"SOURCE_DATE_EPOCH": "86400"})
+    assert facts_of(other)["started"] == "1970-01-02T00:00:00Z" == facts_of(other)["ended"]
+    for path in (out / "model").iterdir():
+        same = path.read_bytes() == (other / "model" / path.name).read_bytes()
+        assert same == (path.name != "finetune.json"), path
+    assert (out / "predictions.csv").read_bytes() == (other / "predictions.csv").read_bytes()
+
+
+def test_a_resumed_run_began_when_it_began_first(directory):
+    need(DATA)
+    out = directory / "run"
+    line = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--max-steps", 100, "--save-every", 1,
+            "--output", out]
+    os.environ["SOURCE_DATE_EPOCH"], usual = "1000000000", os.environ["SOURCE_DATE_EPOCH"]
+    try:
+        code = kill_when(lambda: any((out / "checkpoints").glob("*.h5")), *line, number=signal.SIGTERM)
+    finally:
+        os.environ["SOURCE_DATE_EPOCH"] = usual
+    assert code == 85, code
+    succeed(*line, "--resume", env={"SOURCE_DATE_EPOCH": "1000003600"})
+    facts = facts_of(out)
+    assert (facts["started"], facts["ended"]) == ("2001-09-09T01:46:40Z", "2001-09-09T02:46:40Z"), facts
 
 
 def table_of(path):

@@ -99,6 +99,7 @@ class Listener final : public FileEvaluation {
   std::vector<std::string> describe() const override { return {}; }
   std::vector<std::string> describe_samples() const override { return {}; }
   void open_files(const std::filesystem::path&) override {}
+  int64_t rows() const override { return 0; }
   const SampleSet* next() override {
     if (piece_ == pieces_.size()) return nullptr;
     const int64_t end = begin_ + pieces_[piece_++];

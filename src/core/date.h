@@ -1,0 +1,15 @@
+// The date for files and results: UTC, to the second.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace finetune {
+
+// Seconds since 1970. $SOURCE_DATE_EPOCH, if it is a number, stands for now, so that builds and
+// tests get the same bytes each time (reproducible-builds.org).
+int64_t date_now();
+// ISO 8601: 2026-11-27T08:55:00Z.
+std::string date_text(int64_t seconds);
+
+}  // namespace finetune
