@@ -61,7 +61,9 @@ std::string describe_repeated(int64_t repeated, int64_t of, const char* rows,
   const std::string line = concat(
       "eval: ", repeated, " of ", of, " ", rows, " (",
       format_fixed(100 * double(repeated) / double(of), 1), " %) have a text that is trained on, ",
-      "too; metrics that end with ", kUnseenSuffix, " are those of the others");
+      "too; ",
+      repeated == of ? "nothing is known of new texts"
+                     : concat("metrics that end with ", kUnseenSuffix, " are those of the others"));
   if (10 * repeated <= of) return line;
   return concat("warning: ", line, remedy.empty() ? "" : "; ", remedy);
 }

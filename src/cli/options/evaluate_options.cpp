@@ -18,9 +18,10 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
                1)
       .group("Data");
   bind_row_options(command, o.rows);
-  add_files("--train", o.train,
-            "classification: training rows for the n-gram baseline (default: those of the "
-            "model's run)")
+  add_files(
+      "--train", o.train,
+      "training data, for the baselines and for metrics of rows whose text was not trained on "
+      "(default: those of the model's run)")
       .group("Data");
   command
       .add_flag(
