@@ -18,10 +18,8 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
                1)
       .group("Data");
   bind_row_options(command, o.rows);
-  add_files(
-      "--train", o.train,
-      "training data, for the baselines and for metrics of rows whose text was not trained on "
-      "(default: those of the model's run)")
+  add_files("--train", o.train,
+            "training data, for the baselines and the metrics of new texts (default: the run's)")
       .group("Data");
   command
       .add_flag(

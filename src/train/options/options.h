@@ -47,12 +47,10 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"eval-group", data, result,
          "--eval-fraction holds out whole groups, rows with one value in this column", "", "NAME"},
         o.eval_group);
-  visit(
-      {"eval-split", data, result,
-       "--eval-fraction keeps the labels' proportions (distinct: and equal texts on one side), or "
-       "draws by chance alone",
-       "stratified|distinct|random"},
-      o.eval_split);
+  visit({"eval-split", data, result,
+         "how --eval-fraction draws: by labels, equal texts together, or by chance",
+         "stratified|distinct|random"},
+        o.eval_split);
   visit({"text-column", data, result,
          "columns of the text, joined by a space (default: text, or the only column left)", "",
          "NAME[,NAME...]"},
@@ -115,11 +113,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"ignore-unknown-labels", data, result,
          "count evaluation labels missing from training as wrong, instead of failing"},
         o.ignore_unknown_labels);
-  visit(
-      {"normalize-labels", data, result,
-       "join labels that differ only in case, white space, invisible characters, composed letters "
-       "or zero decimals (1.0)"},
-      o.normalize_labels);
+  visit({"normalize-labels", data, result,
+         "join labels that differ only in case, white space, invisible or composed characters"},
+        o.normalize_labels);
 
   visit({"recipe", optimizer, result,
          "--epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if --lr and "
