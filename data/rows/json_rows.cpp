@@ -35,8 +35,8 @@ RowScan scan_object(std::string_view text, bool last, Member&& member) {
     if (cursor.at_end()) return scan;
     if (trim(line) == "{") {
       cursor.fail(
-          "an object over several lines; one line holds one (jq -c . writes them so), or "
-          "the file an array of them");
+          "an object over several lines; one line holds one (jq -c . writes them so, pandas' "
+          "to_json(FILE, orient=\"records\", lines=True)), or the file an array of them");
     }
     if (cursor.peek() == '[') cursor.fail("an array; JSON Lines hold one object on each line");
     cursor.object([&](const JsonString& key) { member(cursor, key); });
@@ -139,6 +139,39 @@ std::string column_name(const JsonString& key) {
   return name;
 }
 
+// The keys of the first object. Also finds out whether pandas' to_json() wrote the file, which
+// writes columns unless it is told to write rows: {"text":{"0":"a","1":"b"}}.
+class FirstKeys {
+ public:
+  explicit FirstKeys(std::vector<std::string>& keys) : keys_(keys) { keys_.clear(); }
+
+  void take(JsonCursor& cursor, const JsonString& key) {
+    if (keys_.size() == kMostColumns) cursor.fail(std::string(kTooManyValues));
+    keys_.push_back(column_name(key));
+    objects_ += cursor.peek() == '{';
+    cursor.skip_value();
+  }
+
+  RowScan finish(RowScan scan) const {
+    if (scan.state != RowScan::State::row || !is_of_columns()) return scan;
+    scan.state = RowScan::State::bad;
+    scan.problem =
+        "one object that holds a whole table, as pandas' to_json() writes it; write its rows with "
+        "to_json(FILE, orient=\"records\", lines=True)";
+    return scan;
+  }
+
+ private:
+  bool is_of_columns() const {
+    using Keys = std::vector<std::string>;
+    return (!keys_.empty() && objects_ == keys_.size()) ||
+           keys_ == Keys{"columns", "index", "data"} || keys_ == Keys{"schema", "data"};
+  }
+
+  std::vector<std::string>& keys_;
+  size_t objects_ = 0;
+};
+
 std::string_view value_of(JsonCursor& cursor, std::string_view name, std::string& scratch,
                           TextArena& arena) {
   const char first = cursor.peek();
@@ -162,8 +195,9 @@ std::string_view value_of(JsonCursor& cursor, std::string_view name, std::string
 // Takes the values of `columns` out of one object.
 class RowValues {
  public:
-  RowValues(const std::vector<std::string>& columns, Values& values, TextArena& arena)
-      : columns_(columns), values_(values), arena_(arena) {
+  RowValues(const std::vector<std::string>& columns, Values& values, TextArena& arena,
+            const OptionalColumns& optional)
+      : columns_(columns), values_(values), arena_(arena), optional_(optional) {
     values_.assign(columns.size(), std::string_view());  // no data(): not seen
   }
 
@@ -184,16 +218,20 @@ class RowValues {
     ++seen_;
   }
 
-  // A scanned row: none if it is `blank`, a bad one if a key is missing.
+  // A scanned row: none if it is `blank`, a bad one if a key is missing that may not be.
   RowScan finish(RowScan scan, bool blank) {
     if (scan.state != RowScan::State::row) return scan;
     if (seen_ == 0 && blank) {
       values_.clear();
     } else if (seen_ < columns_.size()) {
-      size_t missing = 0;
-      while (values_[missing].data()) ++missing;
-      scan.problem = concat("key ", in_quotes(columns_[missing]), " is missing");
-      scan.state = RowScan::State::bad;
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        if (values_[i].data()) continue;
+        values_[i] = "";
+        if (i < optional_.size() && optional_[i]) continue;
+        scan.problem = concat("key ", in_quotes(columns_[i]), " is missing");
+        scan.state = RowScan::State::bad;
+        break;
+      }
     }
     return scan;
   }
@@ -216,6 +254,7 @@ class RowValues {
   const std::vector<std::string>& columns_;
   Values& values_;
   TextArena& arena_;
+  const OptionalColumns& optional_;
   std::string scratch_;
   size_t next_ = 0;  // most rows keep the order of the first
   size_t seen_ = 0;
@@ -226,8 +265,8 @@ class RowValues {
 }  // namespace
 
 RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
-                       Values& values, TextArena& arena) {
-  RowValues row(columns, values, arena);
+                       Values& values, TextArena& arena, const OptionalColumns& optional) {
+  RowValues row(columns, values, arena, optional);
   RowScan scan = scan_object(
       text, last, [&](JsonCursor& cursor, const JsonString& key) { row.take(cursor, key); });
   const bool is_blank = trim(text.substr(0, scan.size)).empty();
@@ -235,17 +274,15 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
 }
 
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
-  keys.clear();
-  return scan_object(text, last, [&](JsonCursor& cursor, const JsonString& key) {
-    keys.push_back(column_name(key));
-    cursor.skip_value();
-  });
+  FirstKeys first(keys);
+  return first.finish(scan_object(
+      text, last, [&](JsonCursor& cursor, const JsonString& key) { first.take(cursor, key); }));
 }
 
 RowScan scan_json_element(std::string_view text, bool last, bool first,
-                          const std::vector<std::string>& columns, Values& values,
-                          TextArena& arena) {
-  RowValues row(columns, values, arena);
+                          const std::vector<std::string>& columns, Values& values, TextArena& arena,
+                          const OptionalColumns& optional) {
+  RowValues row(columns, values, arena, optional);
   bool object = false;
   RowScan scan = scan_element(text, last, first, [&](JsonCursor& cursor, const JsonString& key) {
     object = true;
@@ -255,11 +292,10 @@ RowScan scan_json_element(std::string_view text, bool last, bool first,
 }
 
 RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
-  keys.clear();
-  return scan_element(text, last, true, [&](JsonCursor& cursor, const JsonString& key) {
-    keys.push_back(column_name(key));
-    cursor.skip_value();
-  });
+  FirstKeys first(keys);
+  return first.finish(
+      scan_element(text, last, true,
+                   [&](JsonCursor& cursor, const JsonString& key) { first.take(cursor, key); }));
 }
 
 }  // namespace finetune

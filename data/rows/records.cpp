@@ -73,15 +73,12 @@ class TableReader {
 
  private:
   void read_rows(const fs::path& path, std::string_view text) {
-    RowStream stream(path, ByteWindow(text), {options_, table_.columns_}, table_.arena_);
+    RowStream stream(
+        path, ByteWindow(text),
+        {.rows = options_, .columns = table_.columns_, .first_file = table_.files_.front()},
+        table_.arena_);
     stream.say_dialect();
-    if (table_.columns_.empty()) {
-      table_.columns_ = stream.columns();
-    } else if (table_.columns_ != stream.columns()) {
-      throw data_error(input_name(path), ": its columns (", listed_columns(stream.columns()),
-                       ") differ from those of ", input_name(table_.files_.front()), " (",
-                       listed_columns(table_.columns_), ")");
-    }
+    if (table_.columns_.empty()) table_.columns_ = stream.columns();
     const size_t before = table_.rows_.size();
     while (!full() && stream.next()) add(stream.values(), stream.line());
     table_.skipped_rows_ += stream.skipped_rows();
@@ -120,11 +117,21 @@ Table read_table(const std::vector<InputFile>& files, const RowOptions& options,
   return reader.take();
 }
 
+namespace {
+
+// Begins to read the file again; empty for a pipe.
+std::function<ByteWindow()> reopen(const fs::path& file, const RowOptions& options) {
+  if (is_pipe(file)) return {};
+  return [=] { return ByteWindow(open_text(file, options.encoding)); };
+}
+
+}  // namespace
+
 struct RowReader::State {
   State(const fs::path& file, const RowOptions& options)
       : path(file),
         stream(file, ByteWindow(open_text(file, options.encoding)),
-               {.rows = options, .recycle = true}, arena) {
+               {.rows = options, .recycle = true, .open = reopen(file, options)}, arena) {
     stream.say_dialect();
   }
   fs::path path;

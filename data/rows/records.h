@@ -1,15 +1,19 @@
 // Files of rows: CSV (RFC 4180), TSV, JSON Lines, JSON and plain text. Every value is a string: NA,
-// null and 007 survive. Errors are Error(data) and name the file, line and column. What a file is
-// packed in, and its encoding, data/source/byte_source.h has seen to.
+// null and 007 survive. Errors are Error(data) and name the file, line and column.
+// data/source/byte_source.h unpacks and decodes the bytes before.
 //
 //   CSV         between values a comma, semicolon, tab or bar; LF, CRLF or CR; quoted values may
-//               hold these, line ends and doubled quotes; blank lines are skipped
-//   TSV         values between tabs as they are, no quoting; blank lines are skipped
+//               hold these, line ends and doubled quotes
+//   TSV         values between tabs as they are. A file whose values are consistently quoted is
+//               read as CSV (tab_quotes.h)
 //   JSON Lines  the keys of the first row are the columns. Strings are unescaped, numbers, true and
 //               false are as written, null is empty. Other keys of later rows are ignored
 //   JSON        one array of such objects
-//               Names of columns have no space around them, in CSV and TSV.
 //   plain text  one column "text", one row per line, empty ones too: row n is line n
+//
+// White space around the names of columns is removed. In CSV and TSV blank lines are skipped; below
+// the name of a single column they are rows. kMostRowBytes and kMostColumns (row_grammar.h) limit a
+// row.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +37,10 @@ struct Row {
   uint32_t line = 0;                         // 1-based line where the row begins
 };
 
-// Columns of a set of files with equal columns, joined in order, in memory. Values are views into
-// memory that the table owns; they stay valid when the table is moved.
+// The rows of several files, one after the other, in memory. They have the columns of the first
+// file; the columns of later files are joined by name, and missing ones that RowOptions do not name
+// are empty. Values are views into memory that the table owns; they stay valid when the table is
+// moved.
 class Table {
  public:
   using Row = finetune::Row;

@@ -10,10 +10,18 @@ namespace finetune {
 
 struct RowFiles::Open {
   Open(const InputFile& input, const RowOptions& options, const std::vector<std::string>& columns,
-       uint32_t index)
-      : stream(input.name, ByteWindow(open_text(input.content, options.encoding)),
-               {options, columns, true}, arena),
+       const fs::path& first_file, uint32_t index)
+      : stream(input.name, window_of(input, options),
+               {.rows = options,
+                .columns = columns,
+                .first_file = first_file,
+                .recycle = true,
+                .open = [=] { return window_of(input, options); }},
+               arena),
         file(index) {}
+  static ByteWindow window_of(const InputFile& input, const RowOptions& options) {
+    return ByteWindow(open_text(input.content, options.encoding));
+  }
   TextArena arena;
   RowStream stream;
   uint32_t file;
@@ -30,18 +38,12 @@ RowFiles::RowFiles(const std::vector<InputFile>& files, const RowOptions& option
 RowFiles::~RowFiles() = default;
 
 void RowFiles::open(size_t file) {
-  open_ = std::make_unique<Open>(inputs_[file], options_, columns_, uint32_t(file));
-  const std::vector<std::string>& columns = open_->stream.columns();
+  open_ = std::make_unique<Open>(inputs_[file], options_, columns_, first_file(), uint32_t(file));
   if (file >= said_) {
     open_->stream.say_dialect();
     said_ = file + 1;
   }
-  if (columns_.empty()) columns_ = columns;
-  if (columns_ != columns) {
-    throw data_error(input_name(inputs_[file].name), ": its columns (", listed_columns(columns),
-                     ") differ from those of ", input_name(first_file()), " (",
-                     listed_columns(columns_), ")");
-  }
+  if (columns_.empty()) columns_ = open_->stream.columns();
 }
 
 bool RowFiles::next(Row& row) {

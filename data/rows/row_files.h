@@ -1,4 +1,4 @@
-// The rows of several files with equal columns, one after the other, as often as needed.
+// The rows of several files, one after the other, as often as needed. Columns as in Table.
 // Memory does not grow with them (RowReader's limits). A pipe is copied to a nameless file in
 // $TMPDIR first, since it can be read once only.
 #pragma once
@@ -20,7 +20,7 @@ class RowFiles {
   ~RowFiles();
 
   // False at the end; the row's values live until the next call. The errors are read_table's: a
-  // file without rows, or with other columns than the first, is one.
+  // file without rows, or without a column that is read, is one.
   bool next(Row& row);
   void rewind();  // next() begins again with the first row
 

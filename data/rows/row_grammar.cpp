@@ -56,6 +56,7 @@ RowScan scan_csv(std::string_view text, bool last, const char delimiter, Values&
     return RowScan{RowScan::State::bad, 0, 0, std::move(problem), scan.lines};
   };
   for (;;) {  // p is at the beginning of a field
+    if (values.size() == kMostColumns) return bad(std::string(kTooManyValues));
     if (p < end && *p == '"') {
       const char* field = ++p;
       bool doubled = false;
@@ -112,6 +113,11 @@ RowScan scan_tsv(std::string_view text, bool last, Values& values) {
   const char* const end = p + line.size();
   for (;;) {
     const char* tab = find(p, end, '\t');
+    if (values.size() == kMostColumns) {
+      scan.state = RowScan::State::bad;
+      scan.problem = kTooManyValues;
+      return scan;
+    }
     values.emplace_back(p, size_t((tab ? tab : end) - p));
     if (!tab) return scan;
     p = tab + 1;

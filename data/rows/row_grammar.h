@@ -11,6 +11,12 @@
 
 namespace finetune {
 
+// Limits of one row, so that no file takes more memory than rows of this size.
+inline constexpr size_t kMostRowBytes = size_t{64} << 20;
+inline constexpr size_t kMostColumns = 100'000;
+inline constexpr std::string_view kTooManyValues =
+    "more than 100,000 values in a row; is this the right file and delimiter?";
+
 struct RowScan {
   enum class State { row, incomplete, bad };
   State state = State::row;
@@ -26,20 +32,22 @@ using Values = std::vector<std::string_view>;
 // RFC 4180, and a lone CR ends a row too. A quote counts only at the beginning of a field.
 RowScan scan_csv(std::string_view text, bool last, char delimiter, Values& values,
                  TextArena& arena);
-// Values between tabs as they are: quotes mean nothing (GLUE's files hold unpaired ones).
+// Values between tabs as they are. Quotes are characters: GLUE's files hold unpaired ones.
 RowScan scan_tsv(std::string_view text, bool last, Values& values);
 // The line is the one value, also if it is empty.
 RowScan scan_plain_text(std::string_view text, bool last, Values& values);
 // An object on one line; values in the order of `columns`. Strings are unescaped, numbers and
 // booleans as written, null is empty. White space around keys is no part of them. Other keys are
-// ignored; nested values of `columns` are bad.
+// ignored; nested values of `columns` are bad. A row may lack the columns marked in `optional`,
+// whose values are then empty.
+using OptionalColumns = std::vector<bool>;
 RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
-                       Values& values, TextArena& arena);
+                       Values& values, TextArena& arena, const OptionalColumns& optional = {});
 // An object of an array, over as many lines as it has, with the comma before it, or, if it is the
 // `first`, the bracket, and with the bracket behind the last one. An empty array gives no values.
 RowScan scan_json_element(std::string_view text, bool last, bool first,
-                          const std::vector<std::string>& columns, Values& values,
-                          TextArena& arena);
+                          const std::vector<std::string>& columns, Values& values, TextArena& arena,
+                          const OptionalColumns& optional = {});
 // The keys of the object on the line, or none on a blank line.
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys);
 // The keys of an array's first object, or none of an empty one.

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "data/rows/row_grammar.h"
+#include "data/rows/table_shape.h"
 
 namespace finetune {
 namespace {
@@ -27,24 +28,20 @@ constexpr std::pair<std::string_view, RowFormat> kFormats[] = {{"csv", RowFormat
                                                                {"json", RowFormat::json},
                                                                {"text", RowFormat::plain_text}};
 
-// True if the first lines, read so, all have equally many values, more than one.
-bool looks_like(RowFormat format, std::string_view beginning) {
-  TextArena arena;
-  Values values;
-  size_t width = 0;
-  const char delimiter = detect_delimiter(beginning, true).value_or(',');
-  for (int lines = 0; lines < 5 && !beginning.empty();) {
-    RowScan scan = format == RowFormat::csv ? scan_csv(beginning, false, delimiter, values, arena)
-                                            : scan_tsv(beginning, false, values);
-    if (scan.state == RowScan::State::incomplete) break;
-    if (scan.state == RowScan::State::bad) return false;
-    beginning.remove_prefix(scan.size);
-    if (values.empty()) continue;
-    if (values.size() == 1 || (width && values.size() != width)) return false;
-    width = values.size();
-    ++lines;
-  }
-  return width > 1;
+bool begins_object(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  text = trim(text.substr(1));
+  return text.empty() || text[0] == '"' || text[0] == '}';
+}
+
+bool begins_array_of_objects(std::string_view text) {
+  if (!text.starts_with('[')) return false;
+  text = trim(text.substr(1));
+  return text.empty() || text[0] == '{' || text == "]";
+}
+
+bool may_delimit(char c) {
+  return c == '\t' || (std::ispunct(static_cast<unsigned char>(c)) && c != '"');
 }
 
 }  // namespace
@@ -72,22 +69,50 @@ std::optional<RowFormat> parse_row_format(const std::string& word) {
                     ": auto, csv, tsv, jsonl, json and text are possible");
 }
 
-RowFormat detect_row_format(const std::filesystem::path& path, std::string_view beginning) {
-  if (path == "-") return RowFormat::plain_text;
-  const std::string_view text = trim(beginning);
+bool RowOptions::reads(const std::string& column) const {
+  return !columns || std::find(columns->begin(), columns->end(), column) != columns->end();
+}
+
+const std::vector<std::string>& RowOptions::named_columns() const {
+  static const std::vector<std::string> none;
+  return columns ? *columns : none;
+}
+
+std::optional<RowFormat> format_by_suffix(const std::filesystem::path& path,
+                                          std::string_view beginning) {
   const std::string name = unpacked_name(path).string();
   constexpr std::pair<std::string_view, RowFormat> suffixes[] = {
       {".csv", RowFormat::csv},      {".tsv", RowFormat::tsv},    {".jsonl", RowFormat::jsonl},
       {".ndjson", RowFormat::jsonl}, {".json", RowFormat::jsonl}, {".txt", RowFormat::plain_text}};
   for (const auto& [suffix, format] : suffixes) {
     if (!ends_with_ignoring_case(name, suffix)) continue;
-    return format == RowFormat::jsonl && text.starts_with('[') ? RowFormat::json : format;
+    const bool array = format == RowFormat::jsonl && trim(beginning).starts_with('[');
+    return array ? RowFormat::json : format;
   }
-  if (text.starts_with('{')) return RowFormat::jsonl;
-  if (text.starts_with('[') && trim(text.substr(1)).starts_with('{')) return RowFormat::json;
-  if (looks_like(RowFormat::tsv, beginning)) return RowFormat::tsv;
-  if (looks_like(RowFormat::csv, beginning)) return RowFormat::csv;
-  return RowFormat::plain_text;
+  return std::nullopt;
+}
+
+RowFormat format_by_content(std::string_view text, bool last, char delimiter,
+                            const std::vector<std::string>& columns) {
+  const std::string_view trimmed = trim(text);
+  if (begins_object(trimmed)) return RowFormat::jsonl;
+  if (begins_array_of_objects(trimmed)) return RowFormat::json;
+  size_t size;
+  if (delimiter_line(text, size) != '\0') return RowFormat::csv;
+  std::optional<char> found = header_delimiter(text, last, delimiter, columns);
+  if (!found && delimiter == '\0') found = table_delimiter(text, last);
+  if (!found) return RowFormat::plain_text;
+  return *found == '\t' && delimiter == '\0' ? RowFormat::tsv : RowFormat::csv;
+}
+
+char delimiter_line(std::string_view text, size_t& size) {
+  constexpr std::string_view mark = "sep=";
+  if (!text.starts_with(mark) || text.size() <= mark.size() + 1) return '\0';
+  const char delimiter = text[mark.size()];
+  const std::string_view rest = text.substr(mark.size() + 1);
+  const size_t end = rest.starts_with("\r\n") ? 2 : rest[0] == '\n' || rest[0] == '\r' ? 1 : 0;
+  size = mark.size() + 1 + end;
+  return end == 0 || !may_delimit(delimiter) ? '\0' : delimiter;
 }
 
 std::optional<char> detect_delimiter(std::string_view text, bool last) {
@@ -100,6 +125,7 @@ std::optional<char> detect_delimiter(std::string_view text, bool last) {
     if (text.empty()) return last ? std::optional(',') : std::nullopt;
     const RowScan scan = scan_csv(text, last, known.character, values, arena);
     if (scan.state == RowScan::State::incomplete) return std::nullopt;
+    if (values.size() >= kMostColumns) return known.character;  // the row is refused
     if (scan.state == RowScan::State::bad || values.size() <= most) continue;
     most = values.size();
     best = known.character;
@@ -112,6 +138,13 @@ std::string_view plural_of_delimiter(char delimiter) {
     if (delimiter == known.character) return known.plural;
   }
   return "other characters";
+}
+
+std::string word_for_delimiter(char delimiter) {
+  for (const Delimiter& known : kDelimiters) {
+    if (delimiter == known.character) return std::string(known.word);
+  }
+  return in_quotes(std::string_view(&delimiter, 1));
 }
 
 }  // namespace finetune

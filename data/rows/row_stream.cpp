@@ -1,29 +1,23 @@
-// Finds rows in a byte window: format by content, encoding, columns, bad rows.
+// Finds rows in a byte window: whole ones, bad ones, blank lines.
 #include "data/rows/row_stream.h"
 
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
-#include "data/source/byte_source.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kMostRowBytes = 64 << 20;
 constexpr std::string_view kSkipHint = "; --skip-bad-rows drops such rows";
-
-bool may_delimit(char c) {
-  return c == '\t' || (std::ispunct(static_cast<unsigned char>(c)) && c != '"');
-}
+constexpr size_t kMostLineBytes = 4 * kMostRowBytes;  // of a bad row that is left out
+constexpr int64_t kMostBlankLines = 1'000'000;        // in a row
 
 }  // namespace
 
@@ -47,153 +41,26 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
                    similar ? concat(" (did you mean ", in_quotes(*similar), "?)") : std::string());
 }
 
-RowStream::RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena)
-    : name_(input_name(path)),
-      window_(std::move(window)),
-      options_(std::move(options)),
-      arena_(arena) {
-  while (window_.bytes().size() < 4 && !window_.last()) window_.more();
-  if (window_.bytes().starts_with("\xEF\xBB\xBF")) window_.drop(3);
-  find_format(path);
-  if (format_ == RowFormat::csv) find_delimiter();
-  read_columns();
-  in_header_ = false;
-}
-
-void RowStream::find_format(const fs::path& path) {
-  const RowOptions& given = options_.rows;
-  if (given.format) {
-    format_ = *given.format;
-  } else if (path == "-" && !given.stdin_columns.empty()) {
-    format_ = format_of_first_line();
-  } else {
-    format_ = detect_row_format(path, window_.bytes());
-    const bool has_no_suffix = unpacked_name(path).extension().empty();
-    if (format_ == RowFormat::plain_text && has_no_suffix && given.stdin_columns.size() == 1 &&
-        trim(first_line()) == given.stdin_columns[0]) {
-      format_ = RowFormat::csv;  // of one column, which the first rows do not tell from texts
-    }
-    const bool is_text = format_ == RowFormat::tsv || format_ == RowFormat::plain_text;
-    if (is_text && given.delimiter != '\0') format_ = RowFormat::csv;
-  }
-}
-
-std::string_view RowStream::first_line() {
-  size_t end;
-  while ((end = window_.bytes().find_first_of("\r\n")) == std::string_view::npos &&
-         !window_.last() && window_.bytes().size() <= kMostRowBytes) {
-    window_.more();
-  }
-  return window_.bytes().substr(0, end);
-}
-
-// What standard input is by its first line alone: whoever types the lines waits for answers.
-RowFormat RowStream::format_of_first_line() {
-  const std::string_view line = first_line();
-  if (line.empty()) return RowFormat::plain_text;
-  if (line.size() == 5 && line.starts_with("sep=") && may_delimit(line[4])) return RowFormat::csv;
-  const auto has_all = [&](const std::vector<std::string>& names) {
-    const std::vector<std::string>& asked = options_.rows.stdin_columns;
-    return std::all_of(asked.begin(), asked.end(), [&](const std::string& name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    });
-  };
-  std::vector<std::string> keys;
-  const RowScan object = scan_json_keys(line, true, keys);
-  if (object.state == RowScan::State::row && has_all(keys)) return RowFormat::jsonl;
-  const char delimiter = options_.rows.delimiter != '\0' ? options_.rows.delimiter
-                                                         : detect_delimiter(line, true).value();
-  const RowScan header = scan_csv(line, true, delimiter, values_, arena_);
-  const bool csv = header.state == RowScan::State::row && has_all(header_names());
-  return csv ? RowFormat::csv : RowFormat::plain_text;
-}
-
-// A first line "sep=;" is for Excel, which writes and reads it. 0 where there is none.
-char RowStream::take_delimiter_line() {
-  constexpr std::string_view mark = "sep=";
-  constexpr size_t most = mark.size() + 3;  // the character, CR LF
-  while (window_.bytes().substr(0, mark.size()) == mark.substr(0, window_.bytes().size()) &&
-         window_.bytes().size() < most && !window_.last()) {
-    window_.more();
-  }
-  const std::string_view text = window_.bytes();
-  if (!text.starts_with(mark) || text.size() < most - 1) return '\0';
-  const char delimiter = text[mark.size()];
-  const std::string_view rest = text.substr(mark.size() + 1);
-  const size_t end = rest.starts_with("\r\n") ? 2 : rest[0] == '\n' || rest[0] == '\r' ? 1 : 0;
-  if (end == 0 || !may_delimit(delimiter)) return '\0';
-  window_.drop(mark.size() + 1 + end);
-  ++next_line_;
-  return delimiter;
-}
-
-void RowStream::find_delimiter() {
-  delimiter_ = take_delimiter_line();
-  if (options_.rows.delimiter != '\0') delimiter_ = options_.rows.delimiter;
-  while (delimiter_ == '\0') {
-    delimiter_ = detect_delimiter(window_.bytes(), window_.last()).value_or('\0');
-    if (delimiter_ == '\0' && window_.bytes().size() > kMostRowBytes) delimiter_ = ',';
-    if (delimiter_ == '\0') window_.more();
-  }
-}
-
-void RowStream::say_dialect() const {
-  if (format_ != RowFormat::csv || delimiter_ == ',') return;
-  log(name_, ": its values are between ", plural_of_delimiter(delimiter_));
-}
-
-// The values of the row, as names.
-std::vector<std::string> RowStream::header_names() const {
-  std::vector<std::string> names;
-  for (std::string_view value : values_) names.emplace_back(trim(value));
-  return names;
-}
-
-void RowStream::read_columns() {
-  if (format_ == RowFormat::plain_text) {
-    columns_ = {"text"};
-    return;
-  }
-  if (keys_name_columns() && !options_.columns.empty()) {
-    columns_ = options_.columns;
-    return;
-  }
-  RowScan row;
-  do {
-    if (!find_row(row)) throw data_error(name_, ": is empty");
-    std::string problem = problem_in(row);
-    if (!problem.empty()) throw data_error(problem);
-    if (!keys_name_columns()) columns_ = header_names();
-    if (columns_.empty() || !keys_name_columns()) step_over(row);
-  } while (columns_.empty());
-  std::vector<std::string> sorted = columns_;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    // Unnamed columns (a trailing comma) can repeat: nothing can ask for them.
-    if (!sorted[i].empty() && sorted[i] == sorted[i - 1]) {
-      throw data_error(name_, ":", line_, ": two columns are named ", in_quotes(sorted[i]));
-    }
-  }
-}
-
+// Looks at no more than the longest row, also where the whole file is in memory.
 RowScan RowStream::scan() {
   if (options_.recycle) arena_.clear();
+  const std::string_view text = window_.bytes().substr(0, kMostRowBytes + 1);
+  const bool last = window_.last() && text.size() == window_.bytes().size();
   switch (format_) {
     case RowFormat::csv:
-      return scan_csv(window_.bytes(), window_.last(), delimiter_, values_, arena_);
+      return scan_csv(text, last, delimiter_, values_, arena_);
     case RowFormat::tsv:
-      return scan_tsv(window_.bytes(), window_.last(), values_);
+      return scan_tsv(text, last, values_);
     case RowFormat::plain_text:
-      return scan_plain_text(window_.bytes(), window_.last(), values_);
+      return scan_plain_text(text, last, values_);
     case RowFormat::json:
-      if (in_header_) return scan_json_element_keys(window_.bytes(), window_.last(), columns_);
-      return scan_json_element(window_.bytes(), window_.last(), in_first_element_, columns_,
-                               values_, arena_);
+      if (in_header_) return scan_json_element_keys(text, last, columns_);
+      return scan_json_element(text, last, in_first_element_, columns_, values_, arena_, optional_);
     case RowFormat::jsonl:
       break;
   }
-  if (in_header_) return scan_json_keys(window_.bytes(), window_.last(), columns_);
-  return scan_json_line(window_.bytes(), window_.last(), columns_, values_, arena_);
+  if (in_header_) return scan_json_keys(text, last, columns_);
+  return scan_json_line(text, last, columns_, values_, arena_, optional_);
 }
 
 // Scans what is next, reading on until it is whole. False at the end of the input.
@@ -235,23 +102,38 @@ std::string RowStream::problem_in(const RowScan& row) const {
   if (std::memchr(bytes.data(), '\0', bytes.size())) {
     return concat(name_, ":", line_, ": a NUL byte; this is not a text file");
   }
-  if (!in_header_ && !values_.empty() && values_.size() != columns_.size()) {
+  if (!in_header_ && !values_.empty() && values_.size() != width_) {
     return concat(name_, ":", line_, ": ",
-                  counted(columns_.size(), "value is expected", "values are expected"), " (",
+                  counted(width_, "value is expected", "values are expected"), " (",
                   listed_columns(columns_), "), found: ", values_.size(), advice_for_width());
   }
   return {};
 }
 
 std::string RowStream::advice_for_width() const {
-  if (format_ != RowFormat::csv || values_.size() < columns_.size()) return {};
+  if (format_ != RowFormat::csv || values_.size() < width_) return {};
   if (delimiter_ == ',') {
-    return concat(
-        columns_.size() == 1 ? "; --delimiter names what is between values, if no commas" : "",
-        "; a value with a comma needs quotes");
+    return concat(width_ == 1 ? "; --delimiter names what is between values, if no commas" : "",
+                  "; a value with a comma needs quotes");
   }
   return concat("; its values are between ", plural_of_delimiter(delimiter_),
                 " (--delimiter), and one that holds such a character needs quotes");
+}
+
+// A file of line ends alone would take for ever to read, and as rows more memory than there is.
+void RowStream::note_blank(const RowScan& row) {
+  const bool is_blank = row.lines == 1 && row.size <= 2;
+  blank_lines_ = is_blank && (values_.empty() || values_[0].empty()) ? blank_lines_ + 1 : 0;
+  if (blank_lines_ <= kMostBlankLines) return;
+  throw data_error(name_, ":", line_, ": more than ", kMostBlankLines,
+                   " blank lines in a row; is this the right file?");
+}
+
+void RowStream::join_values() {
+  joined_.clear();
+  for (const size_t place : places_) {
+    joined_.push_back(place == kMissing ? std::string_view("") : values_[place]);
+  }
 }
 
 void RowStream::step_over(const RowScan& row) {
@@ -262,15 +144,21 @@ void RowStream::step_over(const RowScan& row) {
 
 // After a row whose end is not known: a stray quote has swallowed the rows below, which are good.
 void RowStream::step_over_line() {
-  for (;;) {
-    size_t end = window_.bytes().find_first_of("\r\n");
+  for (size_t left = kMostLineBytes;;) {
+    size_t end = window_.bytes().substr(0, left).find_first_of("\r\n");
     bool undecided = end != std::string_view::npos && window_.bytes()[end] == '\r' &&
                      end + 1 == window_.bytes().size() && !window_.last();
     if (end != std::string_view::npos && !undecided) {
       window_.drop(end + (window_.bytes().substr(end, 2) == "\r\n" ? 2 : 1));
       break;
     }
-    window_.drop(undecided ? end : window_.bytes().size());
+    const size_t dropped = undecided ? end : std::min(left, window_.bytes().size());
+    window_.drop(dropped);
+    left -= dropped;
+    if (left == 0) {
+      throw data_error(name_, ":", line_, ": no line end in ", kMostLineBytes >> 20,
+                       " MiB; this is not a text file");
+    }
     if (window_.last()) break;
     window_.more();
   }
@@ -286,9 +174,13 @@ bool RowStream::next() {
   while (find_row(row)) {
     std::string problem = problem_in(row);
     if (problem.empty()) {
+      note_blank(row);
       step_over(row);
-      if (!values_.empty()) return true;
-      continue;
+      // A blank line below one column's name is a row: as many rows go out as came in.
+      if (values_.empty() && width_ == 1 && !keys_name_columns()) values_.emplace_back("");
+      if (values_.empty()) continue;
+      if (!places_.empty()) join_values();
+      return true;
     }
     // Where the next object of an array begins is known after a whole one alone.
     if (format_ == RowFormat::json && row.size == 0) throw data_error(problem);

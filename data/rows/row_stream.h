@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,50 +39,68 @@ class RowStream {
  public:
   struct Options {
     RowOptions rows{};
-    std::vector<std::string> columns{};  // JSON: of the files before, if any
+    // Of the files before, if any: the rows' values are given in their order, joined by name.
+    std::vector<std::string> columns{};
+    fs::path first_file{};               // which has these columns
     bool recycle = false;                // values need to live until the next row only
+    std::function<ByteWindow()> open{};  // reads the input anew; empty for a pipe
   };
   // Reads the header. `arena` takes the values that have to be unescaped.
   RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena);
 
   bool next();   // false at the end
   bool ready();  // a whole row is in memory; values() die
-  const Values& values() const { return values_; }
+  const Values& values() const { return places_.empty() ? values_ : joined_; }
   uint32_t line() const { return line_; }  // where the row begins
   const std::vector<std::string>& columns() const { return columns_; }
   RowFormat format() const { return format_; }
   int64_t skipped_rows() const { return skipped_rows_; }
   const std::string& first_problem() const { return first_problem_; }  // of the skipped rows
-  void say_dialect() const;  // to the log, if values are between something unusual
+  void say_dialect() const;  // to the log, if the input is read in a way that is not obvious
 
  private:
+  void see(size_t size);
   void find_format(const fs::path& path);
-  std::string_view first_line();
-  RowFormat format_of_first_line();
+  void find_quotes();
   void find_delimiter();
+  std::string_view first_line();
   char take_delimiter_line();
   bool keys_name_columns() const {
     return format_ == RowFormat::jsonl || format_ == RowFormat::json;
   }
   std::vector<std::string> header_names() const;
+  std::vector<std::string> own_columns();
   void read_columns();
+  void require_header_above();
+  void require_distinct(const std::vector<std::string>& names) const;
+  void join(const std::vector<std::string>& names);
   RowScan scan();
   bool find_row(RowScan& row);
   std::string problem_in(const RowScan& row) const;
   std::string advice_for_width() const;
+  void note_blank(const RowScan& row);
+  void join_values();
   void step_over(const RowScan& row);
   void step_over_line();
 
+  fs::path path_;
   std::string name_;
   ByteWindow window_;
   Options options_;
   TextArena& arena_;
   RowFormat format_ = RowFormat::csv;
   char delimiter_ = ',';
+  bool has_quoted_tabs_ = false;  // a TSV that is read as CSV
+  char unused_delimiter_ = '\0';  // of a text file that looks like a table
   bool in_first_element_ = true;  // of a JSON array
   std::vector<std::string> columns_;
+  OptionalColumns optional_;  // JSON
+  size_t width_ = 0;          // values of a row of this input
+  static constexpr size_t kMissing = size_t(-1);
+  std::vector<size_t> places_;  // of columns_ among them, or kMissing; empty: they are the same
   bool in_header_ = true;
-  Values values_;
+  Values values_, joined_;
+  int64_t blank_lines_ = 0;  // in a row
   uint32_t line_ = 0;
   uint32_t next_line_ = 1;
   int64_t skipped_rows_ = 0;

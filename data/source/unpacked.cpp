@@ -13,6 +13,9 @@ namespace finetune {
 namespace {
 
 constexpr size_t kPackedBlock = 64 << 10;
+// No table unpacks to so many times its size: what does is made to fill the memory or the disk.
+constexpr uint64_t kMostRatio = 200;
+constexpr uint64_t kUnlimitedBytes = uint64_t{64} << 20;  // up to which the ratio does not matter
 // A frame may ask for a window of that many bytes (a power of two) and no more: 128 MiB, the limit
 // of the zstd program too.
 constexpr int kMostWindowLog = 27;
@@ -25,7 +28,15 @@ class PackedBlocks {
   // False at the end.
   bool more() {
     size_ = source_->read(block_.data(), block_.size());
+    packed_ += size_;
     return size_ > 0;
+  }
+  // Counts unpacked bytes. Error(data) for too many.
+  void note_unpacked(uint64_t size, const std::string& name) {
+    unpacked_ += size;
+    if (unpacked_ <= kUnlimitedBytes || unpacked_ / kMostRatio <= packed_) return;
+    throw data_error(name, ": unpacks to more than ", kMostRatio, " times its size, ",
+                     unpacked_ >> 20, " MiB so far; if it is what you mean, unpack it first");
   }
   char* data() { return block_.data(); }
   size_t size() const { return size_; }
@@ -34,6 +45,7 @@ class PackedBlocks {
   std::unique_ptr<ByteSource> source_;
   std::vector<char> block_;
   size_t size_ = 0;
+  uint64_t packed_ = 0, unpacked_ = 0;
 };
 
 Error cut_short(const std::string& name) {
@@ -69,6 +81,7 @@ class GzipSource final : public ByteSource {
       if (!inside_) begin_member();
       step();
     }
+    blocks_.note_unpacked(most - state_.avail_out, name_);
     return most - state_.avail_out;
   }
 
@@ -135,6 +148,7 @@ class ZstdSource final : public ByteSource {
       inside_ = status != 0;
       full_ = inside_ && out.pos == out.size;
     }
+    blocks_.note_unpacked(out.pos, name_);
     return out.pos;
   }
 

@@ -40,9 +40,9 @@ void check_plain_text(const PredictionRequest& request) {
 
 RowOptions reading(const PredictionRequest& request, const TaskOptions& options) {
   RowOptions rows = request.rows;
-  rows.stdin_columns = options.text_columns;
-  if (rows.stdin_columns.empty()) rows.stdin_columns = {"text"};
-  if (!options.text_pair_column.empty()) rows.stdin_columns.push_back(options.text_pair_column);
+  rows.columns = row_options_of(options, true).columns;
+  rows.first_line_decides = request.stream && is_pipe(request.input);
+  rows.may_be_empty = true;
   return rows;
 }
 
@@ -50,7 +50,8 @@ class LabelPrediction final : public Prediction {
  public:
   LabelPrediction(const PredictionRequest& request, const TaskOptions& options,
                   const TaskModel& model)
-      : output_(request.output),
+      : input_(input_name(request.input)),
+        output_(request.output),
         from_pipe_(is_pipe(request.input)),
         stream_(request.stream),
         predictor_(options, model.tokenizer, model.config, request.top_k.value_or(1),
@@ -66,7 +67,7 @@ class LabelPrediction final : public Prediction {
   void run(PredictionModel& model, const OpenOutput& open) override;
 
  private:
-  std::string output_;
+  std::string input_, output_;
   bool from_pipe_, stream_;
   ClassificationPredictor predictor_;
   RowReader reader_;
@@ -102,6 +103,7 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   output->commit();
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
+  if (predictor_.rows() == 0) warn(input_, " holds no rows");
   const CutTexts& texts = predictor_.cut_texts();
   for (const std::string& warning : text_warnings("input", texts)) log(warning);
   if (texts.counts.truncated > 0 && describe_cut_texts("input", texts).empty()) {

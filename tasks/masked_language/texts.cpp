@@ -79,7 +79,7 @@ void drop_repeated(Texts& texts) {
 Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options,
                  const Tokenizer& tokenizer, int64_t max_length, int64_t limit) {
   Texts texts;
-  RowFiles rows(files, options.rows);
+  RowFiles rows(files, row_options_of(options, true));
   const TextColumns columns = find_text_columns(rows.columns(), rows.first_file(), options);
   RowChunk chunk;
   Row row;
@@ -96,7 +96,9 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
     }
     chunk.add(row.values);
     ++texts.set.examples;
-    if (chunk.size() == kPieceRows || chunk.bytes() >= RowChunk::kMostBytes) take();
+    if (chunk.size() == kPieceRows || chunk.bytes() >= RowChunk::kMostBytes || chunk.is_wide()) {
+      take();
+    }
   }
   if (chunk.size() > 0) take();
   texts.dropped = rows.skipped_rows();

@@ -46,7 +46,8 @@ def test_predict_bad_inputs(directory):
         assert not list(directory.glob("out.csv*"))
 
     one = write(directory / "one.csv", "text\nhello\n")
-    refused(3, write(directory / "e.csv", ""), ["e.csv", "empty"])
+    empty = predict(write(directory / "e.csv", ""))
+    assert rows_of(empty.out) == [["text", "label", "probability"]] and "e.csv holds no rows" in empty.err, empty
     refused(3, directory / "nothing.csv", ["nothing.csv"])
     refused(3, directory, ["directory"])
     refused(3, write(directory / "r.csv", "text,n\nx,1\ny,1,2\n"), ["r.csv:3"])

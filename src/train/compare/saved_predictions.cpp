@@ -37,7 +37,8 @@ void number_all_classes(const RunRecord& run, ClassNumbers& number) {
 }
 
 void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
-  out.table = read_table({run.directory / "predictions.csv"}, {.delimiter = ','});
+  const std::vector<std::string> read{run.option("label-column")};
+  out.table = read_table({run.directory / "predictions.csv"}, {.delimiter = ',', .columns = read});
   out.added = added;
   if (out.table.columns().size() < added + 2) {
     throw data_error("predictions.csv has too few columns");

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
+#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 namespace {
@@ -24,7 +25,7 @@ std::string sorted_labels(std::string_view value, const TaskOptions& options) {
 CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& options,
                       ProblemType problem) {
   CheckedSide side;
-  RowOptions rows = options.rows;
+  RowOptions rows = row_options_of(options);
   rows.skip_bad_rows = true;  // they are a finding
   side.table = std::make_shared<Table>(read_table(files, rows));
   const Table& table = *side.table;

@@ -49,7 +49,7 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
       tokenizer_(tokenizer),
       config_(config),
       data_(checked_data(options, config)),
-      files_(options.eval_files, options.rows),
+      files_(options.eval_files, row_options_of(options)),
       slices_(options, data_.problem, files_.columns(), files_.first_file()) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
   texts_.max_length = data_.max_length;
@@ -241,7 +241,8 @@ Baselines ClassificationFileEvaluation::baselines() {
 const SampleSet* ClassificationFileEvaluation::next() {
   chunk_.clear();
   Row row;
-  while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes && next_usable(row)) {
+  while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes &&
+         !chunk_.is_wide() && next_usable(row)) {
     chunk_.add(row.values);
     waiting_.push_back(waiting(row));
     keep_for_baselines(row, waiting_.back());

@@ -11,11 +11,14 @@ namespace finetune {
 
 std::vector<std::string> json_columns(const std::vector<std::string>& columns) {
   const std::unordered_set<std::string_view> taken(columns.begin(), columns.end());
+  std::unordered_set<std::string> given;
   std::vector<std::string> names = columns;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!names[i].empty()) continue;
-    names[i] = concat("column_", i + 1);
-    while (taken.contains(names[i])) names[i] += "_";
+    if (names[i].empty() || given.contains(names[i])) {
+      names[i] = concat(names[i].empty() ? "column" : names[i], "_", i + 1);
+      while (taken.contains(names[i])) names[i] += "_";
+    }
+    given.insert(names[i]);
   }
   return names;
 }

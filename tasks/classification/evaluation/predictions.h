@@ -75,8 +75,8 @@ void append_csv_row(const Values& values, std::string& out) {
 // Of every class, by softmax or, of several labels, by sigmoid.
 std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits);
 
-// An input's columns as an object's keys: unnamed ones are "column_2" by their place, from 1, with
-// "_" behind it where another column has that name.
+// An input's columns as an object's keys. Unnamed ones are "column_2" by their place, from 1; a
+// name that occurs again has its place behind it, "Name_3". "_" follows if a column has that name.
 std::vector<std::string> json_columns(const std::vector<std::string>& columns);
 // One object with its line end. names: of json_columns() and of prediction_columns(). Own
 // values are strings, as they were read; several labels and their probabilities are arrays. A

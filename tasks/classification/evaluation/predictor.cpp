@@ -67,7 +67,7 @@ std::string ClassificationPredictor::begin(const std::vector<std::string>& colum
     text_ = find_text_columns(columns, file, options_);
   }
   names_ = json_lines ? json_columns(columns) : columns;
-  for (std::string& name : prediction_columns(format_, columns)) names_.push_back(std::move(name));
+  for (std::string& name : prediction_columns(format_, names_)) names_.push_back(std::move(name));
   json_lines_ = json_lines;
   std::string header;
   if (!json_lines) append_csv_row(names_, header);

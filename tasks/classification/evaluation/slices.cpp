@@ -58,7 +58,12 @@ Slices::Slices(const TaskOptions& options, ProblemType problem,
 }
 
 void Slices::read_seen(const TaskOptions& options) {
-  RowFiles files(options.seen_files, options.rows);
+  RowOptions reading = options.rows;
+  reading.columns.emplace();
+  for (const Slice& slice : slices_) {
+    if (slice.by_seen) reading.columns->push_back(slice.name.substr(kSeen.size()));
+  }
+  RowFiles files(options.seen_files, reading);
   std::vector<std::pair<Slice*, size_t>> wanted;
   for (Slice& slice : slices_) {
     if (!slice.by_seen) continue;

@@ -35,7 +35,7 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
                    ProblemType problem, int64_t limit) {
   Source source;
   auto table = std::make_shared<Table>(
-      read_table(files, options.rows, options.rows.skip_bad_rows ? 0 : limit));
+      read_table(files, row_options_of(options), options.rows.skip_bad_rows ? 0 : limit));
   source.table = table;
   source.text = find_text_columns(table->columns(), source.file(), options);
   source.label =
@@ -333,7 +333,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
 
 void require_columns(const TaskOptions& options) {
   for (const InputFile& file : options.train_files) {
-    RowFiles rows({file}, options.rows);
+    RowFiles rows({file}, row_options_of(options));
     find_text_columns(rows.columns(), rows.first_file(), options);
     find_column(rows.columns(), options.label_column, rows.first_file(), "--label-column");
   }

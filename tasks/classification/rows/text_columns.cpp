@@ -8,6 +8,7 @@
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
 #include "data/source/byte_source.h"
+#include "tasks/classification/evaluation/slices.h"
 #include "tasks/classification/rows/text_windows.h"
 #include "tasks/pair_types.h"
 #include "tokenizer/encoding.h"
@@ -153,6 +154,22 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
   if (found != columns.end()) return size_t(found - columns.begin());
   throw data_error(file.string(), ": no column ", in_quotes(name), " (", listed(columns),
                    advice(columns, name, file, option), ")");
+}
+
+RowOptions row_options_of(const TaskOptions& options, bool without_label) {
+  RowOptions rows = options.rows;
+  std::vector<std::string>& columns = rows.columns.emplace(options.text_columns);
+  if (columns.empty()) columns.emplace_back("text");
+  for (std::string& name : columns) name = std::string(trim(name));
+  if (!options.text_pair_column.empty()) columns.push_back(options.text_pair_column);
+  if (without_label) return rows;
+  columns.push_back(options.label_column);
+  if (!options.eval_group.empty()) columns.push_back(options.eval_group);
+  for (const std::string& slice : options.slices) {
+    columns.push_back(slice.starts_with(Slices::kSeen) ? slice.substr(Slices::kSeen.size())
+                                                       : slice);
+  }
+  return rows;
 }
 
 TextColumns find_text_columns(const std::vector<std::string>& columns,

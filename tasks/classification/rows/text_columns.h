@@ -29,6 +29,10 @@ struct TextColumns {
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
                    const std::filesystem::path& file, std::string_view option);
 
+// options.rows with the names of the columns that the task reads: text, second text, slices and
+// groups, and unless `without_label` the label. A text column that nobody names is "text".
+RowOptions row_options_of(const TaskOptions& options, bool without_label = false);
+
 // The columns that options.text_columns and text_pair_column name. Without --text-column: "text",
 // else the only column besides label and pair. Error(data) if there is none, or several;
 // Error(usage) for a column that is text and label at once.

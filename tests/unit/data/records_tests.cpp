@@ -47,7 +47,9 @@ TEST_CASE_FIXTURE(RowsFixture, "CSV: byte order mark, CRLF, CR, blank lines, no 
   Table mac = read("a.csv", "text,label\ra,1\rb,2\r");
   CHECK(cells(mac) == Cells{{"a", "1"}, {"b", "2"}});
   CHECK(lines(mac) == Lines{2, 3});
-  CHECK(cells(read("a.csv", "text\n\"\"\n\nx\n")) == Cells{{""}, {"x"}});
+  // Below one column's name a blank line is a row.
+  CHECK(cells(read("a.csv", "text\n\"\"\n\nx\n")) == Cells{{""}, {""}, {"x"}});
+  CHECK(cells(read("a.tsv", "text\r\n\r\nx\r\n")) == Cells{{""}, {"x"}});
   CHECK(read("a.csv", "\n\ntext\nx\n").rows()[0].line == 4);
 }
 
@@ -257,9 +259,18 @@ TEST_CASE_FIXTURE(RowsFixture, "files are joined, up to the limit") {
   CHECK(cells(table) == Cells{{"a", "1"}, {"b", "2"}, {"c", "3\""}, {"e", "5"}});
   CHECK(scratch.without_path(table.where(table.rows()[2])) == "b.csv:2");
   CHECK(table.files().size() == 3);
+  CHECK(cells(read_table({a, c})) == Cells{{"a", "1"}, {"b", "2"}, {"d", "1"}});
+  fs::path e = scratch.write("e.csv", "id,label\n1,x\n");
   CHECK(data_fault(scratch, [&] {
-          read_table({a, c});
-        }) == "c.csv: its columns (label, text) differ from those of a.csv (text, label)");
+          read_table({a, e});
+        }) == "e.csv: has no column 'text', which a.csv has; its columns are: id, label");
+  const RowOptions labels{.columns = std::vector<std::string>{"label"}};
+  CHECK(cells(read_table({a, e}, labels)) == Cells{{"a", "1"}, {"b", "2"}, {"", "x"}});
+  fs::path f = scratch.write("f.csv", "n,label,n\n1,x,2\n"),
+           g = scratch.write("g.csv", "label,n,n\ny,3,4\n");
+  CHECK(cells(read_table({f, g}, labels)) == Cells{{"1", "x", "2"}, {"3", "y", "4"}});
+  fs::path h = scratch.write("h.jsonl", "{\"label\":1,\"n\":2}\n{\"label\":3}\n");
+  CHECK(cells(read_table({h}, labels)) == Cells{{"1", "2"}, {"3", ""}});
   CHECK(cells(read_table({a, b}, {}, 3)).size() == 3);
   CHECK(cells(read_table({a, scratch / "not read.csv"}, {}, 2)).size() == 2);
   CHECK(cells(read_table({a, b}, {}, 1)) == Cells{{"a", "1"}});
@@ -277,17 +288,14 @@ TEST_CASE_FIXTURE(RowsFixture, "rows longer than a block") {
 }
 
 TEST_CASE("formats by suffix, else by content") {
-  CHECK(detect_row_format("x.CSV", "a\tb") == RowFormat::csv);
-  CHECK(detect_row_format("x.tsv", "") == RowFormat::tsv);
-  CHECK(detect_row_format("x.ndjson", "") == RowFormat::jsonl);
-  CHECK(detect_row_format("x.json", "") == RowFormat::jsonl);
-  CHECK(detect_row_format("x.txt", "a,b\nc,d\n") == RowFormat::plain_text);
-  CHECK(detect_row_format("-", "a,b\nc,d\n") == RowFormat::plain_text);
-  CHECK(detect_row_format("data", " {\"a\": 1}\n") == RowFormat::jsonl);
-  CHECK(detect_row_format("data", "a,b\n1,\"x,\n y\"\n2,z\n") == RowFormat::csv);
-  CHECK(detect_row_format("data", "a\tb\n1, x\ty\n") == RowFormat::tsv);
-  CHECK(detect_row_format("data", "Hello, world\nand more\n") == RowFormat::plain_text);
-  CHECK(detect_row_format("data", "") == RowFormat::plain_text);
+  CHECK(format_by_suffix("x.CSV", "a\tb") == RowFormat::csv);
+  CHECK(format_by_suffix("x.tsv.gz", "") == RowFormat::tsv);
+  CHECK(format_by_suffix("x.ndjson", "") == RowFormat::jsonl);
+  CHECK(format_by_suffix("x.json", "") == RowFormat::jsonl);
+  CHECK(format_by_suffix("x.json", " [") == RowFormat::json);
+  CHECK(format_by_suffix("x.txt", "a,b\nc,d\n") == RowFormat::plain_text);
+  CHECK_FALSE(format_by_suffix("-", "a,b\nc,d\n"));
+  CHECK_FALSE(format_by_suffix("rows.dat", "a,b\n"));
 }
 
 namespace {
