@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
+#include "core/path_advice.h"
 #include "data/source/temporary_copy.h"
 
 namespace finetune {
@@ -122,8 +123,11 @@ void require_stream(const fs::path& path) {
   struct stat info {};
   const bool input = path == "-";
   if ((input ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) != 0) {
-    throw system_failure(input_name(path), errno, ExitCode::data);
+    const int error = errno;
+    refuse_with_advice(path, ExitCode::data);
+    throw system_failure(input_name(path), error, ExitCode::data);
   }
+  if (!input && S_ISDIR(info.st_mode)) refuse_with_advice(path, ExitCode::data);
   if (input && S_ISSOCK(info.st_mode)) return;  // what inetd and others connect
   require_stream(info, input_name(path), ExitCode::data);
 }

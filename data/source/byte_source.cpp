@@ -83,7 +83,8 @@ std::unique_ptr<ByteSource> stages(std::unique_ptr<ByteSource> bytes, const fs::
     source = std::make_unique<PeekedSource>(unpacked(needs.packing, std::move(source), name));
     const std::string_view inside = source->peek(may_be_form);
     if (packing_of(inside) != Packing::none) throw data_error(name, ": is packed twice");
-    if (const std::string advice = advice_for_form(inside, name); !advice.empty()) {
+    const std::string inner = unpacked_name(name).string();
+    if (const std::string advice = advice_for_form(inside, inner); !advice.empty()) {
       throw data_error(name, ": what it unpacks to ", advice);
     }
   }

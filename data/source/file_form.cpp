@@ -2,6 +2,7 @@
 #include "data/source/file_form.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/text/text.h"
 
@@ -27,6 +28,14 @@ constexpr Form kForms[] = {
     {"ARROW1\0\0"sv,
      "is a Feather or Arrow file; write it as CSV: python3 -c \"import pandas; "
      "pandas.read_feather('FILE').to_csv('FILE.csv', index=False)\""},
+    {"\xFF\xFF\xFF\xFF"sv,
+     "is an Arrow stream, as datasets' save_to_disk() writes it; write it as CSV: python3 -c "
+     "\"import datasets; datasets.Dataset.from_file('FILE').to_csv('FILE.csv')\""},
+    {"Obj\x01"sv, "is an Avro file; write its rows as CSV or JSON Lines"},
+    {"\x80\x04\x95"sv,
+     "is a Python pickle; write its table as CSV with pandas' to_csv(FILE, index=False)"},
+    {"\x80\x05\x95"sv,
+     "is a Python pickle; write its table as CSV with pandas' to_csv(FILE, index=False)"},
     {"SQLite format 3\0"sv,
      "is an SQLite database; export a table: sqlite3 -header -csv FILE 'SELECT * FROM table' > "
      "rows.csv"},
@@ -62,8 +71,16 @@ std::string_view advice_for_zip(std::string_view beginning) {
   return "is a zip archive; unpack it first: unzip FILE";
 }
 
-// `text` with `name`, fit for a shell, in place of FILE.
+// Whether the name can stand in a command without quotes of its own.
+bool is_plain(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("._-/+@%").find(char(c)) != std::string_view::npos;
+  });
+}
+
+// `text` with `name` in place of FILE, where that makes a command that can be typed.
 std::string with_name(std::string_view text, const std::string& name) {
+  if (!is_plain(name)) return std::string(text);
   constexpr std::string_view kPlace = "FILE";
   std::string out;
   for (size_t at = text.find(kPlace); at != std::string_view::npos; at = text.find(kPlace)) {

@@ -180,6 +180,34 @@ def test_inputs_without_rows(directory):
         assert len(result.out.splitlines()) == 1 and "standard input holds no rows" in result.err, result
 
 
+def test_tables_of_other_programs(directory):
+    need(*MODELS)
+    line = ["predict", "--model", MODEL, "--output", "-", "--input"]
+    orients = {"columns": '{"text":{"0":"a","1":"b"},"label":{"0":"x","1":"y"}}', "index": '{"0":{"text":"a"},"1":{"text":"b"}}',
+               "one": '{"text":{"0":"a"}}'}
+    for name, text in orients.items():
+        data = write(directory / f"{name}.json", text)
+        for command in ([*line, data], ["check", "--train", data], train(data, directory / "out")):
+            fail(3, *command, words=[f"{name}.json", "pandas", 'orient="records", lines=True'])
+    stream = write(directory / "data-00000-of-00001.arrow", b"\xff\xff\xff\xff\x10\x01\0\0\x10\0\0\0\0\0\x0a\0")
+    fail(3, *line, stream, words=["Arrow stream", "datasets.Dataset.from_file('"])
+    saved = directory / "saved"
+    saved.mkdir()
+    write(saved / "state.json", "{}")
+    for command in ([*line, saved], train(saved, directory / "out"), ["check", "--train", saved],
+                    ["evaluate", "--model", MODEL, "--data", saved]):
+        fail(3, *command, words=["save_to_disk", f"datasets.load_from_disk('{saved}').to_csv('rows.csv')"])
+    (saved / "state.json").rename(saved / "dataset_dict.json")
+    fail(3, *line, saved, words=["['train'].to_csv"])
+    for url, word in (("https://example.org/rows.csv", "curl -L -o"), ("s3://bank/rows.csv", "aws s3 cp"),
+                      ("hf://datasets/a/b/rows.csv", "hf download"), ("file:///tmp/rows.csv", "/tmp/rows.csv")):
+        for command in ([*line, url], train(url, directory / "out"), ["check", "--train", url],
+                        ["evaluate", "--model", MODEL, "--data", url]):
+            fail(3, *command, words=[url, word])
+    done = subprocess.run([BINARY, *map(str, line), "-"], input=b"PAR1\x15\x04", capture_output=True)
+    assert b"'standard input'" not in done.stderr and b"read_parquet('FILE')" in done.stderr, done.stderr
+
+
 def within(megabytes, seconds, *line):
     """Runs the command with so much memory that it may address."""
     def limit():

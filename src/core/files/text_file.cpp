@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "core/files/file_kind.h"
+#include "core/path_advice.h"
 
 namespace finetune {
 namespace {
@@ -111,8 +112,11 @@ std::string read_beginning(const fs::path& path, size_t most, ExitCode code) {
 void require_readable(const fs::path& path, ExitCode code) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || ::access(path.c_str(), R_OK) != 0) {
-    throw system_failure(path, errno, code);
+    const int error = errno;
+    refuse_with_advice(path, code);
+    throw system_failure(path, error, code);
   }
+  if (S_ISDIR(info.st_mode)) refuse_with_advice(path, code);
   require_stream(info, path, code);
 }
 
