@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "core/text/counted.h"
 #include "data/rows/records.h"
 #include "tasks/classification/evaluation/predictor.h"
@@ -137,10 +138,12 @@ std::unique_ptr<Prediction> make_label_prediction(const PredictionRequest& reque
   }
   require_form_of(TaskKind::classification, std::filesystem::path(request.input),
                   options.text_columns);
-  const std::string suffix = std::filesystem::path(request.output).extension();
-  if (suffix == ".tsv" || suffix == ".json") {
-    throw usage_error("--output ", request.output,
-                      ": labels are written as CSV or JSON Lines; name it .csv or .jsonl");
+  if (request.json_lines) {
+    require_output_suffix("--output", request.output, {".jsonl", ".ndjson", ".json"},
+                          "labels are written as JSON Lines; name it .jsonl");
+  } else {
+    require_output_suffix("--output", request.output, {".csv"},
+                          "labels are written as CSV or JSON Lines; name it .csv or .jsonl");
   }
   return std::make_unique<LabelPrediction>(request, options, model);
 }

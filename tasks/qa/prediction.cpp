@@ -2,10 +2,12 @@
 #include "tasks/qa/prediction.h"
 
 #include <optional>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "tasks/pair_types.h"
 #include "tasks/qa/evaluation/file_evaluation.h"
 
@@ -70,6 +72,10 @@ std::unique_ptr<Prediction> make_answer_prediction(const PredictionRequest& requ
   }
   if (request.rows.skip_bad_rows) {
     throw usage_error("--skip-bad-rows is for classification; this is a question-answering model");
+  }
+  for (const auto& [option, path] :
+       {std::pair("--output", request.output), std::pair("--nbest", request.n_best)}) {
+    require_output_suffix(option, path, {".json"}, "one JSON object is written; name it .json");
   }
   require_pair_types(model.config, "question answering");
   return std::make_unique<AnswerPrediction>(request, options, model);

@@ -208,6 +208,31 @@ def test_tables_of_other_programs(directory):
     assert b"'standard input'" not in done.stderr and b"read_parquet('FILE')" in done.stderr, done.stderr
 
 
+def test_names_of_outputs(directory):
+    """A name that promises another format is refused before anything is read."""
+    need(*MODELS, "golden/trajectory-qa-train.json")
+    one = write(directory / "one.csv", "text\nhello\n")
+    for name in ("x.parquet", "x.xlsx", "x.feather", "x.txt", "x.json", "x.tsv", "x.XLSX", "x.html"):
+        said = fail(2, "predict", "--model", MODEL, "--input", one, "--output", directory / name, words=[name, ".csv"])
+        assert not (directory / name).exists(), said
+    for name in ("a.csv", "b.jsonl", "c.ndjson", "d.JSONL", "labels", "labels.2024"):
+        succeed("predict", "--model", MODEL, "--input", one, "--output", directory / name)
+        is_json = (directory / name).read_text().startswith("{")
+        assert is_json == ("json" in name.lower() or "nd" in name), name
+    fail(2, "predict", "--model", MODEL, "--input", one, "--output", directory / "e.csv", "--json-lines", words=["e.csv"])
+    for name in ("x.csv", "x.jsonl", "x.parquet"):
+        fail(2, "predict", "--model", QA_MODEL, "--input", SQUAD, "--output", directory / name, words=[name, ".json"])
+    data = write(directory / "rows.csv", TABLE)
+    for name in ("m.onnx", "m.csv", "m.pt", "m.zip"):
+        for command in (["convert", "--model", MODEL], ["evaluate", "--model", MODEL, "--data", data],
+                        ["train", "--model", MODEL, "--train", data], ["adapt", "--model", MODEL, "--text", data]):
+            fail(2, *command, "--output", directory / name, words=[name, "a directory is written"])
+            assert not (directory / name).exists()
+    fail(2, "report", directory, "--output", directory / "r.pdf", words=["r.pdf", ".html"])
+    fail(2, "evaluate", "--model", MODEL, "--data", EVAL, "--assert", "eval_accuracy>0", "--junit", directory / "j.json",
+         words=["j.json", ".xml"])
+
+
 def within(megabytes, seconds, *line):
     """Runs the command with so much memory that it may address."""
     def limit():

@@ -10,6 +10,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
 #include "engine/model_outputs.h"
@@ -220,6 +221,7 @@ void copy_model_facts(const fs::path& from, const fs::path& to) {
 
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
+  require_directory_name("--output", options.output);
   const ModelDirectory source = find_model(options.model);
   std::error_code absent;
   if (fs::equivalent(source.directory, output, absent)) {

@@ -13,6 +13,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
 #include "inference/equal_processes.h"
@@ -38,6 +39,7 @@ namespace {
 // Nothing is replaced unasked, and never what a run or the data consists of.
 void check_output(const EvaluateOptions& o) {
   if (o.output.empty()) return;
+  require_directory_name("--output", o.output);
   const fs::path output = o.output;
   if (output_state(output) == OutputState::run) {
     throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",

@@ -142,7 +142,8 @@ PredictionRequest request_of(const PredictOptions& o, TaskKind kind) {
   // Who types texts sees each one's label at once.
   request.stream = o.stream || (o.output == "-" && ::isatty(STDOUT_FILENO) == 1);
   if (o.json_lines) require_option_of(kind, "json-lines", o.inference.model);
-  request.json_lines = o.json_lines || fs::path(o.output).extension() == ".jsonl";
+  request.json_lines = o.json_lines || ends_with_ignoring_case(o.output, ".jsonl") ||
+                       ends_with_ignoring_case(o.output, ".ndjson");
   if (o.inference.text_columns) {
     request.column_option = "--text-column";
   } else if (o.inference.text_pair_column) {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "core/text/printable.h"
 #include "train/compare/find_runs.h"
 #include "train/report/report.h"
@@ -52,6 +53,8 @@ void check_report_output(const ReportOptions& o) {
 }
 
 void report(const ReportOptions& o) {
+  require_output_suffix("--output", o.output, {".html", ".htm"},
+                        "one HTML page is written; name it .html");
   const std::vector<fs::path> found = find_runs(o.directories);
   check_report_output(o);
   const std::vector<RunRecord> runs = read_runs(found);

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "train/compare/comparison_output.h"
@@ -119,6 +120,7 @@ void forecast(const SweepCommand& o, const Grid& grid) {
 
 void sweep(const SweepCommand& o, int& exit_code) {
   const Grid grid = expand_grid(read_grid(o.grid), o.output);
+  require_directory_name("--output", grid.fixed.output);
   if (o.dry_run) return forecast(o, grid);
   size_t count = 0;
   SweepProgressLine line(grid, o.settings,

@@ -6,6 +6,7 @@
 #include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "core/log.h"
+#include "core/output_names.h"
 #include "core/text/text.h"
 #include "train/trainer.h"
 
@@ -30,6 +31,7 @@ constexpr const char* kTrainExamples =
 }  // namespace
 
 void run_training_command(const TrainOptions& options, int& exit_code) {
+  require_directory_name("--output", options.output);
   TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
   for (std::string_view line : split(outcome.gate_table, '\n')) {

@@ -7,6 +7,7 @@
 #include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
+#include "core/output_names.h"
 #include "core/text/markup.h"
 #include "train/run/metrics_files.h"
 
@@ -30,6 +31,7 @@ std::string name_inside(const fs::path& path, const fs::path& directory) {
 
 void check_junit_output(const fs::path& path, const fs::path& output,
                         bool (*is_own)(std::string_view name)) {
+  require_output_suffix("--junit", path.string(), {".xml"}, "XML is written; name it .xml");
   std::error_code error;
   if (!output.empty() && is_own(name_inside(path, output))) {
     throw usage_error("--junit ", path.string(), ": is a name of --output's own; choose another");

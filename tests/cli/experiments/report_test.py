@@ -267,7 +267,7 @@ def test_links_are_not_followed(directory):
     need(DATA)
     secret = write(directory / "secret.csv", "text,category,label,probability\nsecret,a,a,0.5\n")
     for name in ("predictions.csv", "per_class.csv", "metrics.jsonl", "config.toml", "run.json", "metrics.json"):
-        run = labelled(directory / name)
+        run = labelled(directory / f"{name}-run")
         (run / name).unlink()
         (run / name).symlink_to(secret)
         for command in ("report", "compare"):

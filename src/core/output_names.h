@@ -1,0 +1,18 @@
+// Names of outputs that promise another format than what is written.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace finetune {
+
+// Error(usage) if the suffix of `path` is that of a known format and not one of `written`
+// (".csv"). `what` ends the message: "labels are written as CSV; name it .csv".
+void require_output_suffix(std::string_view option, const std::string& path,
+                           std::initializer_list<std::string_view> written, std::string_view what);
+
+// The same where a directory is written. One that exists may have any name.
+void require_directory_name(std::string_view option, const std::string& path);
+
+}  // namespace finetune
