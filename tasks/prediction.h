@@ -22,9 +22,10 @@ struct PredictionRequest {
   std::optional<int64_t> top_k;
   bool all_probabilities = false;
   RowOptions rows;
-  bool stream = false;        // rows are answered as they come
-  bool json_lines = false;    // of rows: in place of CSV
-  std::string column_option;  // an option given that names a column, or empty
+  bool stream = false;            // rows are answered as they come
+  bool json_lines = false;        // of rows: in place of CSV
+  bool spreadsheet_safe = false;  // of rows: no cell of the CSV begins a formula
+  std::string column_option;      // an option given that names a column, or empty
 };
 
 // Where predictions go. Once all of them are written complete() brings them to the disk, and

@@ -60,6 +60,7 @@ class LabelPrediction final : public Prediction {
         reader_(request.input, reading(request, options)) {
     const bool plain = reader_.format() == RowFormat::plain_text;
     if (plain) check_plain_text(request);
+    if (request.spreadsheet_safe) predictor_.write_for_spreadsheets();
     header_ = predictor_.begin(reader_.columns(), request.input, plain, request.json_lines);
   }
 
@@ -102,9 +103,9 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   }
   output->write(text);
   output->commit();
+  if (predictor_.rows() == 0) warn(input_, " holds no rows");
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
-  if (predictor_.rows() == 0) warn(input_, " holds no rows");
   const CutTexts& texts = predictor_.cut_texts();
   for (const std::string& warning : text_warnings("input", texts)) log(warning);
   if (texts.counts.truncated > 0 && describe_cut_texts("input", texts).empty()) {

@@ -38,6 +38,7 @@ constexpr std::string_view kOptions[] = {"text-column",
                                          "input-format",
                                          "stream",
                                          "json-lines",
+                                         "spreadsheet-safe",
                                          "long-text",
                                          "window-stride",
                                          "max-windows"};

@@ -269,4 +269,19 @@ def test_limits_of_rows(directory):
             assert all(word in done.stderr for word in words), (data, done)
 
 
+def test_spreadsheet_safe(directory):
+    need(*MODELS)
+    texts = ["=HYPERLINK(1)", "+1-2", "-12.5", "@SUM(A1)", "\tx", "-1,234.56", "+49", "-5e-3", "plain", "-cmd|' /C calc'!A0"]
+    with open(directory / "rows.csv", "w", newline="") as out:
+        csv.writer(out).writerows([["text", "=note"], *[[text, "n"] for text in texts]])
+    data = directory / "rows.csv"
+    out = rows_of(predict(data, "--spreadsheet-safe").out)
+    disarmed = {"=HYPERLINK(1)", "+1-2", "@SUM(A1)", "\tx", "-cmd|' /C calc'!A0"}
+    assert [row[0] for row in out[1:]] == [("'" if text in disarmed else "") + text for text in texts], out
+    assert out[0][1] == "'=note" and [row[2:] for row in out[1:]] == [row[2:] for row in rows_of(predict(data).out)[1:]]
+    assert rows_of(predict(data).out)[1][0] == texts[0]
+    fail(2, "predict", "--model", MODEL, "--input", data, "--output", "-", "--json-lines", "--spreadsheet-safe",
+         words=["--spreadsheet-safe"])
+
+
 main(globals())

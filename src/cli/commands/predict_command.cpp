@@ -36,6 +36,7 @@ struct PredictOptions {
   RowWords rows;
   std::string input_format = "auto";
   bool json_lines = false;
+  bool spreadsheet_safe = false;
   bool stream = false;
   bool quiet = false;
   bool overwrite = false;
@@ -144,6 +145,11 @@ PredictionRequest request_of(const PredictOptions& o, TaskKind kind) {
   if (o.json_lines) require_option_of(kind, "json-lines", o.inference.model);
   request.json_lines = o.json_lines || ends_with_ignoring_case(o.output, ".jsonl") ||
                        ends_with_ignoring_case(o.output, ".ndjson");
+  if (o.spreadsheet_safe) require_option_of(kind, "spreadsheet-safe", o.inference.model);
+  if (o.spreadsheet_safe && request.json_lines) {
+    throw usage_error("--spreadsheet-safe is for CSV; JSON Lines are written");
+  }
+  request.spreadsheet_safe = o.spreadsheet_safe;
   if (o.inference.text_columns) {
     request.column_option = "--text-column";
   } else if (o.inference.text_pair_column) {
@@ -276,6 +282,10 @@ void add_predict_command(Subcommand program, int&) {
   command
       .add_flag("--json-lines", o->json_lines,
                 "JSON Lines in place of CSV, as for an --output that ends in .jsonl")
+      .group("Output");
+  command
+      .add_flag("--spreadsheet-safe", o->spreadsheet_safe,
+                "CSV: an apostrophe before values that a spreadsheet would take for formulas")
       .group("Output");
   command
       .add_flag("--stream", o->stream,

@@ -126,12 +126,33 @@ std::vector<float> probabilities_of(const PredictionFormat& format, const float*
   return out;
 }
 
-void append_csv_value(std::string_view value, std::string& line) {
+bool begins_formula(std::string_view value) {
+  if (value.empty() || std::string_view("=+-@\t\r").find(value[0]) == std::string_view::npos) {
+    return false;
+  }
+  if (value[0] != '+' && value[0] != '-') return true;
+  const std::string_view digits = value.substr(1);  // -12.5, +1,234.56, -1 234,56, -5e-3
+  const size_t exponent = digits.find_first_of("eE");
+  const auto has_only = [](std::string_view text, std::string_view characters) {
+    return text.find_first_of("0123456789") != std::string_view::npos &&
+           text.find_first_not_of(characters) == std::string_view::npos;
+  };
+  if (!has_only(digits.substr(0, exponent), "0123456789.,' ")) return true;
+  if (exponent == std::string_view::npos) return false;
+  std::string_view power = digits.substr(exponent + 1);
+  if (power.starts_with('-') || power.starts_with('+')) power.remove_prefix(1);
+  return !has_only(power, "0123456789");
+}
+
+void append_csv_value(std::string_view value, std::string& line, bool spreadsheet_safe) {
+  const std::string_view before = spreadsheet_safe && begins_formula(value) ? "'" : "";
   if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
+    line += before;
     line += value;
     return;
   }
   line += '"';
+  line += before;
   for (char c : value) {
     if (c == '"') line += '"';
     line += c;
@@ -145,13 +166,14 @@ void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> 
     for (const ScoredLabel& label : labels) {
       const bool best = &label == labels.data();
       line += ',';
-      append_csv_value(best ? given_name(format, label) : format.labels[size_t(label.id)], line);
+      append_csv_value(best ? given_name(format, label) : format.labels[size_t(label.id)], line,
+                       format.spreadsheet_safe);
       line += ',';
       line += format_number(label.probability);
     }
     if (!format.min_probability) return;
     line += ',';
-    append_csv_value(format.labels[size_t(labels[0].id)], line);
+    append_csv_value(format.labels[size_t(labels[0].id)], line, format.spreadsheet_safe);
     return;
   }
   std::string names, probabilities;
@@ -164,7 +186,7 @@ void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> 
     probabilities += format_number(label.probability);
   }
   line += ',';
-  append_csv_value(names, line);
+  append_csv_value(names, line, format.spreadsheet_safe);
   line += ',';
   append_csv_value(probabilities, line);
 }

@@ -43,6 +43,7 @@ struct PredictionFormat {
   bool all_probabilities = false;
   LogitCalibration calibration{};
   std::optional<double> min_probability{};  // single-label
+  bool spreadsheet_safe = false;            // CSV: as append_csv_value() has it
 };
 // For the log: that probabilities are not the model's own. Empty where they are.
 std::string describe_calibration(const LogitCalibration& calibration);
@@ -58,15 +59,19 @@ std::string_view given_name(const PredictionFormat& format, const ScoredLabel& b
 std::vector<std::string> prediction_columns(const PredictionFormat& format,
                                             const std::vector<std::string>& input_columns);
 
-// One value of a CSV row (RFC 4180): quoted where it holds a comma, quote or line break.
-void append_csv_value(std::string_view value, std::string& line);
+// Whether a spreadsheet would compute the cell: it begins with = + - @, a tab or a carriage return
+// and is not a number.
+bool begins_formula(std::string_view value);
+// One value of a CSV row (RFC 4180): quoted if it holds a comma, quote or line break. With
+// `spreadsheet_safe` an apostrophe is before what begins a formula.
+void append_csv_value(std::string_view value, std::string& line, bool spreadsheet_safe = false);
 // One row with its line end.
 template <typename Values>
-void append_csv_row(const Values& values, std::string& out) {
+void append_csv_row(const Values& values, std::string& out, bool spreadsheet_safe = false) {
   bool first = true;
   for (const auto& value : values) {
     if (!first) out += ',';
-    append_csv_value(value, out);
+    append_csv_value(value, out, spreadsheet_safe);
     first = false;
   }
   out += '\n';

@@ -70,7 +70,7 @@ std::string ClassificationPredictor::begin(const std::vector<std::string>& colum
   for (std::string& name : prediction_columns(format_, names_)) names_.push_back(std::move(name));
   json_lines_ = json_lines;
   std::string header;
-  if (!json_lines) append_csv_row(names_, header);
+  if (!json_lines) append_csv_row(names_, header, format_.spreadsheet_safe);
   return header;
 }
 
@@ -106,7 +106,7 @@ std::string ClassificationPredictor::format(std::span<const RowValues> rows,
     if (json_lines_) {
       append_json_row(names_, row, format_, row_logits, out);
     } else {
-      append_csv_row(row, out);
+      append_csv_row(row, out, format_.spreadsheet_safe);
       out.pop_back();
       append_prediction(format_, row_logits, out);
       out += '\n';

@@ -52,6 +52,9 @@ class ClassificationPredictor {
   // Output rows, a line each. logits (rows, outputs) row-major.
   std::string format(std::span<const RowValues> rows, std::span<const float> logits);
 
+  // Before begin(): cells that a spreadsheet would take for formulas are disarmed.
+  void write_for_spreadsheets() { format_.spreadsheet_safe = true; }
+
   int64_t rows() const { return texts_.rows; }
   const CutTexts& cut_texts() const { return texts_; }
   // For the log: how answers differ from the model's own. Empty: in nothing.
