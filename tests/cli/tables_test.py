@@ -284,4 +284,21 @@ def test_spreadsheet_safe(directory):
          words=["--spreadsheet-safe"])
 
 
+def test_tokenize_reads_tables(directory):
+    need(*MODELS)
+
+    def tokens(*line, **options):
+        return succeed("tokenize", "--model", MODEL, *line, **options).out
+    texts = tokens(stdin="PETROL 1\nRENT MAY\nPETROL 2\nRENT JUNE\n")
+    data = write(directory / "rows.csv", TABLE)
+    assert tokens("--text-column", "Description", data) == texts
+    assert tokens(data, "--text-column", "Description") == texts
+    assert tokens("--text-column", "Description", stdin=TABLE) == texts
+    assert tokens(write(directory / "b.csv", TABLE.replace("Description", "text"))) == texts
+    assert tokens(write(directory / "texts.txt", "PETROL 1\nRENT MAY\nPETROL 2\nRENT JUNE\n")) == texts
+    fail(3, "tokenize", "--model", MODEL, data, words=["no column 'text'", "--text-column"])
+    fail(3, "tokenize", "--model", MODEL, stdin=TABLE.replace("Description", "text"), words=["header", "--text-column"])
+    fail(2, "tokenize", "--model", MODEL, "--jsonl", "--text-column", "a", stdin="{}", words=["--jsonl"])
+
+
 main(globals())

@@ -1,4 +1,4 @@
-// finetune tokenize: text to ids, tokens and offsets, one JSON line for each input line.
+// finetune tokenize: text to ids, tokens and offsets, one JSON line for each text of the input.
 // With windows one for each window. Memory does not grow with the input.
 #include <simdjson.h>
 
@@ -21,9 +21,13 @@
 #include "core/files/files.h"
 #include "core/text/json_fault.h"
 #include "core/text/text.h"
+#include "data/rows/records.h"
+#include "data/rows/table_shape.h"
 #include "data/source/byte_source.h"
+#include "tasks/classification/rows/text_columns.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
+#include "train/options/option_values.h"
 #include "weights/model_directory.h"
 
 namespace finetune {
@@ -34,8 +38,11 @@ constexpr const char* kTokenizeExamples = R"(Examples:
   echo "A naive café" | finetune tokenize --model bert-base-uncased
   finetune tokenize --model DIR --jsonl --max-length 384 --doc-stride 128 questions.jsonl
 
-Each line of the input is one text. Output: {"ids":[...],"tokens":[...],"offsets":[[begin,end],...]}
-with [CLS] and [SEP]; offsets count code points of the text.
+Each line of the input is one text. In a table (.csv, .tsv, .jsonl, .json) the column "text" or
+--text-column has the texts, as for predict; standard input is a table if that option is given.
+Output for each:
+{"ids":[...],"tokens":[...],"offsets":[[begin,end],...]} with [CLS] and [SEP]; offsets count code
+points of the text.
 With --jsonl each line is {"text":...}, {"text":...,"text_pair":...} or
 {"question":...,"context":...}; of the last form every window becomes a line, and offsets outside
 the context are null.)";
@@ -47,6 +54,8 @@ struct TokenizeOptions {
   std::string model;
   std::string input = "-";
   bool jsonl = false;
+  std::string text_column;
+  std::string delimiter = "auto";
   int64_t max_length = 0;  // 0: no truncation
   int64_t doc_stride = 128;
 };
@@ -66,7 +75,10 @@ class Command {
         tokenizer_(Tokenizer::load(existing_tokenizer_directory(options.model))) {}
 
   void run() {
-    if (options_.input == "-") {
+    const bool is_table = !options_.text_column.empty() || options_.delimiter != "auto";
+    if (!options_.jsonl && (options_.input != "-" || is_table)) {
+      read_rows();
+    } else if (options_.input == "-") {
       std::ios::sync_with_stdio(false);  // with which an error would look like the end
       read(std::cin, "standard input");
     } else {
@@ -84,6 +96,8 @@ class Command {
  private:
   bool next_line(std::istream& in, std::string& line);
   void read(std::istream& in, const std::string& name);
+  void read_rows();
+  void refuse_header(const std::string& line) const;
   void text_line(std::string_view text);
   void json_line(const std::string& line);
   Error error(const std::string& message) const {
@@ -130,12 +144,45 @@ void Command::read(std::istream& in, const std::string& name) {
     if (place_.second == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!options_.jsonl) {
+      if (place_.second == 1) refuse_header(line);
       write_texts(line, std::nullopt);
     } else if (!trim(line).empty()) {
       json_line(line);
     }
   }
   if (in.bad()) throw data_error(name, ": cannot be read: ", std::strerror(errno));
+}
+
+// Lines are texts, and the rest of a table would become texts with commas in them.
+void Command::refuse_header(const std::string& line) const {
+  const std::optional<char> delimiter = header_delimiter(line, true, '\0', {"text"});
+  if (!delimiter || line.find(*delimiter) == std::string::npos) return;
+  throw error("is the header of a table with a column 'text'; --text-column text reads it");
+}
+
+void Command::read_rows() {
+  TaskOptions columns;
+  if (!options_.text_column.empty()) {
+    for (std::string_view name : split(options_.text_column, ',')) {
+      columns.text_columns.emplace_back(name);
+    }
+  }
+  columns.rows.delimiter = parse_delimiter(options_.delimiter);
+  RowOptions rows = row_options_of(columns, true);
+  rows.may_be_empty = true;
+  RowReader reader(options_.input, rows);
+  const bool plain = reader.format() == RowFormat::plain_text;
+  if (plain && !options_.text_column.empty()) {
+    throw usage_error("--text-column: ", input_name(options_.input),
+                      " is read as one text a line and has no columns; --delimiter says that it "
+                      "is a table");
+  }
+  const TextColumns texts =
+      plain ? TextColumns{{0}, {}} : find_text_columns(reader.columns(), options_.input, columns);
+  std::string buffer;
+  for (Row row; reader.next(row);) {
+    write_texts(joined_text(row.values, texts, buffer), std::nullopt);
+  }
 }
 
 std::optional<std::string_view> Command::member(const simdjson::dom::object& object,
@@ -281,6 +328,14 @@ void add_tokenize_command(Subcommand program, int& exit_code) {
       .type_name("FILE|-")
       .default_str("-");
   command.add_flag("--jsonl", options->jsonl, "input lines are JSON objects (see below)");
+  command
+      .add_option("--text-column", options->text_column,
+                  "of a table: the column with the texts, or several, joined by a blank (default: "
+                  "text)")
+      .type_name("NAME,...");
+  command.add_option("--delimiter", options->delimiter, option_help("delimiter"))
+      .type_name("auto|comma|semicolon|tab|bar|C")
+      .default_str("auto");
   whole_number(command.add_option("--max-length", options->max_length,
                                   "most tokens of a line (default: no limit)"),
                4, int64_t{1} << 31);
@@ -290,6 +345,10 @@ void add_tokenize_command(Subcommand program, int& exit_code) {
       .default_str("128");
   command.footer(kTokenizeExamples);
   command.callback([options, &exit_code] {
+    if (options->jsonl && (!options->text_column.empty() || options->delimiter != "auto")) {
+      throw usage_error(
+          "--jsonl has keys of its own; --text-column and --delimiter are for tables");
+    }
     Command(*options).run();
     exit_code = 0;
   });
