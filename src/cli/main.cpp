@@ -242,8 +242,8 @@ int main(int argc, char** argv) {
     std::vector<std::string> arguments = normalized_arguments(argc, argv);
     if (world.rank() > 0) {
       finetune::mute_log();
-      // Of what is for one process alone the others await the end, however long it takes.
-      world.set_timeout(0);
+      // The others wait for rank 0 while it works alone, however long that takes.
+      world.set_patient(true);
       if (arguments.empty() || !is_for_all(arguments[0])) return finetune::finish(world, 0);
     }
     return finetune::run_and_report(std::move(arguments), world);

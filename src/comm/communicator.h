@@ -40,6 +40,9 @@ class Communicator {
 
   // How long a process waits for another before it gives up; 10 minutes unless set.
   virtual void set_timeout(double seconds) = 0;
+  // Whether this process waits for others that run, however long it takes, and gives up only if one
+  // of its host is stopped for that time. For work that rank 0 does alone; not so unless set.
+  virtual void set_patient(bool patient) = 0;
   // What the user may do where a process is lost, for the end of the line that says so: "--resume
   // continues from ...". A literal; null, as at the start: nothing.
   virtual void set_remedy(const char* remedy) = 0;
@@ -128,6 +131,18 @@ class Communicator {
   // This process has come to its regular end: from now on nobody expects anything of it.
   // Collective.
   virtual void finish() = 0;
+};
+
+// set_patient() while it lives.
+class Patience {
+ public:
+  explicit Patience(Communicator& comm) : comm_(comm) { comm_.set_patient(true); }
+  ~Patience() { comm_.set_patient(false); }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  Communicator& comm_;
 };
 
 // waits_in() while it lives.

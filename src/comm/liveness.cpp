@@ -161,7 +161,8 @@ void Liveness::mark_finished() {
 // How long the main thread has been in a library's call. Of the other thread.
 class Liveness::CallTimer {
  public:
-  explicit CallTimer(Liveness& liveness) : liveness_(liveness) {}
+  explicit CallTimer(Liveness& liveness)
+      : liveness_(liveness), stopped_(liveness.control_, liveness.local_rank_) {}
 
   void look() {
     const char* const call = liveness_.call_;
@@ -171,6 +172,7 @@ class Liveness::CallTimer {
     }
     const double limit = liveness_.timeout_, waited = waited_.look();
     if (limit <= 0 || waited < limit) return;
+    if (liveness_.patient_ && stopped_.look(limit) < 0) return;
     const std::string stopped = liveness_.stopped();
     const double beyond = kBeyondStopped * (liveness_.host_ == 0 ? 1 : 2);
     if (stopped.empty() && waited < limit + beyond) return;
@@ -183,6 +185,7 @@ class Liveness::CallTimer {
   Liveness& liveness_;
   uint64_t last_call_ = 0;
   WaitingTime waited_;
+  StoppedTime stopped_;
 };
 
 void Liveness::watch() {
@@ -232,8 +235,29 @@ void Liveness::give_up_on_host(const std::string& line) {
   end(int(ExitCode::device));
 }
 
+int StoppedTime::first_stopped() const {
+  for (int i = 0; i < control_.processes(); ++i) {
+    if (i != own_ && process_status(control_.slot(i).pid).stopped()) return i;
+  }
+  return -1;
+}
+
+int StoppedTime::look(double seconds) {
+  // The numbers of all processes in /proc: not at each look of a wait.
+  if (const double now = seconds_now(); now - last_look_ >= kInterval) {
+    last_look_ = now;
+    if (const int stopped = first_stopped(); stopped != stopped_ || stopped < 0) {
+      stopped_ = stopped;
+      time_.begin_again();
+    }
+  }
+  return stopped_ >= 0 && time_.look() >= seconds ? stopped_ : -1;
+}
+
 Wait::Wait(Liveness& liveness, Awaited awaited)
-    : liveness_(liveness), awaited_(std::move(awaited)) {
+    : liveness_(liveness),
+      awaited_(std::move(awaited)),
+      stopped_(liveness.control_, liveness.local_rank_) {
   ProcessSlot& slot = liveness_.control_.slot(liveness_.local_rank_);
   if (!awaited_.pending.empty() && !awaited_.processes.empty()) {
     write_pending(slot, awaited_.processes[0], awaited_.pending);
@@ -272,9 +296,23 @@ int Wait::stopped(bool late_alone) const {
   return -1;
 }
 
+void Wait::give_up_on(int local_rank, bool stopped) {
+  liveness_.give_up(concat("finetune: error: ", liveness_.name(local_rank), " has not come for ",
+                           liveness_.timeout_.load(), " s (", stopped ? "stopped" : "running",
+                           ", in ", read_phase(liveness_.control_.slot(local_rank)),
+                           liveness_.pending_of_others(local_rank), "); the job ends"));
+}
+
 void Wait::look() {
   liveness_.leave_if_ending();
   liveness_.duty_();
+  if (liveness_.patient_) {
+    const double limit = liveness_.timeout_;
+    if (const int stopped = limit > 0 ? stopped_.look(limit) : -1; stopped >= 0) {
+      give_up_on(stopped, true);
+    }
+    return;
+  }
   const double limit = liveness_.timeout_, waited = waited_.look();
   // Who waits itself, for another process, is not to blame, nor as soon as that one has come.
   const int running = late_and_running();
@@ -291,21 +329,15 @@ void Wait::look() {
   // One may be stopped after it has come and before it has told the others.
   const int stopped = this->stopped(quiet < limit);
   const int late = stopped < 0 && ran >= limit ? running : stopped;
-  const std::string time = concat(" has not come for ", limit, " s");
-  if (late >= 0) {
-    liveness_.give_up(concat("finetune: error: ", liveness_.name(late), time, " (",
-                             late == stopped ? "stopped" : "running", ", in ",
-                             read_phase(liveness_.control_.slot(late)),
-                             liveness_.pending_of_others(late), "); the job ends"));
-  }
+  if (late >= 0) give_up_on(late, late == stopped);
   const double longest = limit + awaited_.beyond;
   const bool others_know = awaited_.excused() || quiet < longest;
   if (others_know && waited < limit + longest) return;
   const std::string pending = awaited_.pending.empty() ? "waits for it" : awaited_.pending + ",";
   const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);
-  liveness_.give_up_on_host(concat("finetune: error: ", awaited_.somebody(), time, " (",
-                                   liveness_.own_name(), " ", pending, " in ", read_phase(own),
-                                   "); the job ends"));
+  liveness_.give_up_on_host(concat("finetune: error: ", awaited_.somebody(), " has not come for ",
+                                   limit, " s (", liveness_.own_name(), " ", pending, " in ",
+                                   read_phase(own), "); the job ends"));
 }
 
 }  // namespace finetune

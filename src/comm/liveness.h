@@ -24,6 +24,7 @@ class Liveness {
   Liveness(const Liveness&) = delete;
 
   void set_timeout(double seconds) { timeout_ = seconds; }
+  void set_patient(bool patient) { patient_ = patient; }     // communicator.h
   void set_remedy(const char* remedy) { remedy_ = remedy; }  // communicator.h
   void note(const char* phase, int64_t step);
   void waits_in(const char* what);  // communicator.h
@@ -69,6 +70,7 @@ class Liveness {
   int host_;
   std::vector<std::string> names_;
   std::atomic<double> timeout_{600};
+  std::atomic<bool> patient_{false};
   std::atomic<const char*> remedy_{nullptr};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_here_{false};
@@ -95,6 +97,23 @@ struct Awaited {
   std::function<bool()> excused = [] { return false; };
 };
 
+// How long the same process of this host has been stopped, by one who looks often.
+class StoppedTime {
+ public:
+  explicit StoppedTime(const Control& control, int own) : control_(control), own_(own) {}
+
+  // The local rank of one that has been stopped for `seconds`, or -1.
+  int look(double seconds);
+
+ private:
+  int first_stopped() const;
+
+  const Control& control_;
+  int own_, stopped_ = -1;
+  double last_look_ = 0;
+  WaitingTime time_;
+};
+
 // One wait of the main thread, from when it stops spinning. look() often while it lasts.
 class Wait {
  public:
@@ -105,6 +124,8 @@ class Wait {
   void look();
 
  private:
+  // "rank 3 on node7 has not come for 10 s (stopped, in ...); the job ends"
+  [[noreturn]] void give_up_on(int local_rank, bool stopped);
   bool is_late(int local_rank) const;
   int late_and_running() const;        // a local rank, or -1
   int stopped(bool late_alone) const;  // the same
@@ -116,6 +137,7 @@ class Wait {
   WaitingTime waited_;
   WaitingTime running_;  // since one of the late does not wait itself
   WaitingTime quiet_;    // since no process of this host has begun or ended a wait
+  StoppedTime stopped_;
 };
 
 // To standard error and log.txt, whole and on one line.

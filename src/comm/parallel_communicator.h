@@ -33,6 +33,7 @@ class ParallelCommunicator : public Communicator {
   int columns() const override { return topology_.columns(); }
 
   void set_timeout(double seconds) override { liveness().set_timeout(seconds); }
+  void set_patient(bool patient) override { liveness().set_patient(patient); }
   void set_remedy(const char* remedy) override { liveness().set_remedy(remedy); }
   void note(const char* phase, int64_t step) override { liveness().note(phase, step); }
   void waits_in(const char* what) override { liveness().waits_in(what); }

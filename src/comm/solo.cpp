@@ -20,6 +20,7 @@ class Solo final : public Communicator {
   int first_rank(int host) const override { return host; }
   std::string name(int) const override { return "this process"; }
   void set_timeout(double) override {}
+  void set_patient(bool) override {}
   void set_remedy(const char*) override {}
   void note(const char*, int64_t) override {}
   void waits_in(const char*) override {}

@@ -243,13 +243,19 @@ void BatchDispatcher::done() {
   comm_.scatter(std::vector<std::vector<uint8_t>>(size_t(comm_.size()), bytes));
 }
 
-void BatchDispatcher::serve() {
+std::vector<uint8_t> BatchDispatcher::next_round(Rank0 rank0) {
+  if (rank0 == Rank0::has_samples) return comm_.scatter({});
+  const Patience patience(comm_);
+  return comm_.scatter({});
+}
+
+void BatchDispatcher::serve(Rank0 rank0) {
   comm_.note("evaluation", -1);
   std::vector<PackedBatch> batches(static_cast<size_t>(in_flight()));
   std::vector<int32_t> words;
   std::vector<float> logits;
   for (;;) {
-    const std::vector<uint8_t> bytes = comm_.scatter({});
+    const std::vector<uint8_t> bytes = next_round(rank0);
     words.resize(bytes.size() / sizeof(int32_t));
     if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
     if (!words.empty() && words[0] == int32_t(Message::end)) return;

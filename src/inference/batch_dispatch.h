@@ -43,10 +43,14 @@ class BatchDispatcher {
   // No more for now: serve() returns on the other processes.
   void done();
 
+  // Where rank 0's samples come from: from memory, or from files and pipes, for which the other
+  // processes wait however long they take.
+  enum class Rank0 { has_samples, reads_input };
   // Of all other processes: computes what is dispatched to it until done().
-  void serve();
+  void serve(Rank0 rank0 = Rank0::has_samples);
 
  private:
+  std::vector<uint8_t> next_round(Rank0 rank0);
   // Samples piece by piece, and which share of all samples has come.
   struct Source {
     std::function<std::optional<SampleView>()> next;

@@ -116,9 +116,6 @@ int64_t tensor_shards_of(const InferenceOptions& options) {
 
 namespace {
 
-// Seconds, as Communicator::set_timeout() has it at first.
-constexpr double kTimeout = 600;
-
 struct Loading {
   Head head;
   int64_t max_length = 0;
@@ -172,9 +169,9 @@ void sum_weights(FineTuned& model, const ParameterTable& whole) {
 }
 
 // Replicas alone hand nothing to each other.
-std::unique_ptr<LayoutPeers> connect(Backend& backend, const LayoutGroups& groups) {
+std::unique_ptr<LayoutPeers> connect(Backend& backend, const LayoutGroups& groups, double timeout) {
   if (groups.layout().dp() == groups.layout().world()) return nullptr;
-  return std::make_unique<LayoutPeers>(backend, groups, kTimeout);
+  return std::make_unique<LayoutPeers>(backend, groups, timeout);
 }
 
 // What every process does once rank 0 knows what to load.
@@ -182,6 +179,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const LayoutGroups& groups = *model.groups;
   Communicator& comm = groups.world();
   comm.note("loading weights", -1);
+  comm.set_patient(false);
   require_equal_configs(comm, model.model.config);
   StageSplit split;
   agree_on_errors(comm,
@@ -213,7 +211,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
                         shards);
   comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
   // Destroyed before the backend, wherever that is.
-  std::unique_ptr<LayoutPeers> peers = connect(*backend, groups);
+  std::unique_ptr<LayoutPeers> peers = connect(*backend, groups, options.comm_timeout);
   GroupPeers* const stages = peers ? peers->along(Axis::pipeline) : nullptr;
   GroupPeers* const ranks = peers ? peers->along(Axis::tensor) : nullptr;
   if (!model.layout.empty() && !backend->uses_host_memory()) {
@@ -276,8 +274,9 @@ void serve_inference(const InferenceOptions& options, Communicator& comm) {
   agree_on_errors(comm,
                   [&] { model.model = open_model_config(options.model, reads(*model.groups)); });
   load(model, options, loading);
-  BatchDispatcher(*model.engine, *model.stages).serve();
+  BatchDispatcher(*model.engine, *model.stages).serve(BatchDispatcher::Rank0::reads_input);
   end_inference(model);
+  comm.set_patient(true);  // rank 0 writes its results
 }
 
 }  // namespace finetune

@@ -42,6 +42,7 @@ struct InferenceOptions {
   std::optional<int64_t> pp;             // pipeline stages; none: 1
   std::string placement = "cluster";
   std::string stages = "auto";
+  double comm_timeout = 600;  // seconds that a process waits for another; 0: for ever
 };
 
 // Replicas, stages and tensor ranks of so many processes. Error(usage), naming the numbers.

@@ -196,7 +196,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     if (best.evaluate) again = s.evaluate(best_metrics, [](double) { return true; });
   }
   CalibrationReport report;
-  if (!s.leads()) s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take
+  s.comm.set_patient(!s.leads());  // the baselines are rank 0's, however long they take
   agree_on_errors(s.comm, [&] {
     if (!s.leads() || !s.has_eval) return;
     if (again) best_evaluation = again.get();
@@ -210,7 +210,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     s.directory->require_there();
     best_evaluation->write_files(s.directory->path());
   });
-  s.comm.set_timeout(comm_timeout_seconds(s.options));
+  s.comm.set_patient(false);
   if (s.leads()) s.directory->require_there();
   std::vector<ModelFile> files = s.leads() ? s.task->model_files() : std::vector<ModelFile>();
   for (const auto& [name, text] : s.tokenizer_files) files.push_back({name, text});

@@ -110,6 +110,7 @@ void Preparation::check_options() {
     if (const std::string& limit = s_.options.time_limit; !limit.empty())
       s_.time_limit = parse_duration(limit, "--time-limit");
     comm_.set_timeout(comm_timeout_seconds(s_.options));
+    comm_.set_patient(false);
     comm_.set_remedy("--resume continues from the newest whole checkpoint");
     if (s_.options.threads) set_threads(int(*s_.options.threads));  // already of reading files
   });

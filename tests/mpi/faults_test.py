@@ -1,4 +1,5 @@
 """When something fails on several processes: one line, one exit code, and nothing left."""
+import contextlib
 import json
 import os
 import random
@@ -259,6 +260,82 @@ def test_a_stopped_process_ends_the_job_in_time(directory):
         assert 2.5 < time.time() - start < PATIENCE, time.time() - start
         one_error(result, 5, f"rank {rank} ", "3 s")
         nothing_left(out)
+
+
+def opened(fifo, job):
+    """The end for writing, once rank 0 has opened the other: all processes have found each other by then."""
+    ends = []
+
+    def is_open():
+        try:
+            ends.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            time.sleep(0.05)
+        return ends
+    assert wait_for(is_open, job), job.wait()
+    return open(ends[0], "wb")
+
+
+def test_a_stopped_process_of_inference_ends_the_job_in_time(directory):
+    """Whichever it is: rank 0, which may wait for the data for ever, or one that it sends them to."""
+    prepared()
+    rows, fifo = EVAL.read_bytes(), directory / "rows.fifo"
+    os.mkfifo(fifo)
+    for name, line in (("predict", ["--input", fifo, "--output", directory / "labels.csv", "--input-format", "csv"]),
+                       ("evaluate", ["--data", fifo, "--output", directory / "out"])):
+        for rank, hosts in ((0, 1), (2, 1), (0, 2), (3, 2)):
+            job = Job("-n", 4, BINARY, name, "--model", MODEL, *line, "--label-column", "category", "--comm-timeout", "2s",
+                      "--quiet", "--threads", 1, hosts=hosts)
+            with opened(fifo, job) as writer:
+                os.kill(ranks_of(line[3])[rank], signal.SIGSTOP)
+                if rank > 0:
+                    with contextlib.suppress(BrokenPipeError):
+                        writer.write(rows)
+                        writer.close()
+                one_error(job.wait(), 5, f"rank {rank} ", "2 s", "stopped")
+            nothing_left(line[3])
+            assert not line[3].exists()
+
+
+def test_inference_waits_for_its_input(directory):
+    """Longer than --comm-timeout, while all processes run."""
+    prepared()
+    rows, fifo, out = EVAL.read_bytes(), directory / "rows.fifo", directory / "labels.csv"
+    os.mkfifo(fifo)
+    job = Job("-n", 3, BINARY, "predict", "--model", MODEL, "--input", fifo, "--output", out, "--input-format", "csv",
+              "--comm-timeout", "1s", "--quiet", "--threads", 1)
+    with opened(fifo, job) as writer:
+        writer.write(rows[:5000])
+        writer.flush()
+        time.sleep(4)
+        writer.write(rows[5000:])
+    result = job.wait()
+    assert result.code == 0 and result.err == "", result
+    assert out.read_text().count("\n") == rows.count(b"\n")
+
+
+def test_a_killed_process_of_inference_is_named(directory):
+    prepared()
+    out = directory / "labels.csv"
+    for rank, hosts in ((0, 1), (1, 2)):
+        job = Job("-n", 3, BINARY, "predict", "--model", MODEL, "--input", "-", "--output", out, "--quiet", hosts=hosts,
+                  stdin=subprocess.PIPE)
+        assert wait_for(lambda: len(ranks_of(out)) == 3, job), job.wait()
+        time.sleep(1)
+        os.kill(ranks_of(out)[rank], signal.SIGKILL)
+        result = job.wait()
+        assert result.code != 0 and f"rank {rank}" in result.err, result
+        nothing_left(out)
+        assert not out.exists()
+
+
+def test_hosts_that_differ_by_rank(directory):
+    prepared()
+    line = [BINARY, "evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--quiet"]
+    for first, second, words in ((["-x", "FINETUNE_HOSTS=2"], [], ["is 2 for rank 0", "not set for rank 2"]),
+                                 ([], ["-x", "FINETUNE_HOSTS=3"], ["is not set for rank 0", "3 for rank 2"])):
+        job = Job("-n", 2, *first, *line, ":", "-n", 1, *second, *line)
+        one_error(job.wait(), 2, "FINETUNE_HOSTS", *words, "mpirun -x")
 
 
 main(globals(), at_once=3)

@@ -214,6 +214,7 @@ Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
 void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
+  comm.set_timeout(o.inference.comm_timeout);
   agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
   require_equal_processes(comm, given);
   agree_on_errors(comm, [&] {

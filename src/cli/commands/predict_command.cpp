@@ -211,6 +211,7 @@ void run(PredictOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
   std::unique_ptr<Prediction> prediction;
+  comm.set_timeout(o.inference.comm_timeout);
   agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
   require_equal_processes(comm, given);
   agree_on_errors(comm, [&] {

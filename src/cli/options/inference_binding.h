@@ -5,6 +5,7 @@
 #include "cli/usage.h"
 #include "core/threads/parallel.h"
 #include "inference/fine_tuned_model.h"
+#include "train/options/duration.h"
 #include "train/options/option_values.h"
 
 namespace finetune {
@@ -79,6 +80,18 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
           "under mpirun: pipeline parallelism, N stages with some of the layers each (default: 1)"),
       1, kMostParts);
   add_as_train("placement", o.placement).type_name("cluster|spread|ORDER").default_str("cluster");
+  command
+      .add_option_function(
+          "--comm-timeout",
+          [&o](const std::string& word) {
+            o.comm_timeout = parse_duration(word, "--comm-timeout", true);
+            return std::string();
+          },
+          option_help("comm-timeout"))
+      .type_name("TIME")
+      .group("Machine")
+      .default_str("10m")
+      .take_last();
   add_as_train("stages", o.stages).type_name("auto|7,5").default_str("auto");
 }
 

@@ -29,6 +29,7 @@ struct Introduction {
   char host[512];
   char node[72];
   int32_t pid;
+  int64_t groups;  // FINETUNE_HOSTS, or 0
 };
 
 struct Invitation {
@@ -127,14 +128,31 @@ void start_mpi() {
   if (provided < MPI_THREAD_FUNNELED) throw device_error("this MPI allows no threads");
 }
 
-Introduction introduce() {
+Introduction introduce(int64_t groups) {
   Introduction mine{};
+  mine.groups = groups;
   utsname names{};
   ::uname(&names);
   std::strncpy(mine.host, host_key().c_str(), sizeof mine.host - 1);
   std::strncpy(mine.node, names.nodename, sizeof mine.node - 1);
   mine.pid = ::getpid();
   return mine;
+}
+
+// Processes that cut the host differently would look for each other in vain. The first one says so.
+void require_equal_groups(const std::vector<Introduction>& everybody, int launcher_rank) {
+  auto shown = [&](size_t rank) {
+    const int64_t groups = everybody[rank].groups;
+    return concat(groups > 0 ? concat(groups) : std::string("not set"), " for rank ", rank, " on ",
+                  everybody[rank].node);
+  };
+  for (size_t i = 1; i < everybody.size(); ++i) {
+    if (everybody[i].groups == everybody[0].groups) continue;
+    MPI_Finalize();
+    if (launcher_rank != 0) throw PeerFailed{ExitCode::usage};
+    throw usage_error(kHostsSwitch.name, " is ", shown(0), " and ", shown(i),
+                      "; give all processes the same value (mpirun -x ", kHostsSwitch.name, ")");
+  }
 }
 
 // All processes fail if one does: the first of those that did says why. What they have is given up
@@ -208,7 +226,8 @@ std::unique_ptr<Communicator> make_communicator() {
   int size = 0, launcher_rank = 0;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &launcher_rank), "MPI_Comm_rank");
-  const auto everybody = gather_from_all(introduce(), size);
+  const auto everybody = gather_from_all(introduce(groups.value_or(0)), size);
+  require_equal_groups(everybody, launcher_rank);
   std::vector<std::string> hosts;
   for (const Introduction& each : everybody) hosts.emplace_back(each.host);
   if (groups) {
