@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -117,6 +118,20 @@ double seconds_since_start() {
   if (!start || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return since_load;
   double since_start = double(now.tv_sec) + double(now.tv_nsec) * 1e-9 - *start;
   return since_start > since_load ? since_start : since_load;
+}
+
+ProcessorTime processor_time() {
+  ProcessorTime time;
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator task("/proc/self/task", ignored), end;
+       !ignored && task != end; task.increment(ignored)) {
+    std::ifstream in(task->path() / "schedstat");
+    double running = 0, waiting = 0;  // nanoseconds
+    if (!(in >> running >> waiting)) continue;
+    time.running += running * 1e-9;
+    time.waiting += waiting * 1e-9;
+  }
+  return time;
 }
 
 std::vector<std::pair<std::string, std::string>> host_facts() {

@@ -18,6 +18,12 @@ double available_memory_mb();
 double free_swap_mb();
 double address_space_left_mb();  // under the limit (ulimit -v), MiB; infinity where there is none
 double seconds_since_start();    // since the process was started, loading included
+// Seconds of all threads of this process so far: on a processor, and ready to run without one.
+// Zeros where the kernel does not say.
+struct ProcessorTime {
+  double running = 0, waiting = 0;
+};
+ProcessorTime processor_time();
 // For run.json: "host", "cpu", "cores", "memory", "kernel". Unknown facts are left out.
 std::vector<std::pair<std::string, std::string>> host_facts();
 

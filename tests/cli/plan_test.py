@@ -1,6 +1,10 @@
 """plan: the forecast beside what the real run takes."""
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 
 from blank_model import blank_model
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN
@@ -95,6 +99,10 @@ def test_time(directory):
     assert forecast["step_seconds"] > 0 and forecast["evaluation_seconds"] > 0 and forecast["startup_seconds"] > 0
     total = forecast["startup_seconds"] + 40 * forecast["step_seconds"] + 2 * forecast["evaluation_seconds"]
     assert abs(forecast["total_seconds"] - total) < 1e-9, forecast
+    for name in ("step", "total"):
+        low, middle, high = (forecast[f"{name}_seconds{end}"] for end in ("_low", "", "_high"))
+        assert 0 < low <= middle <= high, forecast
+    assert 0 <= forecast["waited_share"] < 1, forecast
     # A run shorter than its data is timed on what it has: buffers are for that.
     assert plan(*CLASSIFICATION[:-1], 2, "--batch-size", 4)["step_seconds"] > 0
     # A long step is put together from small ones.
@@ -103,7 +111,24 @@ def test_time(directory):
     text = succeed("plan", *CLASSIFICATION, "--output", directory / "run").out
     for words in ("40 steps of 32 samples", "2 evaluations of 500", "optimizer", "peak", "--recompute", "disk, MiB", "in all"):
         assert words in text, text
+    assert re.search(r"^  step +[\d.]+(–[\d.]+)? ms  \d+(–\d+)? tokens/s, [\d–]+ samples/s$", text, re.M), text
     assert not (directory / "run").exists()
+
+
+def test_a_busy_machine_is_named(directory):
+    """Beside more programs than there are processors, steps take longer and plan says why."""
+    need(*MODELS)
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * (os.cpu_count() or 1))]
+    try:
+        text = succeed("plan", *CLASSIFICATION).out
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    found = re.search(r"^The machine is busy: other programs had the processors for (\d+) %", text, re.M)
+    assert found and int(found[1]) > 30, text
+    low, high = re.search(r"^  step +([\d.]+)–([\d.]+) ms", text, re.M).groups()
+    assert float(high) > 1.3 * float(low), text
 
 
 def test_options_are_those_of_train(directory):

@@ -136,13 +136,19 @@ NamedNumbers numbers_of(const RunPlan& plan) {
   out.emplace_back("step_seconds", plan.time.step);
   out.emplace_back("evaluation_seconds", plan.time.evaluation);
   out.emplace_back("total_seconds", plan.time.total);
+  out.emplace_back("step_seconds_low", plan.time.step_low);
+  out.emplace_back("step_seconds_high", plan.time.step_high);
+  out.emplace_back("total_seconds_low", plan.time.total_low);
+  out.emplace_back("total_seconds_high", plan.time.total_high);
+  out.emplace_back("waited_share", plan.time.waited);
   return out;
 }
 
 // "  name      value  remark"
 std::string line(const std::string& name, const std::string& value, const std::string& remark) {
+  const size_t width = size_t(count_code_points(value));
   std::string out = concat("  ", name, std::string(name.size() < 14 ? 14 - name.size() : 1, ' '),
-                           std::string(value.size() < 10 ? 10 - value.size() : 0, ' '), value);
+                           std::string(width < 10 ? 10 - width : 0, ' '), value);
   if (!remark.empty()) out += "  " + remark;
   return out + "\n";
 }
@@ -242,6 +248,43 @@ std::string memory_text(const RunPlan& plan) {
                    [](const Alternative& a) { return a.recomputed.host; });
 }
 
+// "27–35", or one figure where both are the same when they are rounded.
+std::string range_of(double low, double high, int digits) {
+  const std::string first = format_fixed(low, digits), last = format_fixed(high, digits);
+  return first == last ? first : concat(first, "–", last);
+}
+
+std::string duration_range(double low, double high) {
+  const std::string first = format_duration(low), last = format_duration(high);
+  return first == last ? first : concat(first, " – ", last);
+}
+
+std::string time_text(const RunPlan& plan) {
+  constexpr double kBusy = 0.1;  // less is the usual work of a system
+  const TimeForecast& time = plan.time;
+  const double low = 1000 * time.step_low, high = 1000 * time.step_high;
+  std::string out = "\ntime\n";
+  out += line("start", format_duration(time.startup), "");
+  const auto rates = [&](double amount) {
+    return range_of(amount / time.step_high, amount / time.step_low, 0);
+  };
+  out += line("step",
+              range_of(low, high,
+                       high < 10    ? 2
+                       : high < 100 ? 1
+                                    : 0) +
+                  " ms",
+              concat(rates(plan.work.step_tokens), " tokens/s, ", rates(plan.work.step_samples),
+                     " samples/s"));
+  if (plan.eval_samples > 0) out += line("evaluation", format_duration(time.evaluation), "");
+  out += line("in all", duration_range(time.total_low, time.total_high),
+              "without writing checkpoints");
+  if (time.waited < kBusy) return out;
+  return out + concat("The machine is busy: other programs had the processors for ",
+                      format_fixed(100 * time.waited, 0),
+                      " % of this time.\nThe lower figures are of an idle machine.\n");
+}
+
 std::string disk_text(const DiskForecast& disk) {
   std::string out = "\ndisk, MiB\n";
   out += line("checkpoint", megabytes(int64_t(disk.checkpoint)),
@@ -282,14 +325,7 @@ std::string text_of(const RunPlan& plan) {
   if (plan.too_large && !plan.layout)
     out += "\nNo time is measured: the run does not fit into the memory available.\n";
   if (!plan.timed) return out;
-  out += "\ntime\n";
-  out += line("start", format_duration(plan.time.startup), "");
-  out += line("step", format_fixed(1000 * plan.time.step, 1) + " ms",
-              concat(format_fixed(work.step_tokens / plan.time.step, 0), " tokens/s, ",
-                     format_fixed(work.step_samples / plan.time.step, 1), " samples/s"));
-  if (plan.eval_samples > 0) out += line("evaluation", format_duration(plan.time.evaluation), "");
-  out += line("in all", format_duration(plan.time.total), "without writing checkpoints");
-  return out;
+  return out + time_text(plan);
 }
 
 }  // namespace

@@ -228,8 +228,13 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.time = measure_time_of(
       {options, std::move(p.backend), p.model.config, *p.task, p.micro_batch_tokens}, plan.work);
   plan.time.startup = startup;
-  plan.time.total = startup + plan.time.step * double(plan.work.steps) +
-                    plan.time.evaluation * double(plan.work.evaluations);
+  const auto total_with = [&](double step) {  // evaluations are as fast or slow as steps
+    return startup + step * double(plan.work.steps) +
+           plan.time.evaluation * (step / plan.time.step) * double(plan.work.evaluations);
+  };
+  plan.time.total = total_with(plan.time.step);
+  plan.time.total_low = total_with(plan.time.step_low);
+  plan.time.total_high = total_with(plan.time.step_high);
   plan.timed = true;
   return plan;
 }

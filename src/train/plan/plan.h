@@ -39,9 +39,13 @@ struct DevicePlan {
 
 struct TimeForecast {
   double startup = 0;     // seconds, until the first step
-  double step = 0;        // the mean
+  double step = 0;        // the median of the probes
   double evaluation = 0;  // one over all evaluation data
   double total = 0;       // without writing checkpoints
+  // The fastest probe without its waiting for processors, and the slowest one with it.
+  double step_low = 0, step_high = 0;
+  double total_low = 0, total_high = 0;
+  double waited = 0;  // share of the threads' time in which other programs had their processors
 };
 
 struct RunPlan {

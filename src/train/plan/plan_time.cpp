@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/clock.h"
+#include "core/process_stats.h"
 #include "data/plan.h"
 #include "inference/batch_dispatch.h"
 #include "train/run/run_setup.h"
@@ -13,6 +14,8 @@ namespace finetune {
 namespace {
 
 constexpr double kSeconds = 2;   // of measuring steps,
+constexpr double kProbe = 0.25;  // in pieces of this length, or of a step,
+constexpr size_t kProbes = 3;    // at least so many,
 constexpr double kLongStep = 1;  // whole ones unless they take longer than this
 constexpr double kEvaluationSeconds = 1;
 constexpr double kLearningRate = 1e-6;  // random weights must not diverge
@@ -48,9 +51,36 @@ class Stopwatch {
   int64_t done_ = 0;
 };
 
-// Seconds of a step with `tokens` tokens. A step that takes long is put together from small ones:
+// Some steps one after the other.
+struct Probe {
+  double seconds = 0;  // a step
+  double waited = 0;   // share of the threads' time without a processor
+};
+
+Probe probe_of(Stopwatch::Time sum, int64_t steps, const ProcessorTime& before) {
+  const ProcessorTime now = processor_time();
+  const double running = now.running - before.running, waiting = now.waiting - before.waiting;
+  return {sum.seconds / double(steps), waiting > 0 ? waiting / (running + waiting) : 0};
+}
+
+// The times of a step, of evaluations nothing.
+TimeForecast summary_of(std::vector<Probe> probes) {
+  TimeForecast time;
+  std::sort(probes.begin(), probes.end(),
+            [](const Probe& a, const Probe& b) { return a.seconds < b.seconds; });
+  time.step = probes[probes.size() / 2].seconds;
+  time.step_low = time.step;
+  time.step_high = probes.back().seconds;
+  for (const Probe& probe : probes) {
+    time.step_low = std::min(time.step_low, probe.seconds * (1 - probe.waited));
+    time.waited += probe.waited / double(probes.size());
+  }
+  return time;
+}
+
+// Times of a step with `tokens` tokens. A step that takes long is put together from small ones:
 // what every step costs, and what a token adds.
-double step_seconds(Stopwatch& watch, int64_t batch_size, int64_t sequences, double tokens) {
+TimeForecast step_times(Stopwatch& watch, int64_t batch_size, int64_t sequences, double tokens) {
   watch.step(1);  // warms up
   const Stopwatch::Time small = watch.step(1);
   Stopwatch::Time part = watch.step(sequences);
@@ -60,14 +90,22 @@ double step_seconds(Stopwatch& watch, int64_t batch_size, int64_t sequences, dou
     return large.seconds + (tokens - large.tokens) * per_token;
   };
   const int64_t count = extrapolated(part) > kLongStep ? sequences : batch_size;
-  Stopwatch::Time sum;
-  int64_t steps = 0;
-  for (const double start = seconds_now(); steps < 2 || seconds_now() - start < kSeconds; ++steps) {
-    const Stopwatch::Time time = watch.step(count);
-    sum.tokens += time.tokens;
-    sum.seconds += time.seconds;
+  std::vector<Probe> probes;
+  const double start = seconds_now();
+  while (probes.size() < kProbes || seconds_now() - start < kSeconds) {
+    const ProcessorTime before = processor_time();
+    Stopwatch::Time sum;
+    int64_t steps = 0;
+    for (; steps == 0 || sum.seconds < kProbe; ++steps) {
+      const Stopwatch::Time time = watch.step(count);
+      sum.tokens += time.tokens;
+      sum.seconds += time.seconds;
+    }
+    Probe probe = probe_of(sum, steps, before);
+    probe.seconds = extrapolated({sum.tokens / double(steps), probe.seconds});
+    probes.push_back(probe);
   }
-  return extrapolated({sum.tokens / double(steps), sum.seconds / double(steps)});
+  return summary_of(std::move(probes));
 }
 
 double evaluation_seconds(Engine& engine, Communicator& comm, Task& task,
@@ -107,8 +145,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
     TrainingStep step(engine, *objective, *comm, step_options(run.options, run.config),
                       *run.options.batch_size);
     Stopwatch watch(step, run, work.steps);
-    time.step =
-        step_seconds(watch, *run.options.batch_size, work.training.sequences, work.step_tokens);
+    time = step_times(watch, *run.options.batch_size, work.training.sequences, work.step_tokens);
   }
   if (run.task.eval_set()) {
     const int64_t tokens = evaluation_tokens(engine.backend(), run.config, run.micro_batch_tokens,

@@ -17,7 +17,7 @@ struct TimedRun {
   int64_t micro_batch_tokens = 0;  // of evaluation, as evaluation_tokens takes it
 };
 
-// `step` and `evaluation`; takes some seconds and the run's memory.
+// The times of a step and of an evaluation, and `waited`; takes some seconds and the run's memory.
 TimeForecast measure_time_of(TimedRun run, const Workload& work);
 
 }  // namespace finetune
