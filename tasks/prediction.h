@@ -44,11 +44,23 @@ using OpenOutput = std::function<std::unique_ptr<PredictionOutput>(const std::st
 class PredictionModel {
  public:
   virtual ~PredictionModel() = default;
-  virtual void evaluate(const SampleSet& set, Evaluation& evaluation) = 0;
-  virtual void evaluate(FileEvaluation& evaluation) = 0;
+  // `progress` gets the share of the samples that is done.
+  virtual void evaluate(const SampleSet& set, Evaluation& evaluation,
+                        const std::function<void(double share)>& progress) = 0;
+  virtual void evaluate(FileEvaluation& evaluation,
+                        const std::function<void(double share)>& progress) = 0;
   // For the log, after all samples: what was not computed again. Empty: nothing to say.
   virtual std::string describe() const = 0;
 };
+
+// How far a prediction has come.
+struct PredictionProgress {
+  int64_t done = 0;
+  std::string_view what;  // "rows"
+  double share = -1;      // of the input; negative: unknown
+};
+// Returns whether it is shown: then the log is, too.
+using ShowProgress = std::function<bool(const PredictionProgress&)>;
 
 // Opened before the weights are loaded, so that faults show first.
 class Prediction {
@@ -56,7 +68,7 @@ class Prediction {
   virtual ~Prediction() = default;
   virtual Head head() const = 0;
   virtual int64_t max_length() const = 0;  // of a sample, in tokens
-  virtual void run(PredictionModel& model, const OpenOutput& open) = 0;
+  virtual void run(PredictionModel& model, const OpenOutput& open, const ShowProgress& show) = 0;
 };
 
 }  // namespace finetune

@@ -173,6 +173,10 @@ std::string RowReader::where(const Row& row) const {
 const std::string& RowReader::first_problem() const {
   return state_->stream.first_problem();
 }
+double RowReader::share() const {
+  return state_->stream.share();
+}
+
 int64_t RowReader::skipped_rows() const {
   return state_->stream.skipped_rows();
 }

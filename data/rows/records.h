@@ -97,6 +97,7 @@ class RowReader {
   std::string where(const Row& row) const;
   int64_t skipped_rows() const;
   const std::string& first_problem() const;  // of the skipped rows
+  double share() const;                      // ByteSource::share()
 
  private:
   struct State;

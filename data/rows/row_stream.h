@@ -25,7 +25,8 @@ class ByteWindow {
   std::string_view bytes() const { return bytes_; }
   bool last() const { return last_; }  // nothing follows bytes()
   void drop(size_t size) { bytes_.remove_prefix(size); }
-  void more();  // reads on; views of bytes() die
+  void more();                                                     // reads on; views of bytes() die
+  double share() const { return source_ ? source_->share() : 1; }  // ByteSource::share()
 
  private:
   std::unique_ptr<ByteSource> source_;
@@ -50,6 +51,7 @@ class RowStream {
 
   bool next();   // false at the end
   bool ready();  // a whole row is in memory; values() die
+  double share() const { return window_.share(); }  // of the input, read so far
   const Values& values() const { return places_.empty() ? values_ : joined_; }
   uint32_t line() const { return line_; }  // where the row begins
   const std::vector<std::string>& columns() const { return columns_; }

@@ -33,7 +33,7 @@ class DescriptorSource final : public ByteSource {
     if (descriptor_.number() < 0 || ::fstat(descriptor_.number(), &info) != 0) {
       throw data_error(name_, ": ", std::strerror(errno));
     }
-    if (path != "-" && S_ISREG(info.st_mode)) expected_ = uint64_t(info.st_size);
+    if (path != "-" && S_ISREG(info.st_mode)) size_ = expected_ = uint64_t(info.st_size);
   }
 
   size_t read(char* to, size_t size) override {
@@ -48,10 +48,15 @@ class DescriptorSource final : public ByteSource {
     }
   }
 
+  double share() const override {
+    return size_ > 0 ? double(size_ - expected_) / double(size_) : -1;
+  }
+
  private:
   std::string name_;
   Descriptor descriptor_;
-  uint64_t expected_ = 0;  // bytes that a regular file still has, by its size at opening
+  uint64_t size_ = 0;      // of a regular file at opening
+  uint64_t expected_ = 0;  // bytes that it still has
 };
 
 // What an input needs before it is text in UTF-8.

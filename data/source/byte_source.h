@@ -30,6 +30,9 @@ class ByteSource {
   // Up to `size` (> 0) bytes to `to`, as soon as there are any; 0: the end. Error(data) names the
   // input and what is wrong with it.
   virtual size_t read(char* to, size_t size) = 0;
+  // Returns the share of the file's bytes that have been read, or a negative number for an input
+  // of unknown size.
+  virtual double share() const = 0;
 };
 
 // "-" is the standard input. Error(data) for what cannot be opened or holds no text.

@@ -50,6 +50,8 @@ class ConvertedSource final : public ByteSource {
     return convert(to, size);
   }
 
+  double share() const override { return source_->share(); }
+
  private:
   // Room for less than a character may be all that a reader has left.
   size_t read_few(char* to, size_t size) {

@@ -21,6 +21,7 @@ class PeekedSource final : public ByteSource {
     return beginning_;
   }
   size_t read(char* to, size_t size) override;
+  double share() const override { return source_->share(); }
 
  private:
   void more();

@@ -38,6 +38,7 @@ class PackedBlocks {
     throw data_error(name, ": unpacks to more than ", kMostRatio, " times its size, ",
                      unpacked_ >> 20, " MiB so far; if it is what you mean, unpack it first");
   }
+  double share() const { return source_->share(); }
   char* data() { return block_.data(); }
   size_t size() const { return size_; }
 
@@ -64,6 +65,8 @@ class GzipSource final : public ByteSource {
   ~GzipSource() override { ::inflateEnd(&state_); }
   GzipSource(const GzipSource&) = delete;
   GzipSource& operator=(const GzipSource&) = delete;
+
+  double share() const override { return blocks_.share(); }
 
   size_t read(char* to, size_t size) override {
     const auto most = uInt(std::min(size, size_t{1} << 30));
@@ -129,6 +132,8 @@ class ZstdSource final : public ByteSource {
       throw device_error(name_, ": no memory to unpack it");
     }
   }
+
+  double share() const override { return blocks_.share(); }
 
   size_t read(char* to, size_t size) override {
     ZSTD_outBuffer out{to, size, 0};

@@ -66,22 +66,39 @@ class LabelPrediction final : public Prediction {
 
   Head head() const override { return predictor_.head(); }
   int64_t max_length() const override { return predictor_.max_length(); }
-  void run(PredictionModel& model, const OpenOutput& open) override;
+  void run(PredictionModel& model, const OpenOutput& open, const ShowProgress& show) override;
 
  private:
+  void warn_early();
+
   std::string input_, output_;
+  bool warned_early_ = false;
   bool from_pipe_, stream_;
   ClassificationPredictor predictor_;
   RowReader reader_;
   std::string header_;
 };
 
-void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
+// Once there are enough rows to tell: who waits for many can mend them first.
+void LabelPrediction::warn_early() {
+  constexpr int64_t kEnough = 1000;
+  const CutTexts& texts = predictor_.cut_texts();
+  if (warned_early_ || texts.rows < kEnough) return;
+  warned_early_ = true;
+  for (const std::string& warning : text_warnings("input", texts)) {
+    log("after ", texts.rows, " rows: ", warning);
+  }
+}
+
+void LabelPrediction::run(PredictionModel& model, const OpenOutput& open,
+                          const ShowProgress& show) {
   const double start = seconds_now();
   double waiting = 0;  // for who writes the rows
   std::string text = std::move(header_);
   const std::unique_ptr<PredictionOutput> output = open(output_);
   RowChunk chunk;
+  int64_t done = 0;  // rows
+  double share = 0;  // of the input
   // The header goes with the first rows, so that a fault in these leaves no output at all.
   const auto read = [&] {
     const double begin = seconds_now();
@@ -92,7 +109,15 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   while (read()) {
     SampleSet set = predictor_.tokenize(chunk.rows());
     LogitStore logits(predictor_.head().outputs);
-    model.evaluate(set, logits);
+    const double before = share, now = reader_.share();
+    bool is_shown = false;
+    model.evaluate(set, logits, [&](double of_chunk) {
+      is_shown = show({done + int64_t(of_chunk * double(chunk.size())), "rows",
+                       now < 0 ? now : before + (now - before) * of_chunk});
+    });
+    if (is_shown) warn_early();
+    done += chunk.size();
+    share = std::max(0.0, now);
     text += predictor_.format(chunk.rows(), logits.values);
     output->write(text);
     if (stream_) output->flush();

@@ -30,14 +30,15 @@ class AnswerPrediction final : public Prediction {
 
   Head head() const override { return questions_.head(); }
   int64_t max_length() const override { return questions_.max_length(); }
-  void run(PredictionModel& model, const OpenOutput& open) override;
+  void run(PredictionModel& model, const OpenOutput& open, const ShowProgress& show) override;
 
  private:
   std::string output_, n_best_;
   QaFileEvaluation questions_;
 };
 
-void AnswerPrediction::run(PredictionModel& model, const OpenOutput& open) {
+void AnswerPrediction::run(PredictionModel& model, const OpenOutput& open,
+                           const ShowProgress& show) {
   const double start = seconds_now();
   const std::unique_ptr<PredictionOutput> output = open(output_);
   std::unique_ptr<PredictionOutput> n_best_output;
@@ -48,7 +49,9 @@ void AnswerPrediction::run(PredictionModel& model, const OpenOutput& open) {
     n_best.emplace([&](std::string_view text) { n_best_output->write(text); });
   }
   questions_.write_to({&answers, n_best ? &*n_best : nullptr, nullptr});
-  model.evaluate(questions_);
+  model.evaluate(questions_, [&](double share) {
+    show({int64_t(share * double(questions_.questions())), "questions", share});
+  });
   answers.finish();
   if (n_best) {
     n_best->finish();

@@ -22,6 +22,7 @@
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/registry.h"
 #include "tasks/repeated_texts.h"
+#include "train/record/progress.h"
 #include "train/record/result_line.h"
 #include "train/record/training_rows.h"
 #include "train/run/evaluation_directory.h"
@@ -247,8 +248,8 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   const double start = seconds_now();
   int64_t sequences = 0;
   writing([&] {
-    sequences = dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
-      if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+    sequences = dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [&](double share) {
+      if (share > 0) show_progress(progress_parts("evaluating", share, seconds_now() - start));
     });
   });
   dispatcher.done();

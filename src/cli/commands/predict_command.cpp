@@ -14,6 +14,7 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
+#include "core/clock.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "data/input_file.h"
@@ -21,6 +22,7 @@
 #include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
+#include "train/record/progress.h"
 
 namespace finetune {
 namespace {
@@ -39,6 +41,7 @@ struct PredictOptions {
   bool spreadsheet_safe = false;
   bool stream = false;
   bool quiet = false;
+  bool no_progress = false;
   bool overwrite = false;
 };
 
@@ -109,11 +112,15 @@ class DispatchedModel final : public PredictionModel {
  public:
   DispatchedModel(BatchDispatcher& dispatcher, int64_t micro_batch_tokens)
       : dispatcher_(dispatcher), micro_batch_tokens_(micro_batch_tokens) {}
-  void evaluate(const SampleSet& set, Evaluation& evaluation) override {
-    dispatcher_.evaluate(set, evaluation, micro_batch_tokens_, [](double) { return true; });
+  void evaluate(const SampleSet& set, Evaluation& evaluation,
+                const std::function<void(double)>& progress) override {
+    dispatcher_.evaluate(set, evaluation, micro_batch_tokens_, [&](double share) {
+      progress(share);
+      return true;
+    });
   }
-  void evaluate(FileEvaluation& evaluation) override {
-    dispatcher_.evaluate(evaluation, micro_batch_tokens_, [](double) {});
+  void evaluate(FileEvaluation& evaluation, const std::function<void(double)>& progress) override {
+    dispatcher_.evaluate(evaluation, micro_batch_tokens_, progress);
   }
   std::string describe() const override {
     const int64_t hits = dispatcher_.cache_hits();
@@ -123,6 +130,33 @@ class DispatchedModel final : public PredictionModel {
  private:
   BatchDispatcher& dispatcher_;
   int64_t micro_batch_tokens_;
+};
+
+// The progress line, and with it the log: not in the first seconds, so that a short command that
+// fails prints one line alone. Never where the predictions themselves go to a terminal.
+class Progress {
+ public:
+  Progress(const PredictOptions& options)
+      : options_(options), hidden_(options.output == "-" && ::isatty(STDOUT_FILENO) == 1) {}
+
+  bool show(const PredictionProgress& progress) {
+    constexpr double kFirst = 2;
+    const double seconds = seconds_now() - start_;
+    if (hidden_ || seconds < kFirst) return false;
+    if (!is_open_) {
+      enable_progress(!options_.no_progress);
+      open_console(options_.quiet);
+      is_open_ = true;
+    }
+    show_progress(
+        progress_parts("predicted", progress.done, progress.what, progress.share, seconds));
+    return true;
+  }
+
+ private:
+  const PredictOptions& options_;
+  bool hidden_, is_open_ = false;
+  double start_ = seconds_now();
 };
 
 PredictionRequest request_of(const PredictOptions& o, TaskKind kind) {
@@ -229,9 +263,12 @@ void run(PredictOptions& o, std::string_view given) {
   load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
   DispatchedModel dispatched(dispatcher, model.micro_batch_tokens);
-  prediction->run(dispatched, [&](const std::string& path) {
-    return std::make_unique<Output>(path, o.overwrite);
-  });
+  Progress progress(o);
+  prediction->run(
+      dispatched,
+      [&](const std::string& path) { return std::make_unique<Output>(path, o.overwrite); },
+      [&](const PredictionProgress& p) { return progress.show(p); });
+  clear_progress();
   dispatcher.done();
   end_inference(model);
   open_console(o.quiet);
@@ -297,6 +334,7 @@ void add_predict_command(Subcommand program, int&) {
       .group("Output");
   command.add_flag("--overwrite", o->overwrite, "replace existing files").group("Output");
   command.add_flag("--quiet", o->quiet, "no log on standard error, only warnings").group("Output");
+  command.add_flag("--no-progress", o->no_progress, "no progress line").group("Output");
   command.footer(
       "Examples:\n"
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"

@@ -10,6 +10,12 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
+void add_share(std::vector<ProgressPart>& parts, double share, double seconds) {
+  if (share <= 0) return;
+  parts.push_back({concat(format_fixed(100 * share, 0), " %"), 0});
+  parts.push_back({concat("remaining ", clock_time(seconds / share * (1 - share))), 1});
+}
+
 }  // namespace
 
 std::string clock_time(double seconds) {
@@ -17,6 +23,22 @@ std::string clock_time(double seconds) {
   auto two = [](int64_t n) { return concat(n < 10 ? "0" : "", n); };
   if (s >= 3600) return concat(s / 3600, ":", two(s % 3600 / 60), ":", two(s % 60));
   return concat(s / 60, ":", two(s % 60));
+}
+
+std::vector<ProgressPart> progress_parts(std::string_view verb, int64_t done, std::string_view what,
+                                         double share, double seconds) {
+  std::vector<ProgressPart> parts = {{concat(verb, " ", done, " ", what), 0}};
+  if (done > 0 && seconds > 0) {
+    parts.push_back({concat(format_fixed(double(done) / seconds, 1), " ", what, "/s"), 2});
+  }
+  add_share(parts, share, seconds);
+  return parts;
+}
+
+std::vector<ProgressPart> progress_parts(std::string_view verb, double share, double seconds) {
+  std::vector<ProgressPart> parts = {{std::string(verb), 0}};
+  add_share(parts, share, seconds);
+  return parts;
 }
 
 std::vector<ProgressPart> progress_parts(const RunProgress& p) {

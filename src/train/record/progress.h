@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log.h"
@@ -21,6 +22,13 @@ struct RunProgress {
 std::string clock_time(double seconds);
 // Step and time left stay on the narrowest terminal, rates go first.
 std::vector<ProgressPart> progress_parts(const RunProgress& progress);
+
+// "predicted 8192 rows  41 %  1234 rows/s  remaining 0:12": `share` of the whole, or a negative
+// number where its size is not known.
+std::vector<ProgressPart> progress_parts(std::string_view verb, int64_t done, std::string_view what,
+                                         double share, double seconds);
+// "evaluating  41 %  remaining 0:12"
+std::vector<ProgressPart> progress_parts(std::string_view verb, double share, double seconds);
 
 // "evaluation at step 375, epoch 3.00, the best so far", then a line a metric.
 std::vector<std::string> evaluation_table(int64_t step, double epoch, bool is_best,

@@ -1,5 +1,6 @@
 """The progress line at every width of a terminal, also when it changes; colours; help."""
 import itertools
+import os
 import re
 import signal
 import sys
@@ -90,6 +91,33 @@ def test_without_a_terminal(directory):
     assert "\x1b" not in result.err and "\r" not in result.err and "tokens/s" in result.err, result
     terminal = Terminal(command(directory / "dumb", "--max-steps", 20), 80, {"TERM": "dumb"})
     assert terminal.end() == 0 and "\x1b" not in terminal.text, terminal.text
+
+
+def test_predict_shows_progress(directory):
+    """Rows, rate and warnings while it works; from a pipe, whose end it does not know, and from a file."""
+    need(DATA)
+    rows, fifo = "".join(f"SHOP {i} with a name that is too long for eight tokens\n" for i in range(5000)), directory / "rows"
+    os.mkfifo(fifo)
+    line = [BINARY, "predict", "--model", MODEL, "--input", fifo, "--input-format", "text", "--output",
+            directory / "labels.csv", "--overwrite", "--max-length", 8]
+    for more, shown in (([], True), (["--no-progress"], False), (["--quiet"], False)):
+        terminal = Terminal([*line, *more], 80)
+        with open(fifo, "w") as writer:
+            writer.write(rows)
+            writer.flush()
+            time.sleep(2.5)  # nothing is shown in the first two seconds
+            writer.write(rows)
+            writer.flush()
+            deadline = time.time() + 60
+            while shown and time.time() < deadline and "after " not in terminal.text:
+                terminal.read()
+        assert terminal.end() == 0, terminal.text
+        drawn_rows = re.findall(r"predicted (\d+) rows  [\d.]+ rows/s\x1b\[J\r", terminal.text)
+        assert bool(drawn_rows) == shown, terminal.text
+        if shown:
+            early = re.search(r"after \d{4,} rows: warning: input: .* cut", terminal.text)
+            assert early and early.end() < terminal.text.index("predicted 10000 rows in"), terminal.text
+        assert not [row for row in terminal.screen.rows if row.startswith("predicted") and "rows/s" in row]
 
 
 def test_colours(directory):

@@ -38,6 +38,31 @@ TEST_CASE_FIXTURE(RowsFixture, "pipes that bring a few bytes at a time") {
   CHECK(lines(table) == Lines{2, 5, 6});
 }
 
+TEST_CASE_FIXTURE(RowsFixture, "how much of a file has been read") {
+  std::string text = "text\n";
+  for (int i = 0; i < 100'000; ++i) text += concat("row ", i, "\n");
+  const fs::path file = scratch / "share.csv";
+  std::ofstream(file, std::ios::binary) << text;
+  RowReader reader(file);
+  Row row;
+  double last = 0;
+  int64_t rows = 0;
+  for (; reader.next(row); ++rows) {
+    CHECK(reader.share() >= last);
+    last = reader.share();
+    if (rows == 1000) CHECK(last < 0.9);
+  }
+  CHECK(rows == 100'000);
+  CHECK(last == 1);
+  const fs::path pipe = scratch / "share-pipe.csv";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << "text\na\n"; });
+  RowReader piped(pipe);
+  REQUIRE(piped.next(row));
+  writer.join();
+  CHECK(piped.share() < 0);
+}
+
 TEST_CASE_FIXTURE(RowsFixture, "pipes to be read again") {
   const fs::path file = scratch.write("a.csv", "text,label\na,1\n");
   CHECK(rereadable(file).content == file);

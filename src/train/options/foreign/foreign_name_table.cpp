@@ -273,7 +273,7 @@ constexpr ForeignName kOptions[] = {
     {"silent q no_verbose", "", "quiet", ""},
     {"disable_tqdm no_tqdm no_progress_bar disable_progress_bar hide_progress", "", "no-progress",
      ""},
-    {"progress progress_bar show_progress", "train adapt evaluate plan", "",
+    {"progress progress_bar show_progress", "train adapt evaluate predict plan", "",
      "is not needed here: a terminal shows it, unless --no-progress is given"},
     {"do_train", "", "", "is not needed here: there are finetune train, evaluate and predict"},
     {"do_eval", "", "", "is not needed here: train evaluates where it has --eval"},

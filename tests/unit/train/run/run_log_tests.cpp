@@ -5,6 +5,7 @@
 
 #include "core/files/files.h"
 #include "temporary_directory.h"
+#include "train/record/progress.h"
 #include "train/record/run_log.h"
 
 using namespace finetune;
@@ -16,6 +17,20 @@ NamedNumbers step_of(int step) {
 }
 
 }  // namespace
+
+TEST_CASE("progress of rows and of shares") {
+  const auto whole = [](const std::vector<ProgressPart>& parts) {
+    return fitting_parts(parts, 80);
+  };
+  CHECK(whole(progress_parts("predicted", 8192, "rows", 0.25, 4)) ==
+        "predicted 8192 rows  2048.0 rows/s  25 %  remaining 0:12");
+  CHECK(whole(progress_parts("predicted", 8192, "rows", -1, 4)) ==
+        "predicted 8192 rows  2048.0 rows/s");
+  CHECK(whole(progress_parts("evaluating", 0.5, 90)) == "evaluating  50 %  remaining 1:30");
+  CHECK(whole(progress_parts("evaluating", 0, 90)) == "evaluating");
+  CHECK(fitting_parts(progress_parts("predicted", 8192, "rows", 0.25, 4), 45) ==
+        "predicted 8192 rows  25 %  remaining 0:12");
+}
 
 TEST_CASE("steps and evaluations are tables of their own") {
   test::TemporaryDirectory directory;
