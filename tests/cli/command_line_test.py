@@ -138,6 +138,10 @@ def test_doctor(directory):
     for word in ("finetune", "CPU", "oneDNN", "code path", "CUDA"):
         assert word in text, text
     assert re.search("^processes +not started by mpirun", text, re.M), text
+    assert re.search("^verdict +everything that training needs is there$", text, re.M), text
+    assert text.splitlines()[-1].startswith("verdict "), text
+    lacking = succeed("doctor", env={"TMPDIR": str(directory / "none")}).out.splitlines()[-1]
+    assert "training lacks a directory for temporary files" in lacking, lacking
     # Whichever launcher says that there is a rank: what its processes are to each other counts.
     for rank in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"):
         assert " rank 0 of 1, " in succeed("doctor", env={rank: "0"}).out, rank

@@ -2,10 +2,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/step_bench.h"
 #include "bench/yardstick.h"
@@ -13,7 +16,9 @@
 #include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "comm/communicator.h"
+#include "core/files/file_kind.h"
 #include "core/log.h"
+#include "core/process_stats.h"
 #include "core/switches.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
@@ -21,9 +26,12 @@
 #include "ops/cuda/host/cuda_module.h"
 #include "train/layout/stages.h"
 #include "train/run/layout_table.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int kMostShownRanks = 64;
 
@@ -83,6 +91,54 @@ void tell_layout(const std::string& shape, const LayoutRun& run) {
   std::fputs(text.c_str(), stdout);
 }
 
+fs::path temporary_directory() {
+  const char* given = std::getenv("TMPDIR");
+  return given && *given ? given : "/tmp";
+}
+
+double free_mib(const fs::path& directory) {
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  return error ? 0 : double(space.available) / (1 << 20);
+}
+
+// What a training run of a small model would lack here.
+std::vector<std::string> lacks() {
+  constexpr double kLeastMemory = 512, kLeastDisk = 100;  // MiB
+  std::vector<std::string> found;
+  const fs::path temporary = temporary_directory();
+  if (const double memory = available_memory_mb(); memory > 0 && memory < kLeastMemory) {
+    found.push_back(concat("memory (", format_fixed(memory, 0), " MiB are free)"));
+  }
+  if (::access(temporary.c_str(), W_OK | X_OK) != 0) {
+    found.push_back(concat("a directory for temporary files ($TMPDIR, ", printable_path(temporary),
+                           ", cannot be written)"));
+  } else if (const double disk = free_mib(temporary); disk < kLeastDisk) {
+    found.push_back(concat("disk for temporary files (", format_fixed(disk, 0), " MiB are free in ",
+                           printable_path(temporary), ")"));
+  }
+  return found;
+}
+
+void tell_gpu() {
+  const CudaModule& module = cuda_module();
+  if (!module.functions) {
+    line("CUDA module", module.problem);
+    return;
+  }
+  char text[4096];
+  bool usable = module.functions->describe(text, sizeof text) == 0;
+  for (std::string_view part : split(text, '\n')) {
+    size_t colon = part.find(": ");
+    if (colon != std::string_view::npos) line(part.substr(0, colon), part.substr(colon + 2));
+  }
+  if (usable) {
+    char message[256];
+    module.functions->self_test(message, sizeof message);
+    line("GPU self-test", message);
+  }
+}
+
 void run() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -100,22 +156,14 @@ void run() {
   for (const Switch& each : kSwitches) {
     if (const char* value = each.value()) line(each.name, concat(value, " (", each.meaning, ")"));
   }
-  const CudaModule& module = cuda_module();
-  if (!module.functions) {
-    line("CUDA module", module.problem);
-    return;
-  }
-  char text[4096];
-  bool usable = module.functions->describe(text, sizeof text) == 0;
-  for (std::string_view part : split(text, '\n')) {
-    size_t colon = part.find(": ");
-    if (colon != std::string_view::npos) line(part.substr(0, colon), part.substr(colon + 2));
-  }
-  if (usable) {
-    char message[256];
-    module.functions->self_test(message, sizeof message);
-    line("GPU self-test", message);
-  }
+  const fs::path temporary = temporary_directory();
+  line("temporary files",
+       concat(printable_path(temporary), ", ", format_fixed(free_mib(temporary), 0), " MiB free"));
+  line("model cache", hub_cache().string());
+  tell_gpu();
+  const std::vector<std::string> missing = lacks();
+  line("verdict", missing.empty() ? "everything that training needs is there"
+                                  : concat("training lacks ", join(missing, ", ")));
 }
 
 }  // namespace
