@@ -155,6 +155,14 @@ def test_config_file(directory):
                         ("no-shuffle = 'maybe'\n", ["no-shuffle"]), ("config = 'x'\n", ["config"])):
         fail(2, *with_config(text, "--model", MODEL, "--train", TRAIN, "--output", directory / "x"), words=words)
     fail(2, "train", "--config", directory / "nothing.toml", words=["nothing.toml"])
+    # Paths are relative to where the command is started: from elsewhere the message says from where.
+    (directory / "models").mkdir()
+    (directory / "models/tiny").symlink_to(MODEL)
+    (directory / "elsewhere").mkdir()
+    relative = with_config(f"model = 'models/tiny'\ntrain = '{TRAIN}'\n", "--output", directory / "x")
+    fail(2, *relative, cwd=directory / "elsewhere", words=[
+        "config.toml:1: model 'models/tiny': is relative to the directory that the command is started in",
+        f"start it in {directory}, or give --model {directory}/models/tiny"])
     # Another recipe than the file's decides anew on what a recipe decides on.
     again = ["train", "--config", directory / "run/config.toml", "--max-steps", 1]
     other = succeed(*again, "--recipe", "auto", "--weight-decay", 0, "--output", directory / "other").err

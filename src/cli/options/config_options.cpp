@@ -127,6 +127,26 @@ bool layout_fits(const std::vector<ConfigEntry>& entries, const Arguments& argum
   return world % processes == 0;
 }
 
+// A file of --config names paths as they were seen from the directory in which the run began. Error
+// where another directory above the file is that one.
+void require_paths(const ConfigEntry& entry, const std::string& file) {
+  constexpr std::string_view kPaths[] = {"model", "train", "eval", "text", "baseline"};
+  if (std::find(std::begin(kPaths), std::end(kPaths), entry.name) == std::end(kPaths)) return;
+  for (const std::string& value : entry.values) {
+    std::error_code ignored;
+    const fs::path path = value;
+    if (value.empty() || path.is_absolute() || fs::exists(path, ignored)) continue;
+    fs::path above = fs::absolute(file, ignored).lexically_normal().parent_path();
+    while (above != above.root_path() && !fs::exists(above / path, ignored)) {
+      above = above.parent_path();
+    }
+    if (!fs::exists(above / path, ignored)) continue;
+    throw usage_error(file, ":", entry.line, ": ", entry.name, " ", in_quotes(value),
+                      ": is relative to the directory that the command is started in; start it in ",
+                      above.string(), ", or give --", entry.name, " ", (above / path).string());
+  }
+}
+
 // Of two that exclude each other naming one drops the file's other.
 bool is_excluded(const std::string& name, const Arguments& arguments) {
   constexpr std::pair<std::string_view, std::string_view> exclusive[] = {
@@ -160,6 +180,7 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments, Co
     if (std::find(left_out.begin(), left_out.end(), entry.name) != left_out.end()) continue;
     const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
     if (is_given(arguments, concat("--", name)) || is_excluded(name, arguments)) continue;
+    if (!source->is_of_output) require_paths(entry, source->file);
     for (const std::string& value : entry.values) all.push_back(concat("--", name, "=", value));
   }
   return all;
