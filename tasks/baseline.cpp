@@ -2,6 +2,7 @@
 #include "tasks/baseline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 
@@ -48,6 +49,14 @@ std::optional<Compared> compared(const Metrics& metrics) {
 
 std::string shown(const Compared& c, double value) {
   return c.is_share ? format_fixed(100 * value, 1) + " %" : format_measure(value);
+}
+
+// Of numbers, in their own unit: "; typical error of this model: RMSE 260.1, MAE 120.3".
+std::string errors_of(const Metrics& metrics) {
+  const auto mse = metrics.find("eval_mse"), mae = metrics.find("eval_mae");
+  if (mse == metrics.end() || mae == metrics.end()) return "";
+  return concat("; typical error of this model: RMSE ", format_measure(std::sqrt(mse->second)),
+                ", MAE ", format_measure(mae->second));
 }
 
 }  // namespace
@@ -111,7 +120,7 @@ std::string baseline_line(const Metrics& metrics) {
   return concat(c->is_share ? "majority " : "mean ", shown(*c, c->majority),
                 c->ngrams ? concat(", n-grams ", shown(*c, *c->ngrams)) : "",
                 c->unmixed ? concat(", without n-grams ", shown(*c, *c->unmixed)) : "",
-                ", this model ", shown(*c, c->model), " (", c->name, ")");
+                ", this model ", shown(*c, c->model), " (", c->name, ")", errors_of(metrics));
 }
 
 std::string baseline_warning(const Metrics& metrics) {

@@ -1,5 +1,6 @@
 """Evaluation of a finished model: what it reads, and that it gives what its run ended with."""
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -145,6 +146,10 @@ def test_evaluate_equals_the_run(directory):
     out = trained(directory, "multi", "--model", MODEL, "--train", multi, "--eval", multi, "--multi-label", ";",
                   "--reinit-head")
     same_metrics(out, multi)
+    # The values stand below each other, whatever the longest name.
+    table = [line for line in succeed("evaluate", "--model", out, "--data", multi).out.splitlines() if "_" in line.split()[0]]
+    assert len({line.rindex(" ") for line in table}) == 1, table
+    assert any(line.startswith("baseline_majority_f1_weighted ") for line in table), table
     assert rows_of(predict(multi, "--all-probabilities", model=out).out)[0][2:4] == ["predicted_label", "probability"]
     fail(2, "predict", "--model", out, "--input", multi, "--output", "-", "--top-k", 2, words=["--top-k"])
 
@@ -155,6 +160,11 @@ def test_evaluate_equals_the_run(directory):
     rows = rows_of(predict(numbers, model=out).out)
     assert rows[0] == ["text", "label", "predicted_label"] and float(rows[1][2]) == float(rows[1][2]), rows
     fail(2, "predict", "--model", out, "--input", numbers, "--output", "-", "--top-k", 2, words=["regression"])
+    # The last line is in the numbers' own unit.
+    table = succeed("evaluate", "--model", out, "--data", numbers).out.splitlines()
+    values = dict(line.split() for line in table[:-1])
+    rmse = float(re.search(r"typical error of this model: RMSE ([\d.]+), MAE [\d.]+$", table[-1])[1])
+    assert abs(rmse - float(values["eval_mse"]) ** 0.5) < 1e-3 * rmse, table
 
     pairs = write(directory / "p.csv", "a,b,label\n" + "".join(f"{t},{t[::-1]},{i % 2}\n" for i, t in enumerate(texts)))
     out = trained(directory, "pair", "--model", MODEL, "--train", pairs, "--eval", pairs, "--text-column", "a",

@@ -1,4 +1,5 @@
 // finetune evaluate: metrics of a fine-tuned model on data, optionally with its predictions.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -212,6 +213,16 @@ Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
   }
 }
 
+std::string table_of(const Metrics& metrics) {
+  size_t width = 28;
+  for (const auto& metric : metrics) width = std::max(width, metric.first.size());
+  std::string table;
+  for (const auto& [name, value] : metrics) {
+    table += concat(name, std::string(width + 1 - name.size(), ' '), format_number(value), "\n");
+  }
+  return table;
+}
+
 void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
@@ -273,10 +284,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     write_standard_output(
         result_line(identity_of(o, *subject), metrics, evaluation->report_json()));
   }
-  for (const auto& [name, value] : o.json ? Metrics() : metrics) {
-    std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
-    write_standard_output(concat(name, padding, " ", format_number(value), "\n"));
-  }
+  if (!o.json) write_standard_output(table_of(metrics));
   for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
     if (!o.json && !line.empty()) write_standard_output(line + "\n");
   }
