@@ -49,8 +49,8 @@ class RowStream {
   // Reads the header. `arena` takes the values that have to be unescaped.
   RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena);
 
-  bool next();   // false at the end
-  bool ready();  // a whole row is in memory; values() die
+  bool next();                                      // false at the end
+  bool ready();                                     // a whole row is in memory; values() die
   double share() const { return window_.share(); }  // of the input, read so far
   const Values& values() const { return places_.empty() ? values_ : joined_; }
   uint32_t line() const { return line_; }  // where the row begins
