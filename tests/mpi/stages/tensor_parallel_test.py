@@ -139,7 +139,7 @@ def test_a_killed_tensor_rank_ends_the_job(directory):
 
 
 def test_a_stopped_tensor_rank_ends_the_job_in_time(directory):
-    for processes, hosts, words in ((2, 1, []), (2, 2, ["exchanging sums of tensor shards"]), (4, 2, [])):
+    for processes, hosts in ((2, 1), (2, 2), (4, 2)):
         out = directory / f"run-{processes}-{hosts}"
         line = long_run(directory, "--comm-timeout", "2s", "--placement", "spread")
         job = Job("-n", processes, BINARY, *line, "--output", out, hosts=hosts)
@@ -148,7 +148,9 @@ def test_a_stopped_tensor_rank_ends_the_job_in_time(directory):
         start = time.time()
         result = job.wait()
         assert 1.5 < time.time() - start < PATIENCE, time.time() - start
-        one_error(result, 5, "rank 1 ", "2 s", *words)
+        error = one_error(result, 5, "rank 1 ", "2 s")
+        if (processes, hosts) == (2, 2):  # rank 1 stops between two steps, or within one
+            assert "exchanging sums of tensor shards" in error or "in checkpoint, step " in error, error
         nothing_left(out)
 
 
