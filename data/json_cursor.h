@@ -39,6 +39,7 @@ class JsonCursor {
   JsonString string();
   std::string_view scalar();  // number, true, false or null, as written
   void skip_value();
+  std::string_view text_from(size_t begin) const { return text_.substr(begin, at_ - begin); }
 
   // member(key) for each member of an object, element() for each of an array; they read the value.
   template <typename Member>

@@ -149,15 +149,22 @@ class FirstKeys {
     if (keys_.size() == kMostColumns) cursor.fail(std::string(kTooManyValues));
     keys_.push_back(column_name(key));
     objects_ += cursor.peek() == '{';
-    cursor.skip_value();
+    if (holds_rows(cursor)) rows_key_ = keys_.back();
   }
 
   RowScan finish(RowScan scan) const {
-    if (scan.state != RowScan::State::row || !is_of_columns()) return scan;
+    if (scan.state != RowScan::State::row) return scan;
+    if (is_of_columns()) {
+      scan.problem =
+          "one object that holds a whole table, as pandas' to_json() writes it; write its rows "
+          "with to_json(FILE, orient=\"records\", lines=True)";
+    } else if (keys_ == std::vector<std::string>{rows_key_}) {
+      scan.problem = concat("one object that holds all rows under ", in_quotes(rows_key_),
+                            "; write them one on each line (jq -c '.", rows_key_, "[]')");
+    } else {
+      return scan;
+    }
     scan.state = RowScan::State::bad;
-    scan.problem =
-        "one object that holds a whole table, as pandas' to_json() writes it; write its rows with "
-        "to_json(FILE, orient=\"records\", lines=True)";
     return scan;
   }
 
@@ -168,18 +175,57 @@ class FirstKeys {
            keys_ == Keys{"columns", "index", "data"} || keys_ == Keys{"schema", "data"};
   }
 
+  // Steps over the value; whether it is an array of objects.
+  static bool holds_rows(JsonCursor& cursor) {
+    if (cursor.peek() != '[') {
+      cursor.skip_value();
+      return false;
+    }
+    size_t elements = 0, objects = 0;
+    cursor.array([&] {
+      ++elements;
+      objects += cursor.peek() == '{';
+      cursor.skip_value();
+    });
+    return elements > 0 && objects == elements;
+  }
+
   std::vector<std::string>& keys_;
+  std::string rows_key_;
   size_t objects_ = 0;
 };
 
-std::string_view value_of(JsonCursor& cursor, std::string_view name, std::string& scratch,
-                          TextArena& arena) {
-  const char first = cursor.peek();
-  if (first == '{' || first == '[') {
+// The array or object that comes next, as it is written.
+std::string_view nested_value(JsonCursor& cursor, std::string_view name, JsonColumn kind) {
+  const size_t begin = cursor.position();
+  const bool is_array = cursor.peek() == '[';
+  if (kind == JsonColumn::unread_any) {
+    cursor.skip_value();
+    return cursor.text_from(begin);
+  }
+  if (kind == JsonColumn::label && is_array) {
+    cursor.fail(
+        concat("key ", in_quotes(name), " has a list of labels; --multi-label SEP reads lists"));
+  }
+  if (kind != JsonColumn::labels || !is_array) {
     cursor.fail(concat("key ", in_quotes(name),
                        " has a nested value; strings, numbers, true, false and null can be "
                        "columns: leave the key out (jq -c 'del(.KEY)')"));
   }
+  cursor.array([&] {
+    const char first = cursor.peek();
+    if (first == '{' || first == '[') {
+      cursor.fail(concat("key ", in_quotes(name), " has a list of other things than names"));
+    }
+    cursor.skip_value();
+  });
+  return cursor.text_from(begin);
+}
+
+std::string_view value_of(JsonCursor& cursor, std::string_view name, JsonColumn kind,
+                          std::string& scratch, TextArena& arena) {
+  const char first = cursor.peek();
+  if (first == '{' || first == '[') return nested_value(cursor, name, kind);
   if (first != '"') {
     std::string_view written = cursor.scalar();
     return written == "null" ? "" : written;
@@ -196,8 +242,8 @@ std::string_view value_of(JsonCursor& cursor, std::string_view name, std::string
 class RowValues {
  public:
   RowValues(const std::vector<std::string>& columns, Values& values, TextArena& arena,
-            const OptionalColumns& optional)
-      : columns_(columns), values_(values), arena_(arena), optional_(optional) {
+            const JsonColumns& kinds)
+      : columns_(columns), values_(values), arena_(arena), kinds_(kinds) {
     values_.assign(columns.size(), std::string_view());  // no data(): not seen
   }
 
@@ -213,7 +259,7 @@ class RowValues {
       return;
     }
     if (values_[column].data()) cursor.fail(concat("key ", in_quotes(name), " occurs twice"));
-    values_[column] = value_of(cursor, name, scratch_, arena_);
+    values_[column] = value_of(cursor, name, kind_of(column), scratch_, arena_);
     next_ = column + 1;
     ++seen_;
   }
@@ -227,7 +273,7 @@ class RowValues {
       for (size_t i = 0; i < columns_.size(); ++i) {
         if (values_[i].data()) continue;
         values_[i] = "";
-        if (i < optional_.size() && optional_[i]) continue;
+        if (kind_of(i) == JsonColumn::unread || kind_of(i) == JsonColumn::unread_any) continue;
         scan.problem = concat("key ", in_quotes(columns_[i]), " is missing");
         scan.state = RowScan::State::bad;
         break;
@@ -237,6 +283,10 @@ class RowValues {
   }
 
  private:
+  JsonColumn kind_of(size_t column) const {
+    return column < kinds_.size() ? kinds_[column] : JsonColumn::value;
+  }
+
   // One by one at first: the keys of most rows are few, or in order but for some.
   size_t find(std::string_view name) {
     constexpr int kMostSearches = 32;
@@ -254,7 +304,7 @@ class RowValues {
   const std::vector<std::string>& columns_;
   Values& values_;
   TextArena& arena_;
-  const OptionalColumns& optional_;
+  const JsonColumns& kinds_;
   std::string scratch_;
   size_t next_ = 0;  // most rows keep the order of the first
   size_t seen_ = 0;
@@ -265,8 +315,8 @@ class RowValues {
 }  // namespace
 
 RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
-                       Values& values, TextArena& arena, const OptionalColumns& optional) {
-  RowValues row(columns, values, arena, optional);
+                       Values& values, TextArena& arena, const JsonColumns& kinds) {
+  RowValues row(columns, values, arena, kinds);
   RowScan scan = scan_object(
       text, last, [&](JsonCursor& cursor, const JsonString& key) { row.take(cursor, key); });
   const bool is_blank = trim(text.substr(0, scan.size)).empty();
@@ -281,8 +331,8 @@ RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string
 
 RowScan scan_json_element(std::string_view text, bool last, bool first,
                           const std::vector<std::string>& columns, Values& values, TextArena& arena,
-                          const OptionalColumns& optional) {
-  RowValues row(columns, values, arena, optional);
+                          const JsonColumns& kinds) {
+  RowValues row(columns, values, arena, kinds);
   bool object = false;
   RowScan scan = scan_element(text, last, first, [&](JsonCursor& cursor, const JsonString& key) {
     object = true;

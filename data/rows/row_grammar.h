@@ -36,18 +36,26 @@ RowScan scan_csv(std::string_view text, bool last, char delimiter, Values& value
 RowScan scan_tsv(std::string_view text, bool last, Values& values);
 // The line is the one value, also if it is empty.
 RowScan scan_plain_text(std::string_view text, bool last, Values& values);
+// What the rows of JSON may hold in a column.
+enum class JsonColumn : uint8_t {
+  value,       // a value that is not nested
+  label,       // the same; the error names --multi-label
+  labels,      // the same, or an array of such values
+  unread,      // the same, or nothing: rows may lack it
+  unread_any,  // anything, or nothing
+};
+using JsonColumns = std::vector<JsonColumn>;
 // An object on one line; values in the order of `columns`. Strings are unescaped, numbers and
 // booleans as written, null is empty. White space around keys is no part of them. Other keys are
-// ignored; nested values of `columns` are bad. A row may lack the columns marked in `optional`,
-// whose values are then empty.
-using OptionalColumns = std::vector<bool>;
+// ignored. `kinds` has one for each column, or none: all are values. An array or an object where it
+// may stand is given as JSON; anywhere else it makes the row bad. A missing value is empty.
 RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
-                       Values& values, TextArena& arena, const OptionalColumns& optional = {});
+                       Values& values, TextArena& arena, const JsonColumns& kinds = {});
 // An object of an array, over as many lines as it has, with the comma before it, or, if it is the
 // `first`, the bracket, and with the bracket behind the last one. An empty array gives no values.
 RowScan scan_json_element(std::string_view text, bool last, bool first,
                           const std::vector<std::string>& columns, Values& values, TextArena& arena,
-                          const OptionalColumns& optional = {});
+                          const JsonColumns& kinds = {});
 // The keys of the object on the line, or none on a blank line.
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys);
 // The keys of an array's first object, or none of an empty one.

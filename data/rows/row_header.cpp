@@ -166,9 +166,20 @@ void RowStream::read_columns() {
   }
   if (!keys_name_columns()) return;
   width_ = columns_.size();
-  for (const std::string& column : columns_) {
-    optional_.push_back(!options_.rows.reads(column));
+  for (const std::string& column : columns_) kinds_.push_back(kind_of(column));
+}
+
+// Without its named text column a file's only other column is the text, which nothing names.
+JsonColumn RowStream::kind_of(const std::string& column) const {
+  const RowOptions& rows = options_.rows;
+  const std::vector<std::string>& named = rows.named_columns();
+  if (!rows.reads(column)) {
+    const bool has_text =
+        !named.empty() && std::find(columns_.begin(), columns_.end(), named[0]) != columns_.end();
+    return has_text ? JsonColumn::unread_any : JsonColumn::unread;
   }
+  if (column != rows.label_column) return JsonColumn::value;
+  return rows.label_lists ? JsonColumn::labels : JsonColumn::label;
 }
 
 // The names that this input has for its columns.

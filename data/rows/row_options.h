@@ -22,6 +22,10 @@ struct RowOptions {
   // The columns whose values are read; without them, all. Others may share a name, and may be
   // missing in a later file or row: their values are then empty.
   std::optional<std::vector<std::string>> columns{};
+  // The label's column. In JSON with `label_lists` its values may be arrays, which are given as
+  // JSON.
+  std::string label_column{};
+  bool label_lists = false;
   // The format is found by the first line alone: whoever writes the rows waits for answers.
   bool first_line_decides = false;
   // An input without a header has no rows; otherwise that is an error.

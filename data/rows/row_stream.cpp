@@ -55,12 +55,12 @@ RowScan RowStream::scan() {
       return scan_plain_text(text, last, values_);
     case RowFormat::json:
       if (in_header_) return scan_json_element_keys(text, last, columns_);
-      return scan_json_element(text, last, in_first_element_, columns_, values_, arena_, optional_);
+      return scan_json_element(text, last, in_first_element_, columns_, values_, arena_, kinds_);
     case RowFormat::jsonl:
       break;
   }
   if (in_header_) return scan_json_keys(text, last, columns_);
-  return scan_json_line(text, last, columns_, values_, arena_, optional_);
+  return scan_json_line(text, last, columns_, values_, arena_, kinds_);
 }
 
 // Scans what is next, reading on until it is whole. False at the end of the input.

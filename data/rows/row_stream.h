@@ -72,6 +72,7 @@ class RowStream {
   }
   std::vector<std::string> header_names() const;
   std::vector<std::string> own_columns();
+  JsonColumn kind_of(const std::string& column) const;
   void read_columns();
   void require_header_above();
   void require_distinct(const std::vector<std::string>& names) const;
@@ -96,8 +97,8 @@ class RowStream {
   char unused_delimiter_ = '\0';  // of a text file that looks like a table
   bool in_first_element_ = true;  // of a JSON array
   std::vector<std::string> columns_;
-  OptionalColumns optional_;  // JSON
-  size_t width_ = 0;          // values of a row of this input
+  JsonColumns kinds_;  // JSON
+  size_t width_ = 0;   // values of a row of this input
   static constexpr size_t kMissing = size_t(-1);
   std::vector<size_t> places_;  // of columns_ among them, or kMissing; empty: they are the same
   bool in_header_ = true;

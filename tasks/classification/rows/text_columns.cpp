@@ -164,6 +164,8 @@ RowOptions row_options_of(const TaskOptions& options, bool without_label) {
   if (!options.text_pair_column.empty()) columns.push_back(options.text_pair_column);
   if (without_label) return rows;
   columns.push_back(options.label_column);
+  rows.label_column = options.label_column;
+  rows.label_lists = !options.multi_label_separator.empty();
   if (!options.eval_group.empty()) columns.push_back(options.eval_group);
   for (const std::string& slice : options.slices) {
     columns.push_back(slice.starts_with(Slices::kSeen) ? slice.substr(Slices::kSeen.size())

@@ -169,5 +169,47 @@ def test_lists_that_are_not_read_are_said(directory):
     assert "is a part of a list that is not understood" in said, said
 
 
+def json_lines(path, *objects):
+    return write(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects))
+
+
+def test_what_predict_writes_is_read_back(directory):
+    need("golden/tiny-bert-classification")
+    tags = ["food;big", "fuel", "", "food"] * 6
+    run, _ = train(directory, "run", table(directory / "a.csv", tags), "--multi-label", ";", "--max-steps", 30, "--lr", "5e-3")
+    texts = write(directory / "new.csv", "text\n" + "".join(f"memo {i}\n" for i in range(12)))
+    predict(texts, "--json-lines", model=run / "model")
+    succeed("predict", "--model", run / "model", "--input", texts, "--output", directory / "p.jsonl")
+    read = [json.loads(line) for line in (directory / "p.jsonl").read_text().splitlines()]
+    assert all(isinstance(row["label"], list) and isinstance(row["probability"], list) for row in read)
+    assert any(row["label"] for row in read), read
+    again, _ = train(directory, "again", directory / "p.jsonl", "--multi-label", ";")
+    assert set(names(again)) == {label for row in read for label in row["label"]}
+    scored = evaluate(directory / "p.jsonl", "--json", model=run / "model")
+    assert json.loads(scored.out)["eval_accuracy"] == 1
+    found = json.loads(succeed("check", "--train", directory / "p.jsonl", "--multi-label", ";", "--json",
+                               "--no-ngram-baseline").out)
+    assert found["labels"] == len(names(again)) and found["train_rows"] == 12, found
+    predict(directory / "p.jsonl", model=run / "model")
+    # An array of objects is read in the same way.
+    whole = write(directory / "p.json", json.dumps(read))
+    assert evaluate(whole, "--json", model=run / "model").out.split('"eval_')[1:] == scored.out.split('"eval_')[1:]
+
+
+def test_arrays_that_are_not_labels(directory):
+    need("golden/tiny-bert-classification")
+    line = ("--model", MODEL, "--reinit-head", *TRAINING, "--output", directory / "no", "--train")
+    lists = json_lines(directory / "a.jsonl", *({"text": f"memo {i}", "label": ["food"]} for i in range(4)))
+    fail(3, "train", *line, lists, words=("a.jsonl:1", "key 'label' has a list of labels; --multi-label SEP reads lists"))
+    deep = json_lines(directory / "b.jsonl", {"text": "memo", "label": [["food"]]})
+    fail(3, "train", *line, deep, "--multi-label", ";", words=("b.jsonl:1", "a list of other things than names"))
+    texts = json_lines(directory / "c.jsonl", {"text": ["memo"], "label": "food"})
+    fail(3, "train", *line, texts, words=("c.jsonl:1", "key 'text' has a nested value"))
+    only = json_lines(directory / "d.jsonl", {"memo": ["memo"], "label": "food"})
+    fail(3, "train", *line, only, words=("d.jsonl:1", "key 'memo' has a nested value"))
+    wrapped = write(directory / "e.json", json.dumps({"data": [{"text": "memo", "label": "food"}]}))
+    fail(3, "train", *line, wrapped, words=("e.json:1", "all rows under 'data'", "jq -c '.data[]'"))
+
+
 if __name__ == "__main__":
     main(globals())
