@@ -4,7 +4,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "core/text/counted.h"
 #include "data/rows/records.h"
 #include "tasks/classification/evaluation/predictor.h"

@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "tasks/pair_types.h"
 #include "tasks/qa/evaluation/file_evaluation.h"
 

@@ -10,7 +10,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
 #include "engine/model_outputs.h"

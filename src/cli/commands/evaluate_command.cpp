@@ -14,7 +14,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
 #include "inference/equal_processes.h"

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "core/text/printable.h"
 #include "train/compare/find_runs.h"
 #include "train/report/report.h"

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "train/compare/comparison_output.h"

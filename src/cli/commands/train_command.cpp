@@ -6,7 +6,7 @@
 #include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "core/log.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "core/text/text.h"
 #include "train/trainer.h"
 

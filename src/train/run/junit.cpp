@@ -7,7 +7,7 @@
 #include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 #include "core/text/markup.h"
 #include "train/run/metrics_files.h"
 

@@ -1,5 +1,5 @@
 // Recognizes URLs by their scheme, and directories of datasets by their files.
-#include "core/path_advice.h"
+#include "core/paths/path_advice.h"
 
 #include <algorithm>
 #include <cctype>

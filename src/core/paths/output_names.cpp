@@ -1,5 +1,5 @@
 // The suffixes of known formats.
-#include "core/output_names.h"
+#include "core/paths/output_names.h"
 
 #include <algorithm>
 #include <filesystem>
