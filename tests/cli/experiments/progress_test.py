@@ -57,7 +57,7 @@ def test_every_width(directory):
              100: ("step", "epoch", "loss", "samples/s", "tokens/s", "remaining"),
              200: ("step", "epoch", "loss", "samples/s", "tokens/s", "remaining")}
     for columns, words in parts.items():
-        terminal = Terminal(command(directory / str(columns), "--max-steps", 120, "--eval-every", 60), columns)
+        terminal = Terminal(command(directory / str(columns), "--max-steps", 600, "--eval-every", 300), columns)
         rows = [drawn(terminal) for _ in range(3)]
         assert all(word in row for row in rows for word in words), (columns, rows)
         assert terminal.end() == 0
@@ -65,7 +65,7 @@ def test_every_width(directory):
         text = "".join(row + ("" if goes_on else "\n") for row, goes_on in zip(screen.rows, screen.goes_on))
         assert not re.search(r"^step \d+/|samples/s  ", text, re.MULTILINE), text
         # An evaluation is a small table.
-        table = text.split("evaluation at step 60, epoch 2.00, the best so far\n")[1].splitlines()
+        table = text.split("evaluation at step 300, epoch 10.00, the best so far\n")[1].splitlines()
         assert re.fullmatch(r"  eval_accuracy +0\.\d{4}", table[0]), table
         table = list(itertools.takewhile(lambda line: line.startswith("  eval_"), table))
         assert len(table) == 10 and len({len(line) for line in table}) == 1, table
