@@ -342,9 +342,8 @@ void Preparation::open_files() {
   // A run that goes on has the checkpoint's weights, whatever was new at its start.
   describe_session(s_, found_ ? std::vector<std::string>() : loaded_.lines, remarks_);
   write_layout(s_);
-  if (options.resume) {
+  if (options.resume)
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
-  }
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
   s_.state.totals.try_emplace(kStartedTotal, double(date_now()));
