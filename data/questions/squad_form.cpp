@@ -43,8 +43,10 @@ void look_at_data(JsonCursor& cursor, bool& holds_questions) {
   bool is_first = true;
   holds_questions = true;
   cursor.array([&] {
-    if (!is_first || cursor.peek() != '{') return cursor.skip_value();
+    if (!is_first) return cursor.skip_value();
     is_first = false;
+    holds_questions = cursor.peek() == '{';
+    if (!holds_questions) return cursor.skip_value();
     bool has_key = false;
     cursor.object([&](const JsonString& key) {
       has_key |= is_key_of_questions(key.raw);

@@ -184,7 +184,9 @@ def test_tables_of_other_programs(directory):
     need(*MODELS)
     line = ["predict", "--model", MODEL, "--output", "-", "--input"]
     orients = {"columns": '{"text":{"0":"a","1":"b"},"label":{"0":"x","1":"y"}}', "index": '{"0":{"text":"a"},"1":{"text":"b"}}',
-               "one": '{"text":{"0":"a"}}'}
+               "one": '{"text":{"0":"a"}}',
+               "split": '{"columns":["text"],"index":[0,1],"data":[["a"],["b"]]}',
+               "table": '{"schema":{"fields":[]},"data":[{"text":"a"}]}'}
     for name, text in orients.items():
         data = write(directory / f"{name}.json", text)
         for command in ([*line, data], ["check", "--train", data], train(data, directory / "out")):
