@@ -57,14 +57,14 @@ void RowStream::see(size_t size) {
 
 void RowStream::find_format(const fs::path& path) {
   const RowOptions& given = options_.rows;
-  if (!given.first_line_decides) see(kShapeBytes);
-  const std::string_view text = window_.bytes().substr(0, kShapeBytes);
-  const bool last = window_.last() && text.size() == window_.bytes().size();
-  const std::optional<RowFormat> by_suffix = format_by_suffix(path, text);
   if (given.format) {
     format_ = *given.format;
     return;
   }
+  if (!given.first_line_decides) see(kShapeBytes);
+  const std::string_view text = window_.bytes().substr(0, kShapeBytes);
+  const bool last = window_.last() && text.size() == window_.bytes().size();
+  const std::optional<RowFormat> by_suffix = format_by_suffix(path, text);
   if (by_suffix) {
     format_ = *by_suffix;
   } else if (given.first_line_decides) {

@@ -229,11 +229,11 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   if (s.has_eval) metrics["eval_rows"] = double(rows_of(s.task->eval_set()));
   if (s.has_eval) {
     add_baselines(s.task->baselines(), metrics);
-    // Without --json they are the last lines of the results.
-    for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
-      if (line.empty()) continue;
-      s.options.json ? log(line) : log_to_file(line);
-    }
+    if (const std::string line = unseen_line(metrics); !line.empty()) log(line);
+    const std::string line = baseline_line(metrics);
+    // Without --json it is the last line of the results.
+    if (!line.empty() && s.options.json) log(line);
+    if (!line.empty() && !s.options.json) log_to_file(line);
   }
   s.directory->require_there();
   write_run_facts(s, sha256, report.facts);

@@ -103,7 +103,7 @@ def test_limits_of_processes(directory):
     def told(limit):
         done = subprocess.run([BINARY, "train", "--model", model, "--reinit-head", "--train", rows, "--eval-fraction", "0.25",
                                "--max-steps", "1", "--threads", "1", "--output", directory / f"run-{limit}"],
-                              capture_output=True, text=True, **other,
+                              capture_output=True, text=True, **other, env={**os.environ, "TMPDIR": str(directory)},
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit)))
         assert done.returncode in (0, 5) and "memory" not in done.stderr, done
         return done

@@ -51,8 +51,9 @@ def earlier_evaluation(here):
 
 
 def earlier_predictions(here):
-    (here / "out.csv").write_text("earlier\n")
-    (here / "out.csv").chmod(0o600)
+    for name in ("out.csv", "out.json"):
+        (here / name).write_text("earlier\n")
+        (here / name).chmod(0o600)
     (here / "nbest.json").write_text("earlier\n")
 
 
@@ -79,8 +80,8 @@ COMMANDS = {command.name: command for command in (
     Command("predict", ("predict", "--model", "../trained", "--input", "../eval.csv", "--output", "out.csv",
                         "--overwrite", "--quiet"), ("out.csv",), before=earlier_predictions),
     Command("predict questions", ("predict", "--model", "../answering", "--input", "../questions.json", "--output",
-                                  "out.csv", "--nbest", "nbest.json", "--overwrite", "--quiet"),
-            ("out.csv", "nbest.json"), before=earlier_predictions),
+                                  "out.json", "--nbest", "nbest.json", "--overwrite", "--quiet"),
+            ("out.json", "nbest.json"), before=earlier_predictions),
     Command("convert", ("convert", "--model", "../trained", "--output", "out", "--overwrite"), ("out",),
             before=earlier_model),
     convert_from("safetensors-sharded"), convert_from("pytorch-zip"), convert_from("pytorch-legacy"),

@@ -31,11 +31,11 @@ std::string name_inside(const fs::path& path, const fs::path& directory) {
 
 void check_junit_output(const fs::path& path, const fs::path& output,
                         bool (*is_own)(std::string_view name)) {
-  require_output_suffix("--junit", path.string(), {".xml"}, "XML is written; name it .xml");
   std::error_code error;
   if (!output.empty() && is_own(name_inside(path, output))) {
     throw usage_error("--junit ", path.string(), ": is a name of --output's own; choose another");
   }
+  require_output_suffix("--junit", path.string(), {".xml"}, "XML is written; name it .xml");
   if (fs::is_symlink(fs::symlink_status(path, error))) {
     throw usage_error("--junit ", path.string(), ": is a symbolic link; name a file");
   }

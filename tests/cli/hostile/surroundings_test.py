@@ -39,7 +39,8 @@ def test_a_run_whose_directory_is_renamed(directory):
     """Another run may begin where it was: nothing of the first comes there."""
     need(*MODELS)
     out = directory / "run"
-    process = started("train", "--model", MODEL, *WITHOUT_END, "--output", out, "--quiet")
+    # The next checkpoint is far off: the directory must not be renamed while one is being written.
+    process = started("train", "--model", MODEL, *WITHOUT_END, "--save-every", 500, "--output", out, "--quiet")
     wait_for(process, out / "checkpoints" / "step-*.h5")
     out.rename(directory / "elsewhere")
     (out / "checkpoints").mkdir(parents=True)
@@ -188,7 +189,9 @@ def test_outputs_that_come_to_be_meanwhile(directory):
         if kind and not os.path.exists(MODULE):
             continue
         for precious in (True, False):
-            process = started("predict", "--model", MODEL, "--input", "-", "--output", out, stdin=subprocess.PIPE, env=env)
+            # Texts by name: else the output is there once 64 KiB of the pipe have been seen, or its end.
+            process = started("predict", "--model", MODEL, "--input", "-", "--input-format", "text", "--output", out,
+                              stdin=subprocess.PIPE, env=env)
             process.stdin.write("one text\nanother text\n")
             process.stdin.flush()
             wait_for(process, folder / "labels.csv.tmp.*")
