@@ -107,7 +107,7 @@ class SquadReader {
     table.check_intact();
   }
 
-  // As in JSON, or as Python prints it; nothing is no answer.
+  // The cell holds JSON or what Python prints; an empty cell means that there is no answer.
   void answers_in_cell(std::string_view cell, const std::string& where, WrittenQuestion& out) {
     out.has_answers = true;
     if (trim(cell).empty()) return;
@@ -304,7 +304,7 @@ class SquadReader {
     question.context = context_index;
     for (WrittenAnswer& answer : written.answers) {
       if (!answer.has_start && need_answers_) throw missing("answer_start");
-      if (is_blank(answer.text)) continue;  // {"text": "", "answer_start": -1} is no answer
+      if (is_blank(answer.text)) continue;  // {"text": "", "answer_start": -1} means none
       const AnswerPlace place = place_at(context, answer.text, answer.has_start ? answer.start : -1)
                                     .value_or(AnswerPlace());
       question.answers.push_back({std::move(answer.text), place.begin, place.end});

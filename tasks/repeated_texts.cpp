@@ -36,6 +36,10 @@ bool is_of_unseen(std::string_view metric) {
   return metric.ends_with(kUnseenSuffix) || metric == kRepeatedMetric;
 }
 
+std::string measure_of_all_rows(const std::string& metric) {
+  return metric.substr(0, metric.rfind(kUnseenSuffix));
+}
+
 void add_unseen(const Metrics& unseen, int64_t repeated, Metrics& metrics) {
   metrics[kRepeatedMetric] = double(repeated);
   for (const auto& [name, value] : unseen) {

@@ -22,6 +22,8 @@ inline constexpr const char* kRepeatedMetric = "eval_repeated";
 std::vector<std::string> unseen_metric_names(const std::vector<std::string>& names);
 // Whether a name is one of those.
 bool is_of_unseen(std::string_view metric);
+// The measure of all rows that a name belongs to: "eval_f1" for "eval_f1_unseen" and for itself.
+std::string measure_of_all_rows(const std::string& metric);
 // Adds them to `metrics`. `unseen`: metrics of the rows whose text was not trained on, empty if
 // there are none.
 void add_unseen(const Metrics& unseen, int64_t repeated, Metrics& metrics);

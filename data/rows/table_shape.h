@@ -14,9 +14,9 @@ inline constexpr size_t kShapeBytes = size_t{64} << 10;
 
 // In all functions `last` says that nothing follows `text`.
 
-// Returns the delimiter if `text` looks like a table by its values alone: at least two rows, which
-// all have two values, or most of which have the same number, three or more. Lines before the
-// table's header are allowed.
+// Returns the delimiter if `text` looks like a table by its values alone. It has at least two rows.
+// Either all rows have two values, or most rows have the same number of values, three or more.
+// Lines before the table's header are allowed.
 std::optional<char> table_delimiter(std::string_view text, bool last);
 
 // Returns the delimiter of a header that names all of `columns`. If there are rows below, one has

@@ -13,7 +13,7 @@ namespace finetune {
 namespace {
 
 constexpr size_t kPackedBlock = 64 << 10;
-// No table unpacks to so many times its size: what does is made to fill the memory or the disk.
+// A table does not unpack to this many times its size. A file that does would fill memory or disk.
 constexpr uint64_t kMostRatio = 200;
 constexpr uint64_t kUnlimitedBytes = uint64_t{64} << 20;  // up to which the ratio does not matter
 // A frame may ask for a window of that many bytes (a power of two) and no more: 128 MiB, the limit

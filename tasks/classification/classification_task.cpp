@@ -228,7 +228,7 @@ std::string ClassificationTask::best_metric() const {
 }
 
 bool ClassificationTask::larger_is_better(const std::string& name) const {
-  const std::string metric = name.substr(0, name.rfind(kUnseenSuffix));
+  const std::string metric = measure_of_all_rows(name);
   return metric != "eval_loss" && metric != "eval_mse" && metric != "eval_mae" &&
          metric != "eval_ece" && metric != "eval_brier";
 }

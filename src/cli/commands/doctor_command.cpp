@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "cli/world.h"
 #include "comm/communicator.h"
 #include "core/files/file_kind.h"
+#include "core/files/nameless_file.h"
 #include "core/log.h"
 #include "core/process_stats.h"
 #include "core/switches.h"
@@ -89,11 +89,6 @@ void tell_layout(const std::string& shape, const LayoutRun& run) {
     text += "warning: " + warning + "\n";
   }
   std::fputs(text.c_str(), stdout);
-}
-
-fs::path temporary_directory() {
-  const char* given = std::getenv("TMPDIR");
-  return given && *given ? given : "/tmp";
 }
 
 double free_mib(const fs::path& directory) {

@@ -136,7 +136,7 @@ ordered_json describe(const fs::path& path) {
   if (const std::string advice = is_empty ? advice_on_collection(path) : ""; !advice.empty()) {
     throw model_error(advice);
   }
-  if (!result.contains("config") && !result.contains("weights") && result["tokenizer"].empty()) {
+  if (is_empty && result["tokenizer"].empty()) {
     throw model_error(path.string(),
                       ": holds no run, no config.json, no vocabulary and no weights");
   }

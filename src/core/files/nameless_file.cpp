@@ -13,12 +13,13 @@
 #include "core/files/files.h"
 
 namespace finetune {
-namespace {
 
 std::string temporary_directory() {
   const char* directory = ::getenv("TMPDIR");
   return directory && *directory ? directory : "/tmp";
 }
+
+namespace {
 
 // O_TMPFILE is not for this file system or kernel; other errors a file with a name would meet, too.
 bool knows_no_nameless_files(int error) {

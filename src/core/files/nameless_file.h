@@ -8,6 +8,9 @@
 
 namespace finetune {
 
+// $TMPDIR, or /tmp if it is empty or not set.
+std::string temporary_directory();
+
 class NamelessFile {
  public:
   // `what` it holds, for errors. Error(model) if there can be none, then and later where it cannot

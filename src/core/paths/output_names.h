@@ -7,8 +7,8 @@
 
 namespace finetune {
 
-// Error(usage) if the suffix of `path` is that of a known format and not one of `written`
-// (".csv"). `what` ends the message: "labels are written as CSV; name it .csv".
+// Error(usage) if `path` has the suffix of a known format that is not in `written` (".csv"). `what`
+// ends the message: "labels are written as CSV; name it .csv".
 void require_output_suffix(std::string_view option, const std::string& path,
                            std::initializer_list<std::string_view> written, std::string_view what);
 

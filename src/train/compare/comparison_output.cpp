@@ -103,7 +103,7 @@ std::string markdown_escaped(std::string_view text) {
     const auto is_word = [&](size_t place) {
       return place < text.size() && std::isalnum(static_cast<unsigned char>(text[place]));
     };
-    // Inside a word, as in eval_loss, it is no markup.
+    // Inside a word, as in eval_loss, an underscore is not markup.
     const bool is_emphasis = c == '_' && !(i > 0 && is_word(i - 1) && is_word(i + 1));
     if (c == '<')
       out += "&lt;";

@@ -13,10 +13,10 @@
 namespace finetune {
 namespace {
 
-constexpr double kSeconds = 2;   // of measuring steps,
-constexpr double kProbe = 0.25;  // in pieces of this length, or of a step,
-constexpr size_t kProbes = 3;    // at least so many,
-constexpr double kLongStep = 1;  // whole ones unless they take longer than this
+constexpr double kSeconds = 2;   // how long steps are measured
+constexpr double kProbe = 0.25;  // seconds of a probe, which has at least one step
+constexpr size_t kProbes = 3;    // the least number of probes
+constexpr double kLongStep = 1;  // seconds: a longer step is put together from small ones
 constexpr double kEvaluationSeconds = 1;
 constexpr double kLearningRate = 1e-6;  // random weights must not diverge
 

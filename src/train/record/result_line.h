@@ -19,7 +19,7 @@ struct RunIdentity {
   std::vector<ConfigItem> options;  // that differ from the defaults, as given
   std::optional<uint64_t> seed;     // unknown for a model whose run is not there
   std::string weights_sha256;
-  NamedFacts facts;  // when it was, and of which data: "started", "ended", "data_sha256"
+  NamedFacts facts;  // its dates and its data: "started", "ended", "data_sha256"
 };
 
 // The options of a run that somebody has given another value than the default, those apart that

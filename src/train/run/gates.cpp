@@ -290,7 +290,7 @@ bool larger_is_better(const std::string& metric) {
                                                "_ece_calibrated",
                                                "_brier_calibrated",
                                                "_repeated"};
-  const std::string of_all = metric.substr(0, metric.rfind(kUnseenSuffix));
+  const std::string of_all = measure_of_all_rows(metric);
   return std::none_of(std::begin(lower), std::end(lower),
                       [&](std::string_view end) { return of_all.ends_with(end); });
 }
