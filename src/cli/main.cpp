@@ -148,7 +148,8 @@ namespace {
 // `help COMMAND` in the words of the option.
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] != "help") return arguments;
-  if (arguments == std::vector<std::string>{"help", "--man"}) return arguments;
+  const bool has_own_option = arguments.size() == 2 && arguments[1].starts_with("--");
+  if (has_own_option) return arguments;
   arguments.erase(arguments.begin());
   arguments.push_back("--help");
   return arguments;

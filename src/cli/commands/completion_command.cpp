@@ -1,4 +1,4 @@
-// finetune completion and help --man: scripts for shells, and the manual page.
+// finetune completion and help: scripts for shells, the manual page, the command reference.
 #include <memory>
 
 #include "cli/command.h"
@@ -40,10 +40,12 @@ void add_completion_command(Subcommand program, int&) {
 void add_help_command(Subcommand program, int&) {
   const Subcommand command =
       program.add_subcommand("help", "Show the help of a command, as COMMAND --help does");
-  auto man = std::make_shared<bool>(false);
+  auto man = std::make_shared<bool>(false), markdown = std::make_shared<bool>(false);
   command.add_flag("--man", *man, "the manual page instead, for man -l");
-  command.callback([program, man] {
+  command.add_flag("--markdown", *markdown, "the reference of all commands instead, in Markdown");
+  command.callback([program, man, markdown] {
     if (*man) write_standard_output(man_page(describe(program), FINETUNE_VERSION));
+    if (*markdown) write_standard_output(reference_page(describe(program)));
   });
 }
 

@@ -1,0 +1,184 @@
+// The command reference, docs/reference/commands.md, in Markdown.
+#include <algorithm>
+
+#include "cli/completion/completion_scripts.h"
+#include "cli/exit_code_table.h"
+#include "core/switches.h"
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+// Text as a table's cell shows it.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|' || c == '<' || c == '*') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// In a code span only the bar needs an escape.
+std::string code(std::string_view text) {
+  std::string out = "`";
+  for (char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out + "`";
+}
+
+// "bench step" as GitHub makes it an anchor.
+std::string anchor(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return "#" + name;
+}
+
+std::string link(const std::string& name) {
+  return concat("[", name, "](", anchor(name), ")");
+}
+
+// These are in the introduction.
+bool is_in_every_command(const OptionEntry& option) {
+  return option.name == "--help" || option.name == "--fail-on-warning";
+}
+
+bool is_same(const OptionEntry& a, const OptionEntry& b) {
+  return a.name == b.name && a.type == b.type && a.help == b.help && a.standard == b.standard &&
+         a.required == b.required;
+}
+
+bool has(const std::vector<OptionEntry>& options, const OptionEntry& option) {
+  return std::any_of(options.begin(), options.end(),
+                     [&](const OptionEntry& other) { return is_same(other, option); });
+}
+
+// The default in words, "(default: as trained)", at the end of an option's help.
+constexpr std::string_view kDefaultInWords = " (default: ";
+constexpr std::string_view kRequired = "required: ";
+
+std::string option_row(const OptionEntry& option) {
+  std::string name = option.is_flag ? option.name : concat(option.name, " ", option.type);
+  if (!option.short_name.empty()) name = concat(option.short_name, ", ", name);
+  std::string_view help = option.help;
+  std::string standard = option.standard.empty() ? "" : code(option.standard);
+  const size_t words = help.rfind(kDefaultInWords);
+  if (standard.empty() && words != std::string_view::npos && help.ends_with(')')) {
+    standard = cell(help.substr(words + kDefaultInWords.size()));
+    standard.pop_back();
+    help = help.substr(0, words);
+  }
+  if (help.starts_with(kRequired)) {
+    standard = "required";
+    help.remove_prefix(kRequired.size());
+  }
+  if (option.required) standard = "required";
+  return concat("| ", code(name), " | ", standard, " | ", cell(help), " |\n");
+}
+
+// One table for each group, then the names of those that train describes.
+std::string options_of(const CommandEntry& command, const std::vector<OptionEntry>& of_train) {
+  std::string text, group, shared;
+  bool in_table = false;
+  for (const OptionEntry& option : command.options) {
+    if (is_in_every_command(option)) continue;
+    if (has(of_train, option)) {
+      shared += concat(shared.empty() ? "" : ", ", code(option.name));
+      continue;
+    }
+    if (option.group != group || !in_table) {
+      const bool has_title = option.group != "Options";
+      if (has_title) text += concat("\n**", option.group, "**\n");
+      text += "\n| option | default | meaning |\n|---|---|---|\n";
+      group = option.group;
+      in_table = true;
+    }
+    text += option_row(option);
+  }
+  if (!shared.empty()) text += concat("\nAs in [train](#train): ", shared, ".\n");
+  return text;
+}
+
+std::string usage_of(const CommandEntry& command) {
+  std::string line = concat("finetune ", command.name);
+  if (!command.commands.empty()) line += " COMMAND";
+  for (const OptionEntry& argument : command.arguments) {
+    line += argument.required ? " " + argument.type : concat(" [", argument.type, "]");
+  }
+  for (const OptionEntry& option : command.options) {
+    if (option.required) line += concat(" ", option.name, " ", option.type);
+  }
+  return concat("\n```\n", line, " [OPTIONS]\n```\n");
+}
+
+std::string arguments_of(const CommandEntry& command) {
+  std::string text;
+  for (const OptionEntry& argument : command.arguments) {
+    if (!argument.help.empty()) {
+      text += concat("* ", code(argument.type), ": ", cell(argument.help), "\n");
+    }
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
+// What follows the options in --help: examples and remarks.
+std::string footer_of(std::string_view footer) {
+  while (footer.ends_with('\n')) footer.remove_suffix(1);
+  return footer.empty() ? "" : concat("\n```text\n", footer, "\n```\n");
+}
+
+std::string section_of(const CommandEntry& command, const std::vector<OptionEntry>& of_train) {
+  const bool is_inner = command.name.find(' ') != std::string::npos;
+  return concat(is_inner ? "\n### " : "\n## ", command.name, "\n\n", command.help, ".\n",
+                usage_of(command), arguments_of(command), options_of(command, of_train),
+                footer_of(command.footer));
+}
+
+std::string environment() {
+  std::string text = "\n## Environment\n\n| variable | values | meaning |\n|---|---|---|\n";
+  for (const Switch& each : kSwitches) {
+    text +=
+        concat("| ", code(each.name), " | ", cell(each.values), " | ", cell(each.meaning), " |\n");
+  }
+  return text;
+}
+
+std::string exit_codes() {
+  std::string text = "\n## Exit codes\n\n| code | meaning |\n|---|---|\n";
+  for (const ExitCodeEntry& each : kExitCodes) {
+    text += concat("| ", int(each.code), " | ", cell(each.meaning), " |\n");
+  }
+  return text + "\n[Files and exit codes](files.md#exit-codes) says more about each.\n";
+}
+
+constexpr const char* kIntroduction =
+    "<!-- generated by `finetune help --markdown`; tests/cli/shipped/reference_test.py compares "
+    "-->\n\n"
+    "# Commands\n\n"
+    "Names on this page are stable: scripts may rely on them. An option's value is the next word, "
+    "or follows `=`;\n`_` may replace `-` in its name. Results go to standard output, everything "
+    "else to standard error. Nothing\nprompts. `finetune COMMAND --help` prints a command's "
+    "section, `finetune help --man` the manual page.\n\n"
+    "Every command takes `--help`, and all that do work take `--fail-on-warning`: exit with code 7 "
+    "if there was a\nwarning, after the work is done. [Data](data.md), [files](files.md) and "
+    "[training](training.md) explain more than\nfits into a table.\n\n"
+    "| command | purpose |\n|---|---|\n";
+
+}  // namespace
+
+std::string reference_page(const CommandEntry& program) {
+  std::string text = kIntroduction, sections;
+  const std::vector<CommandEntry> commands = all_commands(program);
+  const auto train = std::find_if(commands.begin(), commands.end(),
+                                  [](const CommandEntry& each) { return each.name == "train"; });
+  const std::vector<OptionEntry> none;
+  for (const CommandEntry& command : commands) {
+    text += concat("| ", link(command.name), " | ", cell(command.help), " |\n");
+    const bool is_train = train == commands.end() || command.name == train->name;
+    sections += section_of(command, is_train ? none : train->options);
+  }
+  return concat(text, sections, environment(), exit_codes());
+}
+
+}  // namespace finetune
