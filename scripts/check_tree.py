@@ -9,7 +9,7 @@ usage: check_tree.py
 * docs/architecture.md names every folder of the code.
 * Paths and names between `backticks` in the pages about the code (CODE_PAGES) are those of the tree.
   The last column of the glossary apart, which has other tools' names.
-* Links between documents lead to a file and a heading.
+* Links between documents lead to a file and a heading, and documents that the code names exist.
 
 One line a finding, then the summary that count_tests.py adds up; exit status 1 if something was found.
 """
@@ -29,6 +29,7 @@ CODE_PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/design/*.md"]
 MOST_COLUMNS, MOST_LINES, MOST_FILES = 100, 400, 20
 C_COMMENT, SCRIPT_COMMENT = re.compile(r"//\s*(\S.*)"), re.compile(r'(?:# |""")\s*(\S.*)')
 SENTENCE_END = re.compile(r'[.:;](\s|"|$)')
+FENCED, DOCUMENT = re.compile(r"^```.*?^```$", re.M | re.S), re.compile(r"\bdocs/[\w/-]+\.md")
 QUOTED, LINK = re.compile(r"`([^`\n]+)`"), re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 PATH = re.compile(r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.(h|cpp|cu|md|py|sh|build)")
 NAME = re.compile(r"--[a-z][a-z-]+|[A-Za-z_]\w+(?:::\w+)?")
@@ -114,20 +115,34 @@ def check_map(paths):
             yield f"{folder}: docs/architecture.md does not name this folder"
 
 
+def without_code(page):
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
 def anchors(page):
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """As GitHub names headings: the second of the same name ends with -1."""
+    found = Counter()
+    for heading in re.findall(r"^#+ (.+)$", without_code(page), re.MULTILINE):
+        anchor = "#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        yield f"{anchor}-{found[anchor]}" if found[anchor] else anchor
+        found[anchor] += 1
 
 
 def check_links(page):
-    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+    for target, anchor in LINK.findall(without_code(page)):
         if target.startswith(("http:", "https:")):
             continue
         to = (page.parent / target).resolve() if target else page
         if not to.exists():
             yield f"{page.relative_to(ROOT)}: a link to {target}, which is not there"
-        elif anchor and anchor not in anchors(to):
+        elif anchor and anchor not in set(anchors(to)):
             yield f"{page.relative_to(ROOT)}: a link to {target}{anchor}, a heading that is not there"
+
+
+def check_named_documents(path):
+    for name in DOCUMENT.findall((ROOT / path).read_text(encoding="utf-8")):
+        if not (ROOT / name).exists():
+            yield f"{path}: names {name}, which is not there"
 
 
 def check_documents(sources):
@@ -135,8 +150,10 @@ def check_documents(sources):
     for pattern in CODE_PAGES:
         for page in sorted(ROOT.glob(pattern)):
             yield from check_names(page, names)
-    for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
+    for page in [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]:
         yield from check_links(page)
+    for path in sources:
+        yield from check_named_documents(path)
 
 
 def main():

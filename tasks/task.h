@@ -31,7 +31,7 @@ struct Baselines;       // tasks/baseline.h
 
 enum class TaskKind { classification, qa, mlm };
 
-// Options of train, evaluate and predict that concern a task (docs/cli.md).
+// Options of train, evaluate and predict that concern a task (docs/reference/commands.md).
 struct TaskOptions {
   std::vector<InputFile> train_files;
   std::vector<InputFile> eval_files;

@@ -26,7 +26,7 @@ double flops_per_token(const StepBenchResult& result);
 nlohmann::ordered_json to_json(const std::optional<double>& value);
 std::string rate_text(const MachinePeaks& peaks);  // "123.4 GFLOP/s", or why there is none
 
-// The whole report; names as in docs/cli.md.
+// The whole report; scripts rely on these names.
 nlohmann::ordered_json to_json(const StepBenchResult& result);
 std::string to_text(const StepBenchResult& result);
 

@@ -1,4 +1,4 @@
-// What the exit codes mean, for --help and the manual page (docs/cli.md, Exit codes).
+// What the exit codes mean, for --help and the manual page (docs/reference/files.md).
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-// The exit codes of the command line (docs/cli.md). Scripts rely on these numbers.
+// The exit codes of the command line (docs/reference/files.md). Scripts rely on these numbers.
 enum class ExitCode : int {
   done = 0,
   internal = 1,

@@ -1,4 +1,4 @@
-// The environment variables that the program itself looks at, each once (docs/cli.md, Environment).
+// The environment variables that the program reads, each once (docs/reference/commands.md).
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Loads pretrained weights into a run's arena, and says what was newly initialised.
-// Rules (docs/cli.md): every tensor of the encoder must be there with the right shape; a missing
-// pooler is newly initialised; a head that fits is kept.
+// Rules (docs/reference/models.md): every tensor of the encoder must be there with the right shape;
+// a missing pooler is newly initialised; a head that fits is kept.
 #pragma once
 
 #include <cstdint>

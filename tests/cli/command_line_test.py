@@ -118,13 +118,13 @@ def test_standard_output(directory):
 
 
 def test_environment(directory):
-    """Variables of src/core/switches.h: named by doctor where they are set, in docs/cli.md, and looked at nowhere else."""
+    """Variables of src/core/switches.h: named by doctor where they are set, in docs/reference/commands.md, and looked at nowhere else."""
     project = Path(__file__).resolve().parents[2]
     table = (project / "src/core/switches.h").read_text(encoding="utf-8")
     names = re.findall(r'"(FINETUNE_[A-Z_]+)"', table)
     assert "FINETUNE_ISA" in names and len(names) == len(set(names))
     text = succeed("doctor", env={name: "avx2" if name == "FINETUNE_ISA" else "1" for name in names}).out
-    pages = (project / "docs/cli.md").read_text(encoding="utf-8")
+    pages = (project / "docs/reference/commands.md").read_text(encoding="utf-8")
     for name in names:
         assert f"\n{name} " in text, name
         assert f"| `{name}` |" in pages, name

@@ -15,7 +15,7 @@ std::string comparison_text(const RunComparison& comparison, const std::vector<R
 // A row a group: the options, runs, seeds (joined by spaces), each metric and its sd, then
 // difference, interval_low, interval_high, more_than_noise (true, false, or empty: not known).
 std::string comparison_csv(const RunComparison& comparison, const std::vector<RunRecord>& runs);
-// One object on one line (docs/cli.md).
+// One object on one line (docs/reference/files.md).
 std::string comparison_json(const RunComparison& comparison, const std::vector<RunRecord>& runs);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// The directory of a run (docs/cli.md, "A run's directory"): who may use it, and where things lie.
+// The directory of a run (docs/reference/files.md): who may use it, and where things lie.
 #pragma once
 
 #include <filesystem>

@@ -12,8 +12,9 @@
 
 namespace finetune {
 
-// The normal form of docs/cli.md: no invisible characters, each run of white space one blank, none
-// at the ends, characters composed (NFC), and a whole number without its decimals ("1.0" is "1").
+// The normal form of docs/reference/data.md: no invisible characters, each run of white space one
+// blank, none at the ends, characters composed (NFC), and a whole number without its decimals
+// ("1.0" is "1").
 std::string normal_label(std::string_view label);
 
 // In quotes, with everything written out that cannot be seen: 'food\u00a0', 'cafe\u0301'.

@@ -25,7 +25,7 @@
 namespace finetune {
 namespace {
 
-// Chosen on the development rows of five sets at once (docs/cli.md, Baselines).
+// Chosen on the development rows of five sets at once (docs/reference/results.md).
 constexpr double kCost = 1, kTolerance = 1, kRegressionTube = 0.1;
 // Of the solver for numbers it is a share of the slope in its first pass: 1 ends it there.
 constexpr double kRegressionTolerance = 0.01;
