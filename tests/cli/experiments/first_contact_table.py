@@ -1,4 +1,4 @@
-"""What people try first, and what it comes to: one table for a test and docs/first-contact.md."""
+"""What people try first, and what it comes to: one table for a test and docs/troubleshooting.md."""
 import gzip
 import json
 import shutil

@@ -1,7 +1,8 @@
 """What people bring along: option names of other programs, numbers as labels, other models.
 
-The table of first_contact_table.py is tried line by line, and docs/first-contact.md repeats it with the answers as
-they are: `FINETUNE_WRITE_PAGE=1 python3 tests/cli/experiments/first_contact_test.py test_the_table` writes it anew.
+The table of first_contact_table.py is tried line by line. first_contact.txt has the answers, and the messages that
+docs/troubleshooting.md explains are among them. After a change of a message, write the answers anew:
+FINETUNE_WRITE_PAGE=1 FINETUNE_BINARY=build/finetune python3 tests/cli/experiments/first_contact_test.py test_the_table
 """
 import json
 import os
@@ -124,17 +125,10 @@ def test_models_of_other_kinds(directory):
     assert not (directory / "out").exists()
 
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/first-contact.md"
-COMMON = "--label-column category --reinit-head --max-steps 1 --output run"
-HEAD = """# First contact
-
-What people try first, and what the program answers. It is run in a directory with some small files, which
-`tests/cli/experiments/first_contact_table.py` makes; `first_contact_test.py` compares this page with its answers. `...`
-stands for options that do not matter here.
-
-Exit code 2 is a mistake in the command, 3 one in the data, 4 one in the model or a file. Where the code is 0, the
-command goes on, and the answer is a line of its log. `N` stands for a figure that depends on the machine.
-"""
+HERE = Path(__file__).resolve().parent
+PAGE, ANSWERS = HERE.parents[2] / "docs/troubleshooting.md", HERE / "first_contact.txt"
+# Sections of the page whose messages must be answers of the table, and their exit codes.
+SECTIONS = {"Command line": {2}, "Models": {4}, "Data": {3}, "Warnings": {0}}
 
 
 def answer_to(entry, directory):
@@ -157,17 +151,25 @@ def answer_to(entry, directory):
     return said[0].replace(str(directory), "/home/you")
 
 
-def page_of(answers):
-    lines = [HEAD]
+def text_of(answers):
+    """What is tried, the command, the exit code and the whole answer; N stands for what depends on the machine."""
+    lines = []
     for title, entries in GROUPS:
-        lines += [f"## {title}", "", "| tried | command | code | answer |", "|---|---|---|---|"]
+        lines += [title, ""]
         for entry in entries:
-            shown = entry.command.replace(COMMON, "...")
             said = re.sub(r"\d+(\.\d+)?", "N", answers[entry.command]) if entry.volatile else answers[entry.command]
-            said = said.removeprefix("finetune: error: ").replace("|", "\\|")
-            lines.append(f"| {entry.what} | `finetune {shown}` | {entry.code} | `{said}` |")
-        lines.append("")
+            lines += [f"# {entry.what}", f"$ finetune {entry.command}", f"exit code {entry.code}", said, ""]
     return "\n".join(lines)
+
+
+def messages_of_page():
+    """Exit codes of a section of the page, and the messages in the first column of its table."""
+    for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, text = section.split("\n", 1)
+        if title in SECTIONS:
+            found = re.findall(r"^\| `([^`]+)` \|", text, re.M)
+            assert found and len(found) == text.count("\n| ") - 1, (title, found)
+            yield SECTIONS[title], found
 
 
 def test_the_table(directory):
@@ -178,10 +180,17 @@ def test_the_table(directory):
     answers = {entry.command: answer_to(entry, directory) for entry in entries}
     # Those of the trial that no line shows are below: the progress line, and waiting for input.
     assert {entry.bug for entry in entries if entry.bug} == set(range(1, 15)) - {1, 10}
-    page = page_of(answers)
+    text = text_of(answers)
     if os.environ.get("FINETUNE_WRITE_PAGE"):
-        PAGE.write_text(page, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == page, "docs/first-contact.md is not what the program says"
+        ANSWERS.write_text(text, encoding="utf-8")
+    assert ANSWERS.read_text(encoding="utf-8") == text, "first_contact.txt is not what the program says"
+    count = 0
+    for codes, messages in messages_of_page():
+        given = [answers[entry.command] for entry in entries if entry.code in codes]
+        for message in messages:
+            count += 1
+            assert any(message in answer for answer in given), f"docs/troubleshooting.md: no answer has '{message}'"
+    assert count >= 30, count
 
 
 def test_progress_fits_the_terminal(directory):
