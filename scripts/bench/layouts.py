@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures layouts of BERT-large with `finetune bench layout`: tables in docs/distributed.md.
+"""Measures layouts of BERT-large with `finetune bench layout`: tables in docs/layouts.md.
 
     scripts/bench/layouts.py [FINETUNE]
 
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs/distributed.md"
+DOCUMENT = ROOT / "docs/layouts.md"
 RUN = ["--shape", "large", "--length", 128, "--batch-size", 8, "--precision", "fp32", "--threads", 1, "--steps", 2]
 LAYOUTS = [(1, []), (1, ["--recompute"]), (2, []), (2, ["--pp", 2]), (2, ["--pp", 2, "--recompute"]), (2, ["--tp", 2]),
            (2, ["--tp", 2, "--recompute"]), (4, ["--pp", 4]), (4, ["--pp", 2, "--tp", 2]), (4, ["--tp", 4])]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of layouts in docs/distributed.md, with the numbers of `finetune plan --world`.
+"""Writes the tables of layouts in docs/layouts.md, with the numbers of `finetune plan --world`.
 
     scripts/generate/layout_tables.py [--check] [FINETUNE]
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/distributed.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/layouts.md"
 DEVICE = "40G"
 SETTINGS = {"all kept": [], "`--recompute`": ["--recompute"],
             "and `--offload-activations`": ["--recompute", "--offload-activations"]}

@@ -1,4 +1,4 @@
-// The formulas of docs/distributed.md, "Which layout?", for a stage's processes.
+// The formulas behind docs/layouts.md, for a stage's processes.
 #include "train/plan/layout_forecast.h"
 
 #include <algorithm>
