@@ -2,9 +2,9 @@
 # Fails every call that commands make on files, one a run, and looks at what is left.
 # It is compared with an undisturbed run's, and the command is done again. An ordinary run of these
 # tests takes a sample.
-#   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FILE] [--most N] [COMMAND...]
+#   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FOLDER] [--most N] [COMMAND...]
 # COMMAND: train resume questions evaluate predict convert formats checkpoints ranks (all of them).
-# --report writes the table between the marks in FILE (docs/reliability.md has them). --counts keeps
+# --report writes faults.csv and a row of runs.csv into FOLDER (docs/reliability). --counts keeps
 # the numbers in FILE, to which the next part adds. --most N takes up to N calls of each walk.
 # Needs a build (meson compile -C build). Exits 1 if one run ended wrongly.
 set -euo pipefail

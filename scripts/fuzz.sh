@@ -2,8 +2,8 @@
 # Fuzzes every reader with clang's libFuzzer and its address and undefined-behaviour sanitizers.
 # Builds build-fuzz, runs the targets of tests/fuzz for SECONDS each, and prints a table of executions and coverage. Its
 # last line is "N targets, M crashes"; exit 1 if there was a crash, whose input then lies in build-fuzz/fuzz/crashes.
-#   scripts/fuzz.sh [SECONDS] [--report FILE] [--jobs N] [TARGET...]      60 seconds, all targets, one on each core
-# --report FILE puts the table between the marks in FILE (docs/reliability.md has them). JOBS limits the compiler's
+#   scripts/fuzz.sh [SECONDS] [--report FOLDER] [--jobs N] [TARGET...]      60 seconds, all targets, one on each core
+# --report FOLDER writes fuzz.csv and a row of runs.csv into FOLDER (docs/reliability). JOBS limits the compiler's
 # processes. docs/development.md says what to do with a crash.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -3,8 +3,8 @@
 # Each round has data of its own, drawn from the seed, and the same work as all others. Results are compared with
 # those of undisturbed runs; memory may change by 1 % from the first third of the rounds to the last, descriptors,
 # shared memory, temporary files and processes not at all.
-#   scripts/soak.sh HOURS [--seed S] [--binary FILE] [--report FILE]     HOURS may be a fraction; 0: one round
-# --report FILE puts the table between the marks in FILE (docs/reliability.md has them). Last line: "N rounds, M
+#   scripts/soak.sh HOURS [--seed S] [--binary FILE] [--report FOLDER]     HOURS may be a fraction; 0: one round
+# --report FOLDER writes soak.csv and a row of runs.csv into FOLDER (docs/reliability). Last line: "N rounds, M
 # findings"; exit 1 if there was one.
 set -euo pipefail
 cd "$(dirname "$0")/.."

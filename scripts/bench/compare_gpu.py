@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures finetune on a GPU beside PyTorch and transformers, and writes a section.
+"""Measures finetune on a GPU beside PyTorch and transformers, and writes tables.
 
 Run it through compare_gpu.sh. The sides run in turn on the same GPU. No network is needed: models are
 random weights in the shapes of MiniLM-L6, BERT-base and BERT-large, with the tokenizer of --model.
@@ -41,14 +41,14 @@ def main():
     require(options.binary, options.model)
     gpu.check(options, works)
     with tempfile.TemporaryDirectory(prefix="compare-gpu-") as temporary:
-        text = ""
-        for text in gpu.measure(Bench(options, Path(temporary)), works):
-            if document.is_document(options.output):
-                document.write(options.output, "gpu", text)
-        if document.is_document(options.output):
-            print(text, flush=True)
+        bench, section = Bench(options, Path(temporary)), None
+        for section in gpu.measure(bench, works):
+            if options.output.is_dir():
+                document.write(options.output, bench.machine, "gpu", section)
+        if options.output.is_dir():
+            print(section.text(), flush=True)
         else:
-            document.write(options.output, "gpu", text)
+            document.write(options.output, bench.machine, "gpu", section)
         progress(f"written to {options.output}")
 
 

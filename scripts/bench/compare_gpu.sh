@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures finetune on this machine's NVIDIA GPU beside PyTorch and transformers on the same one.
-# Runs in turn, and writes its section of docs/benchmarks.md. Without a GPU it says so, writes
+# Runs in turn, and writes its rows in docs/benchmarks. Without a GPU it says so, writes
 # nothing and exits 0.
 # The peer is PEER_PYTHON's (default: python3), which must have torch, transformers and accelerate:
 # nothing is installed. Options are compare_gpu.py's:

@@ -2,7 +2,7 @@
 """Measures finetune beside Hugging Face on the same rows, in turn, and writes tables.
 
 Run it through compare_hf.sh, which finds the peer's Python. Every figure of a table is measured in
-this run. The parts, each a section of the document that is written when the part is done:
+this run. The parts, each written when it is done:
 
   training    one epoch over the first rows, samples and real tokens a second
   masked      one epoch of masked words (adapt) over the first texts
@@ -37,8 +37,8 @@ def parse_arguments():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--model", required=True, type=Path, help="MiniLM's directory; its tokenizer serves base too")
     parser.add_argument("--isa", choices=HELD_TO,
-                        help="holds both sides to it, on a processor that has more; sections have marks of their own, "
-                             "as those of another --text-column have")
+                        help="holds both sides to it, on a processor that has more; it is part of the "
+                             "rows' part, as another --text-column is")
     add_common(parser, WORKS)
     parser.set_defaults(device="cpu", random_shapes=["base"])
 
@@ -77,7 +77,7 @@ def check(options, parts, works):
 
 
 def own_marks(options):
-    """What keeps a section apart from the usual one."""
+    """What a part's name in the files has besides."""
     return [mark for mark in (options.isa, options.text_column) if mark not in (None, "text")]
 
 
@@ -95,10 +95,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="compare-hf-") as temporary:
         bench = Bench(options, Path(temporary))
         for name, part in zip(names, parts):
-            text = part.measure(bench, works)
-            document.write(options.output, ", ".join([name, *own_marks(options)]), text)
-            if document.is_document(options.output):
-                print(text, flush=True)
+            section = part.measure(bench, works)
+            document.write(options.output, bench.machine, ", ".join([name, *own_marks(options)]), section)
+            if options.output.is_dir():
+                print(section.text(), flush=True)
             progress(f"{name}: written to {options.output}")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures finetune beside Hugging Face on the same rows, and writes docs/benchmarks.md.
-# Runs in turn, and writes its own sections only. The peer lives in build/peer, a virtual
+# Measures finetune beside Hugging Face on the same rows, and writes docs/benchmarks.
+# Runs in turn, and replaces its own rows only. The peer lives in build/peer, a virtual
 # environment made here once, or in PEER_PYTHON's. Options are compare_hf.py's:
 #   scripts/bench/compare_hf.sh --model DIR                     all parts, three runs a side
 #   scripts/bench/compare_hf.sh --model DIR --parts tokenizer,shares

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the missing cells of the quality table, and writes docs/quality.md from all of them.
+"""Runs the missing cells of the quality table, and writes docs/quality/results.csv from all.
 
 Run it through quality.sh, which finds the peer's Python. A cell is one system trained on one set of
 data with one seed. A result belongs to the settings that it was made with: where they change, it is run anew.
@@ -35,9 +35,9 @@ def parse_arguments():
     parser.add_argument("--again", action="store_true", help="run cells that are there, too")
     parser.add_argument("--minutes", type=float, help="begin no cell after so many")
     parser.add_argument("--results", default=Path(__file__).resolve().parent / "quality" / "results.jsonl", type=Path)
-    parser.add_argument("--output", default=PROJECT / "docs" / "quality.md", type=Path)
+    parser.add_argument("--output", default=PROJECT / "docs" / "quality" / "results.csv", type=Path)
     parser.add_argument("--list", action="store_true", help="print the missing cells and stop")
-    parser.add_argument("--document", action="store_true", help="write the document and stop")
+    parser.add_argument("--document", action="store_true", help="write the CSV file and stop")
     return parser.parse_args()
 
 

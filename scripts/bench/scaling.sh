@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training on several processes beside one process with as many threads, in turn, on this machine:
 #   scripts/bench/scaling.sh [--processes N] [--runs N] [--steps N] [--shapes minilm,base] [--precision auto|fp32|bf16]
-# Prints samples per second and ratios (median of runs), and writes them into docs/scaling.md.
+# Prints samples per second and ratios (median of runs), and writes them into docs/benchmarks/scaling*.csv.
 set -euo pipefail
 export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/../.."

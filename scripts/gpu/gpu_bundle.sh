@@ -79,7 +79,7 @@ awk '$2 == "=>" && $3 ~ "^/" {print $1, $3}' "$stage/libraries" | sort -u -k 1,1
 done
 
 tar -c --exclude=__pycache__ --exclude=tests/unit --exclude=tests/peers --exclude=tests/golden \
-  scripts tests docs/benchmarks.md data/samples | tar -x -C "$bundle"
+  scripts tests docs/benchmarks data/samples | tar -x -C "$bundle"
 {
   echo "version: $("$build/finetune" --version)"
   echo "commit: $(git describe --always --dirty 2> /dev/null || echo unknown)"

@@ -1,6 +1,6 @@
-"""The table of a walk over faults, from what walk() has counted, printed or put into a page.
+"""The table of a walk over faults, from what walk() has counted: printed, or written into a folder.
 
-report.py COUNTS [PAGE]
+report.py COUNTS [FOLDER]      FOLDER gets faults.csv, and a row in its runs.csv
 """
 import json
 import platform
@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "plots"))
+import csv_files  # noqa: E402
+
 CODES = ("exit 0", "exit 3", "exit 4", "exit 5", "killed")
 BAD = ("silent difference", "damaged file", "hang")
 TITLES = ("calls", "walked", "exit 0", "3", "4", "5", "killed", "silent differences", "damaged files", "hangs", "other mistakes")
@@ -31,13 +33,18 @@ def total(lists):
     return [sum(values) for values in zip(*lists)]
 
 
-def table(lines):
+def counted(lines):
+    """The numbers of each walk, by command, calls and error."""
     found = {}
     for line in lines:
         key = line["command"], line["calls"].replace(CHANGES, "any but reads"), line["error"]
         values = numbers(line["endings"], line.get("of", sum(line["endings"].values())))
         if key not in found or values[1] >= found[key][1]:  # of a part that was done again the larger, or the later
             found[key] = values
+    return found
+
+
+def table(found):
     head = "| command | call | error | " + " | ".join(TITLES) + " |"
     out = [head, "|---|---|---|" + "---:|" * len(TITLES)]
     for command in dict.fromkeys(key[0] for key in found):
@@ -52,17 +59,20 @@ def machine():
     names = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
              if line.startswith("model name")]
     commit = subprocess.run(["git", "log", "-1", "--format=%h, %cs"], capture_output=True, text=True).stdout.strip()
-    return f"{names[0]}, {len(names)} cores, Linux {platform.release().split('-')[0]}; commit {commit}."
+    commit, _, date = commit.partition(", ")
+    return {"kind": "faults", "machine": f"{names[0]}, {len(names)} cores, Linux {platform.release().split('-')[0]}",
+            "date": date, "commit": commit}
 
 
-def main(counts, page=None):
-    text = table([json.loads(line) for line in Path(counts).read_text().splitlines()])
-    if page is None:
-        print(text)
+def main(counts, folder=None):
+    found = counted(json.loads(line) for line in Path(counts).read_text().splitlines())
+    if folder is None:
+        print(table(found))
         return
-    before, rest = Path(page).read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    Path(page).write_text(f"{before}{BEGIN}\n{machine()}\n\n{text}\n{END}{after}")
+    names = [f"exit {title}" if title.isdigit() else title for title in TITLES]
+    csv_files.write(Path(folder) / "faults.csv", [dict(zip(("command", "call", "error"), key)) | dict(zip(names, values))
+                                                  for key, values in found.items()])
+    csv_files.update(Path(folder) / "runs.csv", [machine()], ("kind",))
 
 
 main(*sys.argv[1:])

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Runs the fuzz targets of a build for some time each, and says what was covered and what broke.
 
-usage: run_targets.py BUILD SECONDS [--jobs N] [--report FILE] [TARGET...]     default: all targets, a core each
+usage: run_targets.py BUILD SECONDS [--jobs N] [--report FOLDER] [TARGET...]     default: all targets, a core each
 
 BUILD is a build with -Dfuzz=enabled; scripts/fuzz.sh makes one. Inputs that cover something new are kept in
 BUILD/fuzz/corpus/TARGET and are where the next run begins; inputs that break a target are written to
-BUILD/fuzz/crashes/TARGET. A target goes on behind a crash, ten at most. --report writes the table into FILE, between
-its lines `<!-- fuzz: begin -->` and `<!-- fuzz: end -->`; rows of targets that were not run stay as they are. Exit status 1
-if something broke.
+BUILD/fuzz/crashes/TARGET. A target goes on behind a crash, ten at most. --report writes fuzz.csv into FOLDER, where rows
+of targets that were not run stay as they are. Exit status 1 if something broke.
 """
 import argparse
 import concurrent.futures
@@ -25,9 +24,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "scripts" / "plots"))
+import csv_files  # noqa: E402
+
 MOST_CRASHES = 10
 TIMEOUT, MEMORY_MB = 25, 3072
-BEGIN, END = "<!-- fuzz: begin -->", "<!-- fuzz: end -->"
 
 # The sources whose lines are counted: the reader of each target.
 HDF5 = ["src/weights/hdf5/"]
@@ -162,26 +163,19 @@ class Runner:
         return (covered, total) if total else None
 
 
-HEADER = ("target", "seconds", "executions", "a second", "edges", "reader's lines", "inputs kept", "crashes", "commit")
+HEADER = ("target", "seconds", "executions", "edges", "reader's lines covered", "reader's lines", "inputs kept", "crashes", "commit")
 
 
 def row(r, commit):
-    lines = f"{r.lines[0]} of {r.lines[1]} ({100 * r.lines[0] / r.lines[1]:.0f} %)" if r.lines else "-"
-    return (r.target, f"{r.seconds:.0f}", f"{r.executions:,}", f"{r.executions / max(r.seconds, 1):,.0f}", f"{r.edges:,}", lines,
-            str(r.inputs), r.fault or str(len(r.crashes)), commit)
+    """Its row of fuzz.csv."""
+    return dict(zip(HEADER, (r.target, f"{r.seconds:.0f}", r.executions, r.edges, *(r.lines or ("", "")), r.inputs,
+                             r.fault or len(r.crashes), commit)))
 
 
 def table(rows):
-    text = ["| " + " | ".join(row) + " |" for row in (HEADER, *rows)]
+    text = ["| " + " | ".join(map(str, cells)) + " |" for cells in (HEADER, *(row.values() for row in rows))]
     text.insert(1, "|---|" + "---:|" * (len(HEADER) - 1))
     return "\n".join(text)
-
-
-def rows_of(section):
-    """The rows of a table that was written before, by target."""
-    cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in section.splitlines() if line.startswith("| ")]
-    cells = [row + ("",) * (len(HEADER) - len(row)) for row in cells if row[0] != HEADER[0]]  # before, without a commit
-    return {row[0]: row for row in cells}
 
 
 def machine():
@@ -194,16 +188,16 @@ def version(command):
     return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else "unknown"
 
 
-def write_report(path, rows, known):
-    """The rows of the targets that ran replace theirs; those of others stay, so that a report can be made in parts."""
-    text = path.read_text() if path.exists() else f"# Fuzzing\n\n{BEGIN}\n{END}\n"
-    if BEGIN not in text or END not in text:
-        sys.exit(f"run_targets: error: {path} has no lines {BEGIN} and {END}")
-    before, after = text[:text.index(BEGIN)], text[text.index(END) + len(END):]
-    merged = {**rows_of(text[len(before):-len(after) or None]), **{row[0]: row for row in rows}}
-    summary = (f"The last run on {machine()} (load {os.getloadavg()[1]:.0f} at the end), {datetime.date.today()}; "
-               f"{version(['clang++-14', '--version']).split(' (')[0]}, AddressSanitizer and UndefinedBehaviorSanitizer.")
-    path.write_text(f"{before}{BEGIN}\n{summary}\n\n{table(merged[name] for name in known if name in merged)}\n{END}{after}")
+def write_report(folder, rows, known):
+    """fuzz.csv and a row in runs.csv. Targets that ran replace their rows; others stay, so a report can be made in parts."""
+    if not folder.is_dir():
+        sys.exit(f"run_targets: error: {folder} is not a folder; docs/reliability is the one for --report")
+    merged = {row["target"]: row for row in [*csv_files.read(folder / "fuzz.csv"), *rows]}
+    csv_files.write(folder / "fuzz.csv", [merged[name] for name in known if name in merged])
+    csv_files.update(folder / "runs.csv", [{
+        "kind": "fuzz", "machine": f"{machine()} (load {os.getloadavg()[1]:.0f} at the end)", "date": datetime.date.today(),
+        "summary": f"{version(['clang++-14', '--version']).split(' (')[0]}, AddressSanitizer and UndefinedBehaviorSanitizer"}],
+        ("kind",))
 
 
 def main():

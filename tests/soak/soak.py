@@ -1,6 +1,6 @@
 """Training, evaluation and prediction for hours, with kills, beside undisturbed runs.
 
-usage: soak.py HOURS [--seed S] [--report FILE]      as scripts/soak.sh says
+usage: soak.py HOURS [--seed S] [--report FOLDER]      as scripts/soak.sh says
 """
 import argparse
 import random
@@ -237,7 +237,7 @@ def main():
     text = section(summary, soak.series())
     print(text)
     if options.report:
-        write_report(options.report, text)
+        write_report(options.report, summary, soak.series())
     if soak.findings:
         print(*soak.findings, f"what was there last: {work}", sep="\n")
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 import commands
 from commands import Commands, Finding, become_subreaper, descendants
 from data import LABELS, RoundData
-from trends import BEGIN, END, Series, write_report
+from trends import Series, write_report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from harness import main  # noqa: E402
@@ -103,10 +103,13 @@ def test_rounds_have_other_data_of_the_same_size(directory):
 
 
 def test_report(directory):
-    page = directory / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_report(page, f"{BEGIN}\nnew\n{END}")
-    assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    (directory / "runs.csv").write_text("kind,machine,date,commit,summary\nfuzz,m,d,c,kept\nsoak,m,d,c,old\n")
+    series = [Series("train: memory", True, [1024.0] * 12), Series("descriptors", False, [4] * 12)]
+    write_report(directory, "2 rounds.", series)
+    assert (directory / "soak.csv").read_text().splitlines() == [
+        'what,unit,first third,last third,"change, %",at most', "train: memory,MiB,1.0,1.0,+0.00,", "descriptors,,4,4,,4"]
+    runs = (directory / "runs.csv").read_text()
+    assert "fuzz,m,d,c,kept\nsoak," in runs and "2 rounds." in runs and "old" not in runs, runs
 
 
 main(globals())

@@ -4,10 +4,13 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "plots"))
+import csv_files  # noqa: E402
+
 ALLOWED = 0.01  # of change in memory
 LEAST_ROUNDS = 9  # for a trend
 WARM_UP = 0.1  # share of the rounds that are not looked at
@@ -46,6 +49,16 @@ class Series:
         return f"| {self.name} | {first / 1024:.1f} MiB | {last / 1024:.1f} MiB | {change} |"
 
 
+    def record(self):
+        """Its row of soak.csv."""
+        first, last = self.thirds()
+        if not self.memory:
+            return {"what": self.name, "first third": f"{first:.0f}", "last third": f"{last:.0f}", "at most": max(self.values)}
+        change = f"{100 * self.change():+.2f}" if len(self.values) >= LEAST_ROUNDS else ""
+        return {"what": self.name, "unit": "MiB", "first third": f"{first / 1024:.1f}", "last third": f"{last / 1024:.1f}",
+                "change, %": change}
+
+
 def machine():
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return f"{model[1] if model else os.uname().machine}, {len(os.sched_getaffinity(0))} cores"
@@ -58,15 +71,18 @@ def commit():
 
 
 def section(summary, series):
-    """`summary`: a sentence of counts."""
-    where = (f"On {machine()} (load {os.getloadavg()[1]:.0f} at the end), one command at a time with one thread a "
-             f"process; {datetime.date.today()}, commit {commit()}. {summary}")
+    """The text for a terminal. `summary`: a sentence of counts."""
     table = ["| what | first third | last third | change |", "|---|---:|---:|---:|", *(s.row() for s in series)]
-    return "\n".join([BEGIN, where, "", *table, END])
+    return "\n".join([summary, "", *table])
 
 
-def write_report(path, text):
-    page = path.read_text(encoding="utf-8") if path.exists() else ""
-    if BEGIN not in page or END not in page:
-        raise SystemExit(f"soak: error: {path} has no lines {BEGIN} and {END}")
-    path.write_text(page[:page.index(BEGIN)] + text + page[page.index(END) + len(END):], encoding="utf-8")
+def write_report(folder, summary, series):
+    """soak.csv, and a row in runs.csv."""
+    if not folder.is_dir():
+        raise SystemExit(f"soak: error: {folder} is not a folder; docs/reliability is the one for --report")
+    columns = dict.fromkeys(("what", "unit", "first third", "last third", "change, %", "at most"), "")
+    csv_files.write(folder / "soak.csv", [columns | s.record() for s in series])
+    where = f"{machine()} (load {os.getloadavg()[1]:.0f} at the end)"
+    csv_files.update(folder / "runs.csv", [{
+        "kind": "soak", "machine": where, "date": datetime.date.today(), "commit": commit(),
+        "summary": f"One command at a time with one thread a process. {summary}"}], ("kind",))

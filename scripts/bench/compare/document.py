@@ -1,51 +1,40 @@
-"""Sections of a document between marks, so that one part can be measured again alone."""
-import os
-import tempfile
+"""Sections: Markdown for a terminal, rows of CSV files for docs/benchmarks.
+
+A section is what one part measured on one machine. runs.csv has a row about each, and the part's tables are
+files of the same columns for all machines: a part that is measured again replaces its own rows alone.
+"""
+import sys
 from pathlib import Path
 
-FIRST = ("<!-- compare_hf.sh writes from here -->", "<!-- to here -->")  # of the training part
+from compare import tables
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plots"))
+import csv_files  # noqa: E402
+
+KEY = ("machine", "part")
 
 
-def marks(part):
-    if part == "training":
-        return FIRST
-    script = "compare_gpu.sh" if part == "gpu" else "compare_hf.sh"
-    return f"<!-- {script} writes {part} from here -->", f"<!-- {part} to here -->"
+class Section:
+    """`facts`: of the machine and the versions; `notes`: how it was measured; `tables`: Markdown lines by file name."""
+
+    def __init__(self, title, facts, notes, tables_by_name):
+        self.title, self.facts, self.notes, self.tables = title, facts, notes, tables_by_name
+
+    def text(self):
+        lines = [f"## {self.title}", "", *(f"* {name}: {value}" for name, value in self.facts.items() if value),
+                 *(f"* {note}" for note in self.notes), ""]
+        for table in self.tables.values():
+            lines += [*table, ""]
+        return "\n".join(lines)
 
 
-def is_document(path):
-    """Not a pipe or terminal, nor /dev/stdout where that is a file."""
-    return path.is_file() and path.parent != Path("/dev") or not path.exists()
-
-
-def write(path, part, text):
-    """Replaces the part's section of a document, or appends it with its marks; a stream gets the text."""
-    if not is_document(path):
+def write(path, machine, part, section):
+    """Into the CSV files of a folder; a stream, such as /dev/stdout, gets the text."""
+    if not path.is_dir():
         with open(path, "a", encoding="utf-8") as stream:
-            stream.write(text + "\n")
+            stream.write(section.text() + "\n")
         return
-    begin, end = marks(part)
-    section = f"{begin}\n{text}{end}"
-    old = path.read_text(encoding="utf-8") if path.is_file() else ""
-    if begin in old and end in old[old.index(begin):]:
-        first = old.index(begin)
-        new = old[:first] + section + old[old.index(end, first) + len(end):]
-    else:
-        new = (old.rstrip("\n") + "\n\n" if old else "") + section + "\n"
-    replace(path, new)
-
-
-def replace(path, text):
-    """The old document stays whole until the new one is."""
-    path = Path(os.path.realpath(path))
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.",
-                                     delete=False) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    key = {"machine": machine, "part": part, "date": section.facts["date"]}
+    csv_files.update(path / "runs.csv", [{**key, **section.facts, "method": "; ".join(section.notes).replace("`", "")}], KEY)
+    for name, lines in section.tables.items():
+        csv_files.update(path / f"{name}.csv", [{**key, **row} for row in tables.columns(lines)[1]], KEY)

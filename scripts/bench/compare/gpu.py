@@ -90,12 +90,12 @@ def section(bench, trained, inferred, steps):
         "Evaluation: PyTorch's batch size the fastest of "
         f"{options.peer_eval_batch_sizes.replace(',', ', ')}; whole commands count their start and files",
         PUBLISHED], versions,
-        [*([training_table(trained), ratio_table(trained)] if trained else []),
-         *([inference_table(inferred)] if inferred else []), share_table(steps)])
+        {**({"gpu-training": training_table(trained), "gpu-ratios": ratio_table(trained)} if trained else {}),
+         **({"gpu-inference": inference_table(inferred)} if inferred else {}), "gpu-steps": share_table(steps)})
 
 
 def training_table(results):
-    lines = ["| training | side | samples/s (min / median / max) | real tokens/s (median) | memory of the GPU "
+    lines = ["| work | side | samples/s (min / median / max) | real tokens/s (median) | memory of the GPU "
              "| start to first step |", "|---|---|---|---|---|---|"]
     for work, sides in results:
         for name, runs in sides.items():
@@ -107,7 +107,7 @@ def training_table(results):
 
 
 def ratio_table(results):
-    lines = ["| training | against | goal | times the real tokens/s (min / median / max of pairs) "
+    lines = ["| work | against | goal | times the real tokens/s (min / median / max of pairs) "
              "| goal, samples/s | reached |", "|---|---|---|---|---|---|"]
     for work, sides in results:
         peers = [name for name in PEERS if name in sides]
@@ -122,7 +122,7 @@ def ratio_table(results):
 
 
 def inference_table(results):
-    lines = ["| inference | side | evaluation, sequences/s (min / median / max) | evaluate command | predict | sequences |",
+    lines = ["| work | side | evaluation, sequences/s (min / median / max) | evaluate command | predict | sequences |",
              "|---|---|---|---|---|---|"]
     for work, sides in results:
         for name, runs in sides.items():
@@ -135,7 +135,7 @@ def inference_table(results):
 
 
 def share_table(steps):
-    lines = ["| `finetune bench step`, bf16 | backend | samples/s | TFLOP/s | share of large matrix products "
+    lines = ["| work | backend | samples/s | TFLOP/s | share of large matrix products "
              "| memory of the GPU |", "|---|---|---|---|---|---|"]
     for work, step in steps:
         lines.append(f"| {training.title(work)} | {step['backend']} | {step['samples_per_second']:,.1f} "

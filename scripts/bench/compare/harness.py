@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -12,6 +13,8 @@ import tempfile
 import time
 from collections import namedtuple
 from pathlib import Path
+
+from compare.document import Section
 
 BENCH = Path(__file__).resolve().parent.parent
 PROJECT = BENCH.parents[1]
@@ -168,23 +171,26 @@ class Bench:
         """Lines on this machine; it tries the GPU, where there is one."""
         return call([self.options.binary, "doctor"]).output.splitlines()
 
-    def section(self, title, notes, versions, tables):
-        """A section's text: what it was measured on and how, and its tables."""
+    @functools.cached_property
+    def instructions(self):
+        """The processor's code path, without the precision of `auto`: tables say which is whose."""
         path = next((line for line in self.doctor if line.startswith("code path")), "")
-        # Without the precision of `auto`: tables say which is whose.
-        path = path.replace(", fp32", "").replace(", bf16", "")
-        version = call([self.options.binary, "--version"]).output.strip()
-        load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+        return " ".join(path.replace(", fp32", "").replace(", bf16", "").split()[2:])
+
+    @functools.cached_property
+    def machine(self):
+        """The name of this machine in the files: --machine, or one made of the processor's name and instructions."""
+        made = f"{cpu_model()} {self.instructions.partition('threads')[0]}".lower()
+        return self.options.machine or re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(\w+\)|processor|cpu", "", made)).strip("-")
+
+    def section(self, title, notes, versions, tables):
+        """What was measured: on what and how, and its tables by the names of their files."""
         held = f", held to {self.options.isa.upper()}" if self.options.isa else ""
-        lines = [f"## {title}{held}", "",
-                 f"Written by `bench/{SCRIPT}.sh` on {datetime.date.today()}; no figure by hand.", "",
-                 f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "
-                 f"load average at the end {load}",
-                 f"* finetune {version}{'; ' + versions if versions else ''}",
-                 *(f"* {note}" for note in notes), ""]
-        for table in tables:
-            lines += [*table, ""]
-        return "\n".join(lines)
+        facts = {"date": str(datetime.date.today()), "processor": cpu_model(), "cores": len(os.sched_getaffinity(0)),
+                 "instructions": self.instructions, "load": ", ".join(f"{x:.1f}" for x in os.getloadavg()),
+                 "finetune": call([self.options.binary, "--version"]).output.strip(), "peer": versions,
+                 "command": f"scripts/bench/{SCRIPT}.sh"}
+        return Section(title + held, facts, notes, tables)
 
 
 def cpu_model():

@@ -140,7 +140,7 @@ def measure(bench, works):
         "it. At the limit: how many times Hugging Face's evaluation that would be, the run's rate by its speed",
         *repeats(options, works)],
         peer_versions(sides for _, sides, _ in results),
-        [table(results), goals_table(results), limits_table(results)])
+        {"inference": table(results), "inference-ratios": goals_table(results), "inference-limits": limits_table(results)})
 
 
 def check_same_work(work, sides):

@@ -37,11 +37,12 @@ def measure(bench, works):
         "the tokens hidden: whole words here, pieces there, which its collator draws faster",
         "best setting: a text a sample, batches of similar length padded to their longest (`group_by_length`)",
         "The ratio is that of real tokens per second, run by run; the first step is not counted on either side"],
-        peer_versions(sides for _, sides in results), [table(results), goals_table(results)])
+        peer_versions(sides for _, sides in results), {
+            "training": table(results), "training-ratios": goals_table(results)})
 
 
 def goals_table(results):
-    lines = ["| work | ours | against | goal | reached (min / median / max of pairs) | memory | goal |",
+    lines = ["| work | ours | against | goal | reached (min / median / max of pairs) | memory | memory goal |",
              "|---|---|---|---|---|---|---|"]
     for work, sides in results:
         pairs = [("fp32", "hf-fp32"), ("bf16", faster_peer(sides, "tokens_per_second"))]

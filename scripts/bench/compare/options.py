@@ -15,8 +15,9 @@ def add_common(parser, works):
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--scratch", type=Path, help="keeps models of random weights between calls")
-    parser.add_argument("--output", default=PROJECT / "docs" / "benchmarks.md", type=Path,
-                        help="a part's section between its marks is replaced, or appended where it has none")
+    parser.add_argument("--output", default=PROJECT / "docs" / "benchmarks", type=Path,
+                        help="a folder of CSV files, where a part replaces its own rows; or a stream")
+    parser.add_argument("--machine", help="name of this machine in the files; default: from its processor")
     parser.set_defaults(uncounted=1, isa=None)
 
 

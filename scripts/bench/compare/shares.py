@@ -65,7 +65,7 @@ def measure(bench, works):
         "at the highest rate that memory or an operation of at least 1 % of the step reached in the run. It assumes "
         "that nothing overlaps and that every such operation moves its operands through memory, though some stay in "
         "cache; a product faster than the measured one can beat it"],
-        "", [table(results), bounds_table(results), operations_table(results)])
+        "", {"shares": table(results), "bounds": bounds_table(results), "operations": operations_table(results)})
 
 
 def columns(runs, key, digits=1, scale=1):
@@ -99,19 +99,15 @@ def bounds_table(results):
 
 
 def operations_table(results):
-    lines = ["| work | precision | operations with the most time, of the median run: share of the step and rate |",
-             "|---|---|---|"]
+    """The operations with the most time, of the median run."""
+    lines = ["| work | precision | operation | share of the step, % | GFLOP/s | GB/s |", "|---|---|---|---|---|---|"]
     for work, precision, runs in results:
-        ops = sorted(median_run(runs)["ops"], key=lambda op: -op["seconds"])[:SHOWN]
-        lines.append(f"| {work.title} | {precision} | {'; '.join(map(operation_text, ops))} |")
+        for op in sorted(median_run(runs)["ops"], key=lambda op: -op["seconds"])[:SHOWN]:
+            name = op["op"] if op["phase"] != "update" else f"{op['op']} (update)"
+            rates = f"{op['flops_per_second'] / 1e9:,.0f} |" if op["flops_per_second"] else \
+                f"| {op['bytes_per_second'] / 1e9:.1f}"
+            lines.append(f"| {work.title} | {precision} | {name} | {100 * op['share']:.1f} | {rates} |")
     return lines
-
-
-def operation_text(op):
-    name = op["op"] if op["phase"] != "update" else f"{op['op']} (update)"
-    rate = f"{op['flops_per_second'] / 1e9:,.0f} GFLOP/s" if op["flops_per_second"] else \
-        f"{op['bytes_per_second'] / 1e9:.1f} GB/s"
-    return f"{name} {100 * op['share']:.1f} %, {rate}"
 
 
 def median_run(runs):

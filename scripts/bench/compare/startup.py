@@ -42,7 +42,8 @@ def measure(bench, _works):
         f"{options.runs} runs a side, in turn, after one that is not counted (it fills the page cache)",
         f"{options.startup_rows:,} rows of {options.bank.name}, which is read, tokenized, and the weights loaded; "
         "finetune: `startup_seconds` of its metrics, Hugging Face: until the Trainer begins its first step, both since "
-        "the kernel started the process"], peer_versions(sides for _, sides in results), [table(results)])
+        "the kernel started the process"], peer_versions(sides for _, sides in results), {
+            "startup": table(results)})
 
 
 def table(results):

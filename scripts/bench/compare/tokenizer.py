@@ -106,7 +106,7 @@ def measure(bench, _works):
         f"{WINDOWS_THREADS} threads, files in the page cache. finetune: from the start of the process to the first "
         "step of training, so loading the weights is counted too; Hugging Face: the calls of its tokenizer with "
         "offsets alone, without reading the file, finding answers or collating"],
-        versions, [table(results), windows_table(options, windows)])
+        versions, {"tokenizer": table(results), "windows": windows_table(options, windows)})
 
 
 def table(results):

@@ -85,7 +85,8 @@ def measure(bench, works):
         "best setting: batches of similar length padded to their longest (`group_by_length`); default: padded to "
         "128 (bank text) and 384 tokens (SQuAD)",
         "The ratio is that of real tokens per second, run by run (padded runs may have fewer steps); a run's "
-        "first step is not counted on either side"], peer_versions(sides for _, sides in results), [table(results), goals_table(results)])
+        "first step is not counted on either side"], peer_versions(sides for _, sides in results), {
+        "training": table(results), "training-ratios": goals_table(results)})
 
 
 def table(results):

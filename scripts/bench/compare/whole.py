@@ -63,7 +63,8 @@ def measure(bench, _works):
         "Wall time: finetune from the start of the process to its end, checkpoint and exported model written; Hugging "
         "Face from the start of the process until it has the metrics, nothing saved",
         "Hugging Face: batches of similar length padded to their longest (`group_by_length`); in evaluation sorted by "
-        "length, batch 64"], peer_versions([sides]), [table(sides), goals_table(sides)])
+        "length, batch 64"], peer_versions([sides]), {
+            "whole": table(sides), "whole-ratios": goals_table(sides)})
 
 
 def table(sides):

@@ -1,25 +1,34 @@
-"""docs/quality.md: the table of all results, written from what is kept."""
+"""docs/quality/results.csv: means and spreads of all results, written from what is kept."""
 import statistics
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 from quality.data import SETS
 from quality.systems import SYSTEMS
 
-BEGIN, END = "<!-- quality.sh writes from here -->", "<!-- to here -->"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plots"))
+import csv_files  # noqa: E402
+
 PERCENT = {"accuracy", "accuracy_seen", "accuracy_unseen"}
 HEADINGS = {"accuracy": "accuracy, %", "f1_macro": "macro F1", "accuracy_seen": "seen merchants, %",
-            "accuracy_unseen": "unseen, %", "exact": "exact match", "f1": "F1"}
-
-
-def mean_and_spread(values, metric):
-    values = [100 * value for value in values] if metric in PERCENT else values
-    digits = 3 if metric == "f1_macro" else 1
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
+            "accuracy_unseen": "unseen merchants, %", "exact": "exact match, %", "f1": "F1, %"}
+COLUMNS = ["data", "title", "rows", "system", "what", *(name for heading in HEADINGS.values() for name in (heading, f"{heading} sd")),
+           "seeds", "processor seconds", "adapt, processor seconds", "reaches Hugging Face",
+           "seconds to Hugging Face's result", "share of Hugging Face's seconds", "peak memory, MiB", "machines", "load up to"]
 
 
 def metrics_of(data):
     return [*data.metrics, *(["accuracy_seen", "accuracy_unseen"] if data.group else [])]
+
+
+def scores(data, runs):
+    """Mean and, of several seeds, standard deviation of each metric."""
+    for metric in metrics_of(data):
+        values = [run[metric] * (100 if metric in PERCENT else 1) for run in runs]
+        digits = 3 if metric == "f1_macro" else 1
+        yield HEADINGS[metric], f"{statistics.fmean(values):.{digits}f}"
+        yield f"{HEADINGS[metric]} sd", f"{statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
 
 
 def seconds_to(value, run):
@@ -28,87 +37,53 @@ def seconds_to(value, run):
     return (share or 1) * run["processor_seconds"]
 
 
-def reaches_peer(data, runs, peers):
-    """Mean processor seconds to the mean of Hugging Face's first metric, and their share of its own."""
+def beside_peer(data, runs, peers):
+    """Whether the mean of Hugging Face's first metric is reached, after how many processor seconds and how much of its own."""
     if not peers or runs is peers:
-        return ""
+        return {}
     metric = data.metrics[0]
     value = statistics.fmean(run[metric] for run in peers)
     if statistics.fmean(run[metric] for run in runs) < value:
-        return "not reached"
+        return {"reaches Hugging Face": "no"}
     if not all("course" in run for run in runs):
-        return ""
+        return {"reaches Hugging Face": "yes"}
     seconds = statistics.fmean(seconds_to(value, run) for run in runs)
-    return f"{seconds:,.0f} ({seconds / statistics.fmean(run['processor_seconds'] for run in peers):.2f})"
+    share = seconds / statistics.fmean(run["processor_seconds"] for run in peers)
+    return {"reaches Hugging Face": "yes", "seconds to Hugging Face's result": f"{seconds:.0f}",
+            "share of Hugging Face's seconds": f"{share:.2f}"}
 
 
-def scored_systems(cells, metrics):
-    """The runs of each system that has some, its title and means."""
-    for name, system in SYSTEMS.items():
-        if runs := cells.get(name):
-            yield runs, [system.title, *(mean_and_spread([run[m] for run in runs], m) for m in metrics)]
-
-
-def test_table(data, cells):
-    """Of the models in the table of development rows: what they score on rows that chose nothing."""
-    metrics = metrics_of(data)
-    yield "| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds |"
-    yield "|---" * (len(metrics) + 2) + "|"
-    for runs, scored in scored_systems(cells, metrics):
-        yield "| " + " | ".join([*scored, str(len(runs))]) + " |"
-
-
-def table(data, cells):
-    metrics = metrics_of(data)
-    lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) +
-             " | seeds | processor seconds | to Hugging Face's result | peak memory |", "|---" * (len(metrics) + 5) + "|"]
-    for runs, scored in scored_systems(cells, metrics):
-        mean = statistics.fmean(run["processor_seconds"] for run in runs)
-        seconds = f"{mean:,.0f}" if mean >= 10 else f"{mean:.1f}"
-        adaptation = runs[0].get("adaptation_seconds")
-        if adaptation:
-            seconds += f" (adapt: {adaptation:,.0f})"
-        memory = f"{max(run['memory_mb'] for run in runs):,.0f} MiB"
-        reached = reaches_peer(data, runs, cells.get("hugging-face"))
-        lines.append("| " + " | ".join([*scored, str(len(runs)), seconds, reached, memory]) + " |")
-    return lines
-
-
-def not_run(data, cells):
-    """A sentence that names the systems without a result; additions of one kind alone are no part of it."""
-    absent = [system.title for name, system in SYSTEMS.items()
-              if system.takes(data) and not system.comes_with and not system.is_extra and not cells.get(name)]
-    return f" Not run: {'; '.join(absent)}." if absent else ""
+def cost(runs):
+    mean = statistics.fmean(run["processor_seconds"] for run in runs)
+    adaptation = runs[0].get("adaptation_seconds")
+    return {"processor seconds": f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}",
+            "adapt, processor seconds": f"{adaptation:.0f}" if adaptation else "",
+            "peak memory, MiB": f"{max(run['memory_mb'] for run in runs):.0f}"}
 
 
 def of_the_same_models(final, development):
-    """The runs on test rows whose model, or figures that need none, the table of development rows has."""
+    """The runs on test rows whose model, or figures that need none, the development rows have."""
     made = {(name, run["seed"], run["settings"]) for name, runs in development.items() for run in runs}
     kept = {name: [run for run in runs if (name, run["seed"], run["settings"]) in made] for name, runs in final.items()}
     return {name: runs for name, runs in kept.items() if runs}
 
 
-def sections(results):
+def rows_of(results):
     grouped = defaultdict(lambda: defaultdict(list))
     for line in results:
         grouped[line["data"], line["final"]][line["system"]].append(line)
     for name, data in SETS.items():
-        cells = grouped[name, False]
-        if not cells:
-            continue
-        runs = [run for of_system in cells.values() for run in of_system]
-        machines = sorted({run["machine"] for run in runs})
-        load = max(run["load"] for run in runs)
-        yield [f"## {data.title}", "", f"Development rows; measured on {'; '.join(machines)}; "
-               f"load average up to {load}.{not_run(data, cells)}", "", *table(data, cells), ""]
-        on_test_rows = of_the_same_models(grouped[name, True], cells)
-        if on_test_rows:
-            yield ["The same models on the test rows, which chose nothing:", "", *test_table(data, on_test_rows), ""]
+        development = grouped[name, False]
+        for kind, cells in (("development", development), ("test", of_the_same_models(grouped[name, True], development))):
+            for system in (system for system in SYSTEMS if cells.get(system)):
+                runs = cells[system]
+                row = {"data": name, "title": data.title, "rows": kind, "system": system,
+                       "what": SYSTEMS[system].title.replace("`", ""), **dict(scores(data, runs)), "seeds": len(runs)}
+                if kind == "development":
+                    row |= cost(runs) | beside_peer(data, runs, cells.get("hugging-face"))
+                yield row | {"machines": "; ".join(sorted({run["machine"] for run in runs})),
+                             "load up to": max(run["load"] for run in runs)}
 
 
 def write(path, results):
-    """Replaces what is between the marks."""
-    text = path.read_text(encoding="utf-8")
-    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    body = "\n".join(line for section in sections(results) for line in section)
-    path.write_text(f"{text[:begin]}\n\n{body}\n{text[end:]}", encoding="utf-8")
+    csv_files.write(path, [{name: row.get(name, "") for name in COLUMNS} for row in rows_of(results)])

@@ -1,4 +1,5 @@
-"""The table of libraries in docs/reliability.md is true: what is linked, what is installed."""
+"""The table of libraries in docs/reliability is true: what is linked, what is installed."""
+import csv
 import platform
 import re
 import shutil
@@ -21,8 +22,8 @@ OPTIONAL = {"libdnnl2", "libgomp1"}  # linked where building found them
 
 def rows():
     """Package: version."""
-    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\| [^|]+ \| `([^`]+)` \| ([^ |]+) \| [^|]+ \| [^|]+ \|$", page.partition("\n## Libraries\n")[2], re.M)
+    with open(ROOT / "docs/reliability/libraries.csv", encoding="utf-8", newline="") as file:
+        found = [(row["package"], row["version"]) for row in csv.DictReader(file) if all(row.values())]
     assert len(found) == len(dict(found)) >= 10, found
     return dict(found)
 
