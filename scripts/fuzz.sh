@@ -4,7 +4,7 @@
 # last line is "N targets, M crashes"; exit 1 if there was a crash, whose input then lies in build-fuzz/fuzz/crashes.
 #   scripts/fuzz.sh [SECONDS] [--report FOLDER] [--jobs N] [TARGET...]      60 seconds, all targets, one on each core
 # --report FOLDER writes fuzz.csv and a row of runs.csv into FOLDER (docs/reliability). JOBS limits the compiler's
-# processes. docs/development.md says what to do with a crash.
+# processes. CONTRIBUTING.md says what to do with a crash.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
