@@ -8,7 +8,7 @@ usage: check_tree.py
 * No source file but generated tables has more than 400 lines, no folder more than 20 files of its own.
 * docs/architecture.md names every folder of the code.
 * Paths and names between `backticks` in the pages about the code (CODE_PAGES) are those of the tree.
-  The last column of the glossary apart, which has other tools' names.
+  The last column of the glossary apart, which has other tools' names. The how-tos' paths are, too.
 * Links between documents lead to a file and a heading, and documents that the code names exist.
 
 One line a finding, then the summary that count_tests.py adds up; exit status 1 if something was found.
@@ -26,6 +26,7 @@ C_FAMILY = {".h", ".cpp", ".cu", ".c", ".inc", ".in"}
 SUFFIXES = C_FAMILY | {".py", ".sh", ".supp"}
 BUILD_FILES = {"meson.build", "meson_options.txt"}
 CODE_PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/design/*.md"]
+PAGES_WITH_PATHS = "docs/howto/*.md"
 MOST_COLUMNS, MOST_LINES, MOST_FILES = 100, 400, 20
 C_COMMENT, SCRIPT_COMMENT = re.compile(r"//\s*(\S.*)"), re.compile(r'(?:# |""")\s*(\S.*)')
 SENTENCE_END = re.compile(r'[.:;](\s|"|$)')
@@ -100,11 +101,18 @@ def check_names(page, names):
             where = f"{page.relative_to(ROOT)}:{number}: `{quoted}`"
             if PATH.fullmatch(quoted):
                 if not (ROOT / quoted).exists():
-                    yield f"{where} is no path of the project's"
+                    yield f"{where} is not a path of the project"
                 continue
             for name in NAME.findall(quoted):
                 if not names.has(name):
                     yield f"{where}: nothing in the code is called {name}"
+
+
+def check_paths(page):
+    """Paths with a folder; NAME stands for what the reader adds."""
+    for quoted in QUOTED.findall(without_code(page)):
+        if PATH.fullmatch(quoted) and "/" in quoted and "NAME" not in quoted and not (ROOT / quoted).exists():
+            yield f"{page.relative_to(ROOT)}: `{quoted}` is not a path of the project"
 
 
 def check_map(paths):
@@ -150,6 +158,8 @@ def check_documents(sources):
     for pattern in CODE_PAGES:
         for page in sorted(ROOT.glob(pattern)):
             yield from check_names(page, names)
+    for page in sorted(ROOT.glob(PAGES_WITH_PATHS)):
+        yield from check_paths(page)
     for page in [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]:
         yield from check_links(page)
     for path in sources:
