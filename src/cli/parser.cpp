@@ -150,7 +150,7 @@ std::string output_group(const CLI::App& command) {
   for (const char* name : {"--json", "--quiet", "--overwrite"}) {
     if (const CLI::Option* option = command.get_option_no_throw(name)) return option->get_group();
   }
-  return "OPTIONS";
+  return "Options";
 }
 
 void add_flag_below(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
