@@ -115,10 +115,12 @@ def main():
             found["scaling-forecast"].append(expected)
             print(measured, flush=True)
     found["scaling-links"] = links(options.processes)
-    found["runs"] = [{"processor": cpu_name(), "cores": os.cpu_count(), "command": "scripts/bench/scaling.sh",
-                      "method": f"{options.runs} runs in turn, {options.steps} steps each, medians; forecast for hosts with "
-                                "one such process each, weak scaling (every process keeps its share of the batch), with "
-                                "10 Gbit/s Ethernet (1.1 GB/s, 30 µs)"}]
+    found["runs"] = [{
+        "processor": cpu_name(), "cores": os.cpu_count(), "command": "scripts/bench/scaling.sh",
+        "method": f"{options.runs} runs in turn, {options.steps} steps each, medians; forecast for hosts with "
+        "one such process each, weak scaling (every process keeps its share of the batch), with "
+        "10 Gbit/s Ethernet (1.1 GB/s, 30 µs)"
+    }]
     for name, rows in found.items():
         print(f"\n{name}", *rows, sep="\n")
         if not options.no_document:

@@ -17,14 +17,16 @@ HOUSE = [
     [("model", "forward and backward pass")],
     [("ops", "arithmetic on CPU and GPU")],
 ]
-SIDE = [("comm", "between processes"), ("weights", "weight files"), ("tokenizer", "bytes to ids"), ("data", "files to rows, batches")]
+SIDE = [("comm", "between processes"), ("weights", "weight files"), ("tokenizer", "bytes to ids"),
+        ("data", "files to rows, batches")]
 BASE = ("core", "errors, text, files, threads, random numbers")
 LINKS = {"comm": "engine", "weights": "engine", "tokenizer": "tasks", "data": "tasks"}  # who uses them
 
 
 def layers_of_the_build(root):
     """{layer: folder} as meson.build has them."""
-    found = re.search(r"^layers = \{(.*?)^\}", (root / "meson.build").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
+    found = re.search(r"^layers = \{(.*?)^\}", (root / "meson.build").read_text(encoding="utf-8"),
+                      re.MULTILINE | re.DOTALL)[1]
     return dict(re.findall(r"'(\w+)': '([\w/]+)'", found))
 
 
@@ -37,7 +39,8 @@ def house():
     for at, row in enumerate(HOUSE):
         y = 42 + 40 * at
         for name, words in row:
-            picture.rect(left, y, room, 34, "accent" if name in ("train", "tasks", "model", "ops") else "box", "edge", 4)
+            picture.rect(left, y, room, 34, "accent" if name in ("train", "tasks", "model", "ops") else "box", "edge",
+                         4)
             picture.text(left + 12, y + 22, name, style="bold")
             picture.text(left + room - 12, y + 22, words, "muted", "end", "small")
             middle[name] = y + 17
@@ -57,14 +60,19 @@ def house():
     picture.rect(left, y, width - 48, 34, "box", "edge", 4)
     picture.text(left + 12, y + 22, BASE[0], style="bold")
     picture.text(left + 72, y + 22, BASE[1], "muted", style="small")
-    picture.text(left, y + 56, "Arrows: tasks also use tokenizer and data; engine uses weights and comm. Every layer uses core.",
-                 "muted", style="small")
+    picture.text(left,
+                 y + 56,
+                 "Arrows: tasks also use tokenizer and data; engine uses weights and comm. Every layer uses core.",
+                 "muted",
+                 style="small")
     return picture
 
 
 FLOW = [
-    [("bytes", "CSV, JSON, SQuAD"), ("examples", "data"), ("tokens, targets", "tokenizer, tasks"), ("global batch", "data/plan.h")],
-    [("virtual shards", "K parts, fixed"), ("packed batches", "no padding"), ("forward", "model, ops"), ("backward", "model, ops")],
+    [("bytes", "CSV, JSON, SQuAD"), ("examples", "data"), ("tokens, targets", "tokenizer, tasks"),
+     ("global batch", "data/plan.h")],
+    [("virtual shards", "K parts, fixed"), ("packed batches", "no padding"), ("forward", "model, ops"),
+     ("backward", "model, ops")],
     [("ordered sum", "distributed"), ("clip", "one norm"), ("update", "AdamW"), ("metrics", "inference, tasks")],
 ]
 
@@ -85,9 +93,13 @@ def data_flow():
         if line:
             end = left + 4 * box + 3 * gap
             below = y - (high - 46) / 2
-            picture.arrow([(end - box / 2, y - high + 46), (end - box / 2, below), (left + box / 2, below), (left + box / 2, y)])
-    picture.text(left, 270, "Processes split the work at the virtual shards; the ordered sum makes the result independent of how.",
-                 "muted", style="small")
+            picture.arrow([(end - box / 2, y - high + 46), (end - box / 2, below), (left + box / 2, below),
+                           (left + box / 2, y)])
+    picture.text(left,
+                 270,
+                 "Processes split the work at the virtual shards; the ordered sum makes the result independent of how.",
+                 "muted",
+                 style="small")
     return picture
 
 
@@ -111,16 +123,24 @@ def checkpoint():
         picture.rect(left, y, width - 2 * left, row, fill, "edge")
         picture.text(left + 12, y + 21, name, style="bold")
         picture.text(left + first, y + 21, words, "muted")
-    picture.text(left, 62 + row * len(CHECKPOINT), "Tensors are stored by name, so any number of processes and any layout reads and writes the same bytes.",
-                 "muted", style="small")
+    picture.text(
+        left,
+        62 + row * len(CHECKPOINT),
+        "Tensors are stored by name, so any number of processes and any layout reads and writes the same bytes.",
+        "muted",
+        style="small")
     return picture
 
 
 def map_table(root):
     """A row a layer: its folder, what its meson.build says first, and the folders in it."""
-    folders = sorted({path.parent.relative_to(root).as_posix() for code in CODE for path in (root / code).rglob("*") if path.is_file()})
+    folders = sorted({
+        path.parent.relative_to(root).as_posix()
+        for code in CODE
+        for path in (root / code).rglob("*") if path.is_file()
+    })
     rows = []
-    for folder in layers_of_the_build(root).values():
+    for folder in reversed(layers_of_the_build(root).values()):
         opening = (root / folder / "meson.build").read_text(encoding="utf-8").splitlines()[0]
         words = re.sub(r"^# (The \w+ layer: )?", "", opening).rstrip(".")
         inner = [f"`{name}`" for name in folders if name.startswith(folder + "/")]
@@ -132,5 +152,6 @@ def made(docs):
     root = docs.parent
     drawn = {name for row in HOUSE for name, _ in row} | {name for name, _ in SIDE} | {BASE[0]}
     if drawn != set(layers_of_the_build(root)):
-        raise SystemExit(f"draw: error: the picture of the layers and meson.build differ: {drawn ^ set(layers_of_the_build(root))}")
+        raise SystemExit(
+            f"draw: error: the picture of the layers and meson.build differ: {drawn ^ set(layers_of_the_build(root))}")
     return {"layers": house(), "data-flow": data_flow(), "checkpoint": checkpoint()}, {"map": map_table(root)}

@@ -6,10 +6,23 @@ from pages import table
 TITLES = {"xeon-amx": "Intel Xeon, AMX", "zen4": "AMD Zen 4", "zen3": "AMD Zen 3"}
 SIDES = {"fp32": ("finetune fp32", "HF fp32, best setting"), "bf16": ("finetune bf16", "HF bf16, best setting")}
 OURS_AND_PEER = {"finetune": "ours", "transformers": "peer"}
-SERIES = {"AMX, bf16": "ours", "AMX, fp32": "ours2", "Zen 4, bf16": "fourth", "Zen 4, fp32": "third", "Zen 3, fp32": "fifth"}
+SERIES = {
+    "AMX, bf16": "ours", "AMX, fp32": "ours2", "Zen 4, bf16": "fourth", "Zen 4, fp32": "third", "Zen 3, fp32": "fifth"
+}
 MEASURED = (("AMX, bf16", "xeon-amx", "bf16"), ("AMX, fp32", "xeon-amx", "fp32"), ("Zen 4, bf16", "zen4", "bf16"),
             ("Zen 4, fp32", "zen4", "fp32"), ("Zen 3, fp32", "zen3", "fp32"))
 BANK = "MiniLM-L6, bank text, batch 32"
+
+
+def grouped(number):
+    """With commas between thousands."""
+    whole, dot, rest = number.partition(".")
+    return f"{int(whole):,}{dot}{rest}"
+
+
+def titled(machine):
+    """A machine that was measured elsewhere has the name that it was given there."""
+    return TITLES.get(machine, machine)
 
 
 def short(work):
@@ -38,12 +51,13 @@ class Figures:
 def speed(figures):
     """The README's plot: samples a second of one work on each processor."""
     groups = []
-    for machine, precision in (("xeon-amx", "bf16"), ("xeon-amx", "fp32"), ("zen4", "bf16"), ("zen4", "fp32"), ("zen3", "fp32")):
+    for machine, precision in (("xeon-amx", "bf16"), ("xeon-amx", "fp32"), ("zen4", "bf16"), ("zen4", "fp32"),
+                               ("zen3", "fp32")):
         values = [float(figures.training(machine, BANK, side)["samples/s median"]) for side in SIDES[precision]]
         ours, peer = SIDES[precision]
         ratio = figures.one("training-ratios", machine=machine, part="training", work=BANK, ours=ours, against=peer)
         texts = f"{values[0]:,.0f}  ({float(ratio['reached median']):.1f} times)", f"{values[1]:,.0f}"
-        groups.append((f"{TITLES[machine]}, {precision}", dict(zip(OURS_AND_PEER, zip(values, texts)))))
+        groups.append((f"{titled(machine)}, {precision}", dict(zip(OURS_AND_PEER, zip(values, texts)))))
     return bars("Training on two CPU cores, samples per second",
                 "MiniLM-L6 on bank texts, batch 32; transformers at its fastest setting; medians of 3 pairs of runs.",
                 groups, OURS_AND_PEER, "", width=660, left=168, bar=12, high=960)
@@ -71,8 +85,12 @@ def memory(figures):
             value = float(figures.training("xeon-amx", work, side)["peak memory, MiB"])
             values[name] = value, f"{value:,.0f} MiB"
         groups.append((short(work), values))
-    return bars("Peak memory of training, MiB", "Intel Xeon, fp32, transformers at its fastest setting. Other processors: training.csv.",
-                groups, OURS_AND_PEER, "", high=7600)
+    return bars("Peak memory of training, MiB",
+                "Intel Xeon, fp32, transformers at its fastest setting. Other processors: training.csv.",
+                groups,
+                OURS_AND_PEER,
+                "",
+                high=7600)
 
 
 def gpu(figures):
@@ -83,26 +101,39 @@ def gpu(figures):
         ratio = float(figures.one("gpu-ratios", work=work, against="PyTorch bf16")["times the real tokens/s median"])
         text = f"{ratio:.1f}  ({values[0]:,.0f} and {values[1]:,.0f} samples/s)"
         groups.append((short(work), {"finetune": (ratio, text)}))
-    return bars("Training on one NVIDIA H200, times as fast as transformers on PyTorch",
-                "Line: as fast. bf16; PyTorch with SDPA attention and fused AdamW, without torch.compile; medians of 2 runs.",
-                groups, {"finetune": "ours"}, "", mark=1, high=32, bar=18)
+    return bars(
+        "Training on one NVIDIA H200, times as fast as transformers on PyTorch",
+        "Line: as fast. bf16; PyTorch with SDPA attention and fused AdamW, without torch.compile; medians of 2 runs.",
+        groups, {"finetune": "ours"},
+        "",
+        mark=1,
+        high=32,
+        bar=18)
 
 
 def training_table(figures):
-    head = ["work", "processor", "finetune, samples/s", "transformers, samples/s", "times as fast", "memory, of transformers'"]
+    head = [
+        "work", "processor", "finetune, samples/s", "transformers, samples/s", "times as fast",
+        "memory, of transformers'"
+    ]
     rows = []
     for work in dict.fromkeys(row["work"] for row in figures.rows["training"] if row["part"] == "training"):
         for machine, precision in ((machine, precision) for _, machine, precision in MEASURED):
             ours, peer = (figures.training(machine, work, side)["samples/s median"] for side in SIDES[precision])
-            ratio = figures.one("training-ratios", machine=machine, part="training", work=work, ours=SIDES[precision][0],
+            ratio = figures.one("training-ratios",
+                                machine=machine,
+                                part="training",
+                                work=work,
+                                ours=SIDES[precision][0],
                                 against=SIDES[precision][1])
-            rows.append((work, f"{TITLES[machine]}, {precision}", ours, peer, ratio["reached median"], f"{float(ratio['memory']):.0%}"))
+            rows.append((short(work).replace("\n", ", "), f"{titled(machine)}, {precision}", ours, peer,
+                         ratio["reached median"], f"{float(ratio['memory']):.0%}"))
     return table(head, rows, head[2:])
 
 
 def tokenizer_table(figures):
     head = ["text", "processor", "finetune, MB/s", "tokenizers, MB/s", "times as fast"]
-    rows = [(row["text"], TITLES[row["machine"]], row["finetune, MB/s median"], row["HF, MB/s"], row["times HF median"])
+    rows = [(row["text"], titled(row["machine"]), row["finetune, MB/s median"], row["HF, MB/s"], row["times HF median"])
             for text in dict.fromkeys(row["text"] for row in figures.rows["tokenizer"])
             for row in figures.rows["tokenizer"] if row["text"] == text]
     return table(head, rows, head[2:])
@@ -110,28 +141,34 @@ def tokenizer_table(figures):
 
 def startup_table(figures):
     head = ["model", "processor", "finetune, s", "transformers, s"]
-    rows = [(row["work"], TITLES[row["machine"]], row["start to first step, s median"],
-             figures.one("startup", machine=row["machine"], work=row["work"], side="HF fp32")["start to first step, s median"])
-            for row in figures.rows["startup"] if row["side"] == "finetune fp32"]
+    rows = [(row["work"], titled(row["machine"]), row["start to first step, s median"],
+             figures.one("startup", machine=row["machine"], work=row["work"],
+                         side="HF fp32")["start to first step, s median"]) for row in figures.rows["startup"]
+            if row["side"] == "finetune fp32"]
     return table(head, rows, head[2:])
 
 
 def whole_table(figures):
     head = ["processor", "side", "whole run, s", "accuracy, %", "peak memory, MiB"]
-    rows = [(TITLES[row["machine"]], row["side"].replace("HF", "transformers").replace(", best setting", ""), row["whole run, s median"],
-             row["accuracy, % median"], row["peak memory, MiB"]) for row in figures.rows["whole"]]
+    rows = [(titled(row["machine"]), row["side"].replace("HF", "transformers").replace(", best setting", ""),
+             grouped(row["whole run, s median"]), row["accuracy, % median"], row["peak memory, MiB"])
+            for row in figures.rows["whole"]]
     return table(head, rows, head[2:])
 
 
 def gpu_table(figures):
     head = ["work", "side", "evaluate, sequences/s", "predict, sequences/s"]
-    rows = [(row["work"], row["side"].replace("PyTorch", "transformers on PyTorch"), row["evaluate, sequences/s median"], row["predict median"])
+    rows = [(row["work"], row["side"].replace("PyTorch", "transformers on PyTorch"),
+             grouped(row["evaluate, sequences/s median"]), grouped(row["predict median"]))
             for row in figures.rows["gpu-inference"]]
     return table(head, rows, head[2:])
 
 
 def scaling_table(figures):
-    head = ["work", "1 process, 2 threads, samples/s", "2 processes, 1 thread, samples/s", "ratio", "8 hosts, forecast", "64 hosts", "512 hosts"]
+    head = [
+        "work", "1 process, 2 threads, samples/s", "2 processes, 1 thread, samples/s", "ratio", "8 hosts, forecast",
+        "64 hosts", "512 hosts"
+    ]
     rows = []
     for row, forecast in zip(figures.rows["scaling"], figures.rows["scaling-forecast"]):
         hosts = [forecast[f"efficiency on {count} hosts, %"] + " %" for count in (8, 64, 512)]
@@ -143,13 +180,20 @@ def made(docs):
     """The page's pictures by file name, and its tables by name."""
     figures = Figures(docs / "benchmarks")
     pictures = {
-        "speed": speed(figures),
-        "training": times(figures, "training-ratios", "Training: times as fast as transformers",
-                          "Line: as fast as transformers at its fastest setting. Real tokens per second; medians of 3 pairs of runs.", part="training"),
-        "inference": times(figures, "inference-ratios", "Evaluation: times as fast as transformers",
-                           "Line: as fast as transformers at its fastest setting. Sequences per second; medians of 3 pairs of runs.", part="inference",
-                           what="evaluation in training"),
-        "memory": memory(figures), "gpu": gpu(figures)}
+        "speed": speed(figures), "training": times(
+            figures,
+            "training-ratios",
+            "Training: times as fast as transformers",
+            "Line: as fast as transformers at its fastest setting. Real tokens per second; medians of 3 pairs of runs.",
+            part="training"),
+        "inference": times(
+            figures,
+            "inference-ratios",
+            "Evaluation: times as fast as transformers",
+            "Line: as fast as transformers at its fastest setting. Sequences per second; medians of 3 pairs of runs.",
+            part="inference",
+            what="evaluation in training"), "memory": memory(figures), "gpu": gpu(figures)
+    }
     tables = {"training": training_table(figures), "whole": whole_table(figures), "startup": startup_table(figures),
               "tokenizer": tokenizer_table(figures), "gpu": gpu_table(figures), "scaling": scaling_table(figures)}
     return pictures, tables

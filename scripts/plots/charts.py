@@ -32,14 +32,15 @@ def axis(picture, left, right, top, bottom, low, high, step, unit):
     value = low
     while value <= high + 1e-9:
         picture.line(place(value), top, place(value), bottom)
-        picture.text(place(value), bottom + 16, scale_text(value) + (unit if value == low else ""), "muted", "middle", "small")
+        picture.text(place(value), bottom + 16,
+                     scale_text(value) + (unit if value == low else ""), "muted", "middle", "small")
         value += step
     return place
 
 
 def bars(title, note, groups, series, unit, width=720, left=200, bar=14, mark=None, high=None):
-    """`groups`: (label, {series: (value, text)}), each a block of bars; `series`: {name: colour}. `mark`: a value at which
-    a line stands, such as 1 for "as fast as"."""
+    """`groups`: (label, {series: (value, text)}), each a block of bars; `series`: {name: colour}. `mark`: a value at
+    which a line stands, such as 1 for "as fast as"."""
     gap = 12
     used = [max(len(values) * (bar + 2), 16 * len(label.split("\n"))) for label, values in groups]
     top = TOP + (LEGEND if len(series) > 1 else 0) + 8
@@ -57,8 +58,8 @@ def bars(title, note, groups, series, unit, width=720, left=200, bar=14, mark=No
         first, y = y, middle - len(values) * (bar + 2) / 2
         lines = label.split("\n")
         for at, words in enumerate(lines):
-            picture.text(left - 10, middle + 4 + 15 * (at - (len(lines) - 1) / 2), words, "ink" if at == 0 else "muted", "end",
-                         "" if at == 0 else "small")
+            picture.text(left - 10, middle + 4 + 15 * (at - (len(lines) - 1) / 2), words, "ink" if at == 0 else "muted",
+                         "end", "" if at == 0 else "small")
         for name, (value, text) in values.items():
             picture.rect(left, y, place(value) - left, bar, series[name], radius=2)
             picture.text(place(value) + 6, y + bar - 3, text, style="small halo s-paper")

@@ -32,7 +32,8 @@ def write(path, rows):
     writer.writeheader()
     writer.writerows(rows)
     path = Path(os.path.realpath(path))
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.",
+                                     delete=False) as file:
         try:
             file.write(text.getvalue())
             file.flush()

@@ -16,7 +16,10 @@ from pages import filled  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = {"benchmarks": benchmarks_page, "quality": quality_page, "reliability": reliability_page, "architecture": architecture_page}
+PAGES = {
+    "benchmarks": benchmarks_page, "quality": quality_page, "reliability": reliability_page,
+    "architecture": architecture_page
+}
 
 
 def made():

@@ -3,13 +3,17 @@ from charts import bars, marks
 from csv_files import read
 from pages import table
 
-LOOKS = {"linear n-grams": ("third", "diamond"), "Hugging Face Trainer": ("peer", "square"), "finetune": ("ours", "circle"),
-         "finetune after adapt": ("fourth", "circle")}
+LOOKS = {
+    "linear n-grams": ("third", "diamond"), "Hugging Face Trainer": ("peer", "square"), "finetune": ("ours", "circle"),
+    "finetune after adapt": ("fourth", "circle")
+}
 SYSTEMS = {"ngrams": "linear n-grams", "hugging-face": "Hugging Face Trainer", "auto": "finetune",
            "auto-adapted": "finetune after adapt"}
-SHORT = {"toronto-500": "Toronto, 500 rows", "toronto-4000": "Toronto, 4,000 rows", "toronto-20000": "Toronto, 20,000 rows",
-         "toronto": "Toronto, 100,000 rows", "toronto-gl": "Toronto, 495 accounts", "banking77": "banking77",
-         "mrpc": "MRPC, pairs", "sst2": "SST-2", "squad-4000": "SQuAD, 4,000 questions"}
+SHORT = {
+    "toronto-500": "Toronto, 500 rows", "toronto-4000": "Toronto, 4,000 rows", "toronto-20000": "Toronto, 20,000 rows",
+    "toronto": "Toronto, 100,000 rows", "toronto-gl": "Toronto, 495 accounts", "banking77": "banking77",
+    "mrpc": "MRPC, pairs", "sst2": "SST-2", "squad-4000": "SQuAD, 4,000 questions"
+}
 
 
 def score(row):
@@ -40,8 +44,8 @@ def accuracy(rows):
                 value, spread = score(systems[system])
                 values[name] = float(value), float(spread or 0)
         shown.append((SHORT[data], values))
-    return marks("Accuracy on development rows, % (SQuAD: F1)", "A line through a mark is the standard deviation over three seeds.", shown,
-                 LOOKS, " %", 50, 100)
+    return marks("Accuracy on development rows, % (SQuAD: F1)",
+                 "A line through a mark is the standard deviation over three seeds.", shown, LOOKS, " %", 50, 100)
 
 
 def time_to_peer(rows):
@@ -51,7 +55,11 @@ def time_to_peer(rows):
         if share:
             groups.append((SHORT[data], {"finetune": (100 * float(share), f"{100 * float(share):.0f} %")}))
     return bars("Processor time until Trainer's accuracy is reached, % of Trainer's own",
-                "Without n-grams. MRPC is missing: its accuracy is not reached.", groups, {"finetune": "ours"}, " %", bar=16, high=44)
+                "Without n-grams. MRPC is missing: its accuracy is not reached.",
+                groups, {"finetune": "ours"},
+                " %",
+                bar=16,
+                high=44)
 
 
 def accuracy_table(rows):
@@ -66,14 +74,25 @@ def accuracy_table(rows):
 
 
 def f1_table(rows):
-    head = ["data", "macro F1: n-grams", "Trainer", "finetune", "after adapt", "processor seconds: Trainer", "finetune",
-            "memory, MiB: Trainer", "finetune"]
+    head = ["data", *(f"macro F1, {name}" for name in SYSTEMS.values())]
     lines = []
     for data, systems in of_kind(rows, "development").items():
-        f1 = [with_spread(row["macro F1"], row["macro F1 sd"]) if (row := systems.get(system)) else "" for system in SYSTEMS]
-        cost = [row[name] if (row := systems.get(system)) else "" for name in ("processor seconds", "peak memory, MiB")
-                for system in ("hugging-face", "auto")]
-        lines.append((SHORT[data], *f1, *cost))
+        cells = [with_spread(systems[system]["macro F1"], systems[system]["macro F1 sd"]) if system in systems else ""
+                 for system in SYSTEMS]
+        if any(cells):
+            lines.append((SHORT[data], *cells))
+    return table(head, lines, head[1:])
+
+
+def cost_table(rows):
+    sides = {"Trainer": "hugging-face", "finetune": "auto"}
+    quantities = {"processor seconds": "processor seconds", "memory, MiB": "peak memory, MiB"}
+    head = ["data", *(f"{quantity}, {side}" for quantity in quantities for side in sides)]
+    lines = []
+    for data, systems in of_kind(rows, "development").items():
+        cells = [f"{int(systems[system][column]):,}" if system in systems else ""
+                 for column in quantities.values() for system in sides.values()]
+        lines.append((SHORT[data], *cells))
     return table(head, lines, head[1:])
 
 
@@ -93,5 +112,5 @@ def choices_table(choices):
 def made(docs):
     rows = read(docs / "quality" / "results.csv")
     pictures = {"quality": accuracy(rows), "quality-time": time_to_peer(rows)}
-    return pictures, {"accuracy": accuracy_table(rows), "f1": f1_table(rows),
+    return pictures, {"accuracy": accuracy_table(rows), "f1": f1_table(rows), "cost": cost_table(rows),
                       "choices": choices_table(read(docs / "quality" / "choices.csv"))}

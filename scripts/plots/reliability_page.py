@@ -2,14 +2,15 @@
 from csv_files import read
 from pages import table
 
-COUNTS = ("calls", "walked", "exit 0", "exit 3", "exit 4", "exit 5", "killed", "silent differences", "damaged files", "hangs",
-          "other mistakes")
+COUNTS = ("calls", "walked", "exit 0", "exit 3", "exit 4", "exit 5", "killed")
+MISTAKES = ("silent differences", "damaged files", "hangs", "other mistakes")
 
 
 def fuzz_table(rows):
     head = ["target", "executions", "reader's lines covered", "crashes"]
     cells = [(row["target"], f"{int(row['executions']):,}",
-              f"{int(row[head[2]]) / int(row[lines]):.0%}" if row[lines := "reader's lines"] else "", row["crashes"]) for row in rows]
+              f"{int(row[head[2]]) / int(row[lines]):.0%}" if row[lines := "reader's lines"] else "", row["crashes"])
+             for row in rows]
     crashes = [row["crashes"] for row in rows]
     total = sum(int(count) for count in crashes if count.isdigit()) if all(map(str.isdigit, crashes)) else "see above"
     cells.append((f"**all {len(rows)}**", f"{sum(int(row['executions']) for row in rows):,}", "", total))
@@ -17,13 +18,15 @@ def fuzz_table(rows):
 
 
 def faults_table(rows):
-    """Of each command, the sums over the kinds of faults."""
+    """Of each command, the sums over the kinds of faults; what is wrong in any way is one column."""
     sums = {}
     for row in rows:
-        own = sums.setdefault(row["command"], [0] * len(COUNTS))
-        sums[row["command"]] = [sum(pair) for pair in zip(own, (int(row[name]) for name in COUNTS))]
+        values = [*(int(row[name]) for name in COUNTS), sum(int(row[name]) for name in MISTAKES)]
+        sums[row["command"]] = [sum(pair) for pair in zip(sums.get(row["command"], [0] * len(values)), values)]
     sums["**all**"] = [sum(values) for values in zip(*sums.values())]
-    return table(["command", *COUNTS], [(command, *(f"{value:,}" for value in values)) for command, values in sums.items()], COUNTS)
+    head = ["command", *COUNTS, "mistakes"]
+    lines = [(command, *(f"{value:,}" for value in values)) for command, values in sums.items()]
+    return table(head, lines, head[1:])
 
 
 def soak_table(rows):
@@ -47,16 +50,24 @@ def escaped(text):
 
 def findings_table(rows):
     head = ["found by", "what", "was", "is"]
-    return table(head, [[escaped(cell) for cell in (row["by"] + (f", {row['target']}" if row["target"] else ""), row["found"],
-                                                    row["was"], row["is"])] for row in rows])
+    return table(head, [[
+        escaped(cell)
+        for cell in (row["by"] + (f", {row['target']}" if row["target"] else ""), row["found"], row["was"], row["is"])
+    ] for row in rows])
 
 
 def libraries_table(rows):
-    return table(list(rows[0]), [[f"`{cell}`" if name == "package" else cell for name, cell in row.items()] for row in rows])
+    return table(list(rows[0]),
+                 [[f"`{cell}`" if name == "package" else cell for name, cell in row.items()] for row in rows])
 
 
 def made(docs):
-    rows = {name: read(docs / "reliability" / f"{name}.csv") for name in ("fuzz", "faults", "soak", "runs", "findings", "libraries")}
-    return {}, {"runs": runs_table(rows["runs"]), "fuzz": fuzz_table(rows["fuzz"]), "faults": faults_table(rows["faults"]),
-                "soak": soak_table(rows["soak"]), "findings": findings_table(rows["findings"]),
-                "libraries": libraries_table(rows["libraries"])}
+    rows = {
+        name: read(docs / "reliability" / f"{name}.csv")
+        for name in ("fuzz", "faults", "soak", "runs", "findings", "libraries")
+    }
+    return {}, {
+        "runs": runs_table(rows["runs"]), "fuzz": fuzz_table(rows["fuzz"]), "faults": faults_table(rows["faults"]),
+        "soak": soak_table(rows["soak"]), "findings": findings_table(rows["findings"]),
+        "libraries": libraries_table(rows["libraries"])
+    }

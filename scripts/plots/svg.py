@@ -2,20 +2,27 @@
 from xml.sax.saxutils import escape
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-LIGHT = {"paper": "#ffffff", "edge": "#d1d9e0", "ink": "#1f2328", "muted": "#59636e", "ours": "#0969da", "ours2": "#54aeff",
-         "peer": "#8c959f", "third": "#bf8700", "fourth": "#1a7f37", "fifth": "#8250df", "box": "#f6f8fa", "accent": "#ddf4ff"}
-DARK = {"paper": "#0d1117", "edge": "#3d444d", "ink": "#f0f6fc", "muted": "#9198a1", "ours": "#4493f8", "ours2": "#1f5aa8",
-        "peer": "#7d8590", "third": "#d29922", "fourth": "#3fb950", "fifth": "#ab7df8", "box": "#151b23", "accent": "#12263f"}
+LIGHT = {
+    "paper": "#ffffff", "edge": "#d1d9e0", "ink": "#1f2328", "muted": "#59636e", "ours": "#0969da", "ours2": "#54aeff",
+    "peer": "#8c959f", "third": "#bf8700", "fourth": "#1a7f37", "fifth": "#8250df", "box": "#f6f8fa",
+    "accent": "#ddf4ff"
+}
+DARK = {
+    "paper": "#0d1117", "edge": "#3d444d", "ink": "#f0f6fc", "muted": "#9198a1", "ours": "#4493f8", "ours2": "#1f5aa8",
+    "peer": "#7d8590", "third": "#d29922", "fourth": "#3fb950", "fifth": "#ab7df8", "box": "#151b23",
+    "accent": "#12263f"
+}
 
 
 def rules(colours):
     return "".join(f".f-{name}{{fill:{value}}}.s-{name}{{stroke:{value}}}" for name, value in colours.items())
 
 
-STYLE = (f"text{{font-family:{FONT};font-size:13px}}.small{{font-size:12px}}.title{{font-size:15px;font-weight:600}}"
-         f".bold{{font-weight:600}}"
-         f".halo{{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}}.line{{fill:none;stroke-width:1.5}}{rules(LIGHT)}"
-         f"@media (prefers-color-scheme:dark){{{rules(DARK)}}}")
+STYLE = (
+    f"text{{font-family:{FONT};font-size:13px}}.small{{font-size:12px}}.title{{font-size:15px;font-weight:600}}"
+    ".bold{font-weight:600}.halo{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}"
+    f".line{{fill:none;stroke-width:1.5}}{rules(LIGHT)}"
+    f"@media (prefers-color-scheme:dark){{{rules(DARK)}}}")
 
 
 def number(value):
@@ -32,12 +39,14 @@ class Picture:
     def rect(self, x, y, width, height, fill, stroke="", radius=0):
         edge = f" s-{stroke}" if stroke else ""
         round_ = f' rx="{radius}"' if radius else ""
-        self.parts.append(f'<rect class="f-{fill}{edge}" x="{number(x)}" y="{number(y)}" width="{number(max(width, 0))}" '
-                          f'height="{number(height)}"{round_}/>')
+        self.parts.append(
+            f'<rect class="f-{fill}{edge}" x="{number(x)}" y="{number(y)}" width="{number(max(width, 0))}" '
+            f'height="{number(height)}"{round_}/>')
 
     def text(self, x, y, words, colour="ink", anchor="start", style=""):
         classes = f"f-{colour} {style}".strip()
-        self.parts.append(f'<text class="{classes}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(words)}</text>')
+        self.parts.append(
+            f'<text class="{classes}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(words)}</text>')
 
     def line(self, x1, y1, x2, y2, colour="edge"):
         self.parts.append(f'<path class="line s-{colour}" d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"/>')
@@ -58,10 +67,13 @@ class Picture:
             self.rect(x - size + 0.5, y - size + 0.5, 2 * size - 1, 2 * size - 1, colour)
         else:
             half = size + 1
-            self.parts.append(f'<path class="f-{colour}" d="M{number(x)} {number(y - half)}L{number(x + half)} {number(y)}'
-                              f'L{number(x)} {number(y + half)}L{number(x - half)} {number(y)}Z"/>')
+            self.parts.append(
+                f'<path class="f-{colour}" d="M{number(x)} {number(y - half)}L{number(x + half)} {number(y)}'
+                f'L{number(x)} {number(y + half)}L{number(x - half)} {number(y)}Z"/>')
 
     def __str__(self):
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}" '
-                f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.title, {chr(34): "&quot;"})}">\n'
-                f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n" + "\n".join(self.parts) + "\n</svg>\n")
+        label = escape(self.title, {'"': "&quot;"})
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}" '
+            f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{label}">\n'
+            f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n" + "\n".join(self.parts) + "\n</svg>\n")

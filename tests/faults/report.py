@@ -70,8 +70,9 @@ def main(counts, folder=None):
         print(table(found))
         return
     names = [f"exit {title}" if title.isdigit() else title for title in TITLES]
-    csv_files.write(Path(folder) / "faults.csv", [dict(zip(("command", "call", "error"), key)) | dict(zip(names, values))
-                                                  for key, values in found.items()])
+    csv_files.write(
+        Path(folder) / "faults.csv",
+        [dict(zip(("command", "call", "error"), key)) | dict(zip(names, values)) for key, values in found.items()])
     csv_files.update(Path(folder) / "runs.csv", [machine()], ("kind",))
 
 

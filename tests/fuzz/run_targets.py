@@ -5,8 +5,8 @@ usage: run_targets.py BUILD SECONDS [--jobs N] [--report FOLDER] [TARGET...]    
 
 BUILD is a build with -Dfuzz=enabled; scripts/fuzz.sh makes one. Inputs that cover something new are kept in
 BUILD/fuzz/corpus/TARGET and are where the next run begins; inputs that break a target are written to
-BUILD/fuzz/crashes/TARGET. A target goes on behind a crash, ten at most. --report writes fuzz.csv into FOLDER, where rows
-of targets that were not run stay as they are. Exit status 1 if something broke.
+BUILD/fuzz/crashes/TARGET. A target goes on behind a crash, ten at most. --report writes fuzz.csv into FOLDER, where
+rows of targets that were not run stay as they are. Exit status 1 if something broke.
 """
 import argparse
 import concurrent.futures
@@ -163,7 +163,8 @@ class Runner:
         return (covered, total) if total else None
 
 
-HEADER = ("target", "seconds", "executions", "edges", "reader's lines covered", "reader's lines", "inputs kept", "crashes", "commit")
+HEADER = ("target", "seconds", "executions", "edges", "reader's lines covered", "reader's lines", "inputs kept",
+          "crashes", "commit")
 
 
 def row(r, commit):
@@ -189,15 +190,16 @@ def version(command):
 
 
 def write_report(folder, rows, known):
-    """fuzz.csv and a row in runs.csv. Targets that ran replace their rows; others stay, so a report can be made in parts."""
+    """fuzz.csv and a row in runs.csv. Targets that did not run keep their rows: a report can be made in parts."""
     if not folder.is_dir():
         sys.exit(f"run_targets: error: {folder} is not a folder; docs/reliability is the one for --report")
     merged = {row["target"]: row for row in [*csv_files.read(folder / "fuzz.csv"), *rows]}
     csv_files.write(folder / "fuzz.csv", [merged[name] for name in known if name in merged])
+    compiler = version(["clang++-14", "--version"]).split(" (")[0]
     csv_files.update(folder / "runs.csv", [{
-        "kind": "fuzz", "machine": f"{machine()} (load {os.getloadavg()[1]:.0f} at the end)", "date": datetime.date.today(),
-        "summary": f"{version(['clang++-14', '--version']).split(' (')[0]}, AddressSanitizer and UndefinedBehaviorSanitizer"}],
-        ("kind",))
+        "kind": "fuzz", "machine": f"{machine()} (load {os.getloadavg()[1]:.0f} at the end)",
+        "date": datetime.date.today(),
+        "summary": f"{compiler}, AddressSanitizer and UndefinedBehaviorSanitizer"}], ("kind",))
 
 
 def main():

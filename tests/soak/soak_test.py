@@ -107,7 +107,9 @@ def test_report(directory):
     series = [Series("train: memory", True, [1024.0] * 12), Series("descriptors", False, [4] * 12)]
     write_report(directory, "2 rounds.", series)
     assert (directory / "soak.csv").read_text().splitlines() == [
-        'what,unit,first third,last third,"change, %",at most', "train: memory,MiB,1.0,1.0,+0.00,", "descriptors,,4,4,,4"]
+        'what,unit,first third,last third,"change, %",at most', "train: memory,MiB,1.0,1.0,+0.00,",
+        "descriptors,,4,4,,4"
+    ]
     runs = (directory / "runs.csv").read_text()
     assert "fuzz,m,d,c,kept\nsoak," in runs and "2 rounds." in runs and "old" not in runs, runs
 

@@ -53,10 +53,15 @@ class Series:
         """Its row of soak.csv."""
         first, last = self.thirds()
         if not self.memory:
-            return {"what": self.name, "first third": f"{first:.0f}", "last third": f"{last:.0f}", "at most": max(self.values)}
+            return {
+                "what": self.name, "first third": f"{first:.0f}", "last third": f"{last:.0f}",
+                "at most": max(self.values)
+            }
         change = f"{100 * self.change():+.2f}" if len(self.values) >= LEAST_ROUNDS else ""
-        return {"what": self.name, "unit": "MiB", "first third": f"{first / 1024:.1f}", "last third": f"{last / 1024:.1f}",
-                "change, %": change}
+        return {
+            "what": self.name, "unit": "MiB", "first third": f"{first / 1024:.1f}", "last third": f"{last / 1024:.1f}",
+            "change, %": change
+        }
 
 
 def machine():

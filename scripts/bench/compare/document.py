@@ -35,6 +35,7 @@ def write(path, machine, part, section):
             stream.write(section.text() + "\n")
         return
     key = {"machine": machine, "part": part, "date": section.facts["date"]}
-    csv_files.update(path / "runs.csv", [{**key, **section.facts, "method": "; ".join(section.notes).replace("`", "")}], KEY)
+    csv_files.update(path / "runs.csv", [{**key, **section.facts, "method": "; ".join(section.notes).replace("`", "")}],
+                     KEY)
     for name, lines in section.tables.items():
         csv_files.update(path / f"{name}.csv", [{**key, **row} for row in tables.columns(lines)[1]], KEY)

@@ -179,9 +179,11 @@ class Bench:
 
     @functools.cached_property
     def machine(self):
-        """The name of this machine in the files: --machine, or one made of the processor's name and instructions."""
-        made = f"{cpu_model()} {self.instructions.partition('threads')[0]}".lower()
-        return self.options.machine or re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(\w+\)|processor|cpu", "", made)).strip("-")
+        """The name of this machine in the files: --machine, or one made of the GPU's or the processor's name."""
+        gpu = next((line.split(",")[0] for line in self.doctor if line.startswith("GPU 0")), "")
+        made = gpu.removeprefix("GPU 0") if self.options.device == "cuda" else f"{cpu_model()} {self.instructions}"
+        made = re.sub(r"\(\w+\)|processor|cpu|\d+ threads", "", made.lower())
+        return self.options.machine or re.sub(r"[^a-z0-9]+", "-", made).strip("-")
 
     def section(self, title, notes, versions, tables):
         """What was measured: on what and how, and its tables by the names of their files."""

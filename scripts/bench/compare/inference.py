@@ -138,9 +138,10 @@ def measure(bench, works):
         "rate of products of 2048 x 2048 matrices, measured after each run of either side; in bf16 the peak of "
         "multiplications in registers, which no product reaches. Exponentials, activations and bytes cost nothing in "
         "it. At the limit: how many times Hugging Face's evaluation that would be, the run's rate by its speed",
-        *repeats(options, works)],
-        peer_versions(sides for _, sides, _ in results),
-        {"inference": table(results), "inference-ratios": goals_table(results), "inference-limits": limits_table(results)})
+        *repeats(options, works)
+    ], peer_versions(sides for _, sides, _ in results), {
+        "inference": table(results), "inference-ratios": goals_table(results), "inference-limits": limits_table(results)
+    })
 
 
 def check_same_work(work, sides):

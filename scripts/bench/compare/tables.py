@@ -19,7 +19,9 @@ def split_column(name, cells):
     base = re.sub(r" \((min / median / max.*|median)\)$", "", name)
 
     def taken(pattern, names):
-        return names, [list(map(plain, match.groups())) if (match := pattern.match(cell)) else [""] * len(names) for cell in cells]
+        return names, [
+            list(map(plain, match.groups())) if (match := pattern.match(cell)) else [""] * len(names) for cell in cells
+        ]
 
     def all_match(pattern):
         return filled and all(pattern.match(cell) for cell in filled)
@@ -42,7 +44,8 @@ def split_column(name, cells):
 
 def columns(lines):
     """A Markdown table's CSV names and rows. Where a name comes twice, each is named after the column before it."""
-    cells = [[cell.strip().replace("`", "").strip("*") for cell in line.strip().strip("|").split("|")] for line in lines]
+    cells = [[cell.strip().replace("`", "").strip("*") for cell in line.strip().strip("|").split("|")]
+             for line in lines]
     head, body = cells[0], cells[2:]
     names, rows = [], [[] for _ in body]
     for at, name in enumerate(head):

@@ -13,9 +13,11 @@ import csv_files  # noqa: E402
 PERCENT = {"accuracy", "accuracy_seen", "accuracy_unseen"}
 HEADINGS = {"accuracy": "accuracy, %", "f1_macro": "macro F1", "accuracy_seen": "seen merchants, %",
             "accuracy_unseen": "unseen merchants, %", "exact": "exact match, %", "f1": "F1, %"}
-COLUMNS = ["data", "title", "rows", "system", "what", *(name for heading in HEADINGS.values() for name in (heading, f"{heading} sd")),
-           "seeds", "processor seconds", "adapt, processor seconds", "reaches Hugging Face",
-           "seconds to Hugging Face's result", "share of Hugging Face's seconds", "peak memory, MiB", "machines", "load up to"]
+SCORES = [name for heading in HEADINGS.values() for name in (heading, f"{heading} sd")]
+COLUMNS = [
+    "data", "title", "rows", "system", "what", *SCORES, "seeds", "processor seconds", "adapt, processor seconds",
+    "reaches Hugging Face", "seconds to Hugging Face's result", "share of Hugging Face's seconds", "peak memory, MiB", "machines", "load up to"
+]
 
 
 def metrics_of(data):
@@ -38,7 +40,7 @@ def seconds_to(value, run):
 
 
 def beside_peer(data, runs, peers):
-    """Whether the mean of Hugging Face's first metric is reached, after how many processor seconds and how much of its own."""
+    """Whether the mean of Hugging Face's first metric is reached, and after how many processor seconds."""
     if not peers or runs is peers:
         return {}
     metric = data.metrics[0]
@@ -74,7 +76,8 @@ def rows_of(results):
         grouped[line["data"], line["final"]][line["system"]].append(line)
     for name, data in SETS.items():
         development = grouped[name, False]
-        for kind, cells in (("development", development), ("test", of_the_same_models(grouped[name, True], development))):
+        final = of_the_same_models(grouped[name, True], development)
+        for kind, cells in (("development", development), ("test", final)):
             for system in (system for system in SYSTEMS if cells.get(system)):
                 runs = cells[system]
                 row = {"data": name, "title": data.title, "rows": kind, "system": system,

@@ -51,6 +51,16 @@ def test_another_figure_is_noticed_until_it_is_drawn(directory):
     assert "| 291.22 |" in (root / "docs/benchmarks.md").read_text(encoding="utf-8")
 
 
+def test_another_machine_has_its_rows(directory):
+    root = copy_of_the_documents(directory)
+    with open(root / "docs/benchmarks/startup.csv", "a", encoding="utf-8") as file:
+        file.writelines(f'mine,startup,2026-11-28,"MiniLM-L6, bank text",{side},1,{seconds},3,\n'
+                        for side, seconds in (("finetune fp32", "0.25"), ("HF fp32", "4.5")))
+    done = draw(root)
+    assert done.returncode == 0, done.stderr
+    assert "| MiniLM-L6, bank text | mine | 0.25 | 4.5 |" in (root / "docs/benchmarks.md").read_text(encoding="utf-8")
+
+
 def test_what_is_changed_by_hand_is_noticed(directory):
     root = copy_of_the_documents(directory)
     replace(root / "docs/quality.md", "| 85.3 ± 0.3 |", "| 99.3 ± 0.3 |")
@@ -76,18 +86,26 @@ def test_pictures_are_legible(_):
         light, dark = picture.find(f"{SVG}style").text.split("@media (prefers-color-scheme:dark)")
         colours = re.findall(r"\.f-(\w+)", light)
         assert colours == re.findall(r"\.f-(\w+)", dark) and picture.find(f"{SVG}title").text, path
-        used = {name for element in picture.iter() for name in element.get("class", "").split() if name.startswith(("f-", "s-"))}
+        used = {
+            name
+            for element in picture.iter()
+            for name in element.get("class", "").split() if name.startswith(("f-", "s-"))
+        }
         assert {name[2:] for name in used} <= set(colours), f"{path}: {used} of {colours}"
         for text in picture.iter(f"{SVG}text"):
             style = next((name for name in WIDTH if name and name in text.get("class").split()), "")
             length = WIDTH[style] * len(text.text)
             begin = float(text.get("x")) - length * {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor")]
-            assert 0 <= begin and begin + length <= float(picture.get("width")), f"{path.name}: '{text.text}' leaves the picture"
+            assert 0 <= begin and begin + length <= float(
+                picture.get("width")), f"{path.name}: '{text.text}' leaves the picture"
 
 
 def test_measured_tables_become_rows(directory):
-    lines = ["| work | side | samples/s (min / median / max) | real tokens/s (median) | peak memory | goal |", "|---|---|---|---|---|---|",
-             "| base, batch 32 | `ours` | 1,284.83 / 1,287.22 / 1,302.41 | 3,781 | 457 MiB | ≥ 1.65 |"]
+    lines = [
+        "| work | side | samples/s (min / median / max) | real tokens/s (median) | peak memory | goal |",
+        "|---|---|---|---|---|---|",
+        "| base, batch 32 | `ours` | 1,284.83 / 1,287.22 / 1,302.41 | 3,781 | 457 MiB | ≥ 1.65 |"
+    ]
     row = {"work": "base, batch 32", "side": "ours", "samples/s min": "1284.83", "samples/s median": "1287.22",
            "samples/s max": "1302.41", "real tokens/s median": "3781", "peak memory, MiB": "457", "goal": "≥ 1.65"}
     assert tables.columns(lines) == (list(row), [row])
