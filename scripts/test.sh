@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Builds everything in build-test, as README says, and runs the whole test suite. CI runs this.
-# A developer's build folder is left alone. The suite first runs as in a stranger's clone, without the folder of large
-# data; where ../shared (or $FINETUNE_SHARED) exists, the test cases that lacked it then run once more with it. The last
-# line is "N passed, N failed, N skipped". Exits 1 if a test failed.
-#   scripts/test.sh [unit|cli|mpi|format] only these suites
+# Builds build-test, as README says, and runs tests.
+# The last line is "N passed, N failed, N skipped"; exits 1 if a test failed or none ran. A developer's own build folder
+# is left alone.
+#   scripts/test.sh                        the whole suite; CI runs this
+#   scripts/test.sh unit|cli|mpi|format    only these suites
+#   scripts/test.sh fast                   after a change, in half a minute: units, one run of each command, two of mpirun
+#   scripts/test.sh --changed [REVISION]   fast, and the suites of the files that differ from REVISION (default: HEAD)
+# The whole suite first runs as in a stranger's clone, without the folder of large data; where ../shared (or
+# $FINETUNE_SHARED) exists, the test cases that lacked it then run once more with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +15,24 @@ scripts/install_deps.sh
 build="build-test"
 logs=$build/meson-logs
 scripts/configure.sh $build
-meson compile -C $build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+
+# Tests by name, and what they need built: for `fast` and `--changed`.
+names=()
+case "${1:-}" in
+  fast|--changed)
+    if [ "$1" = fast ]; then
+      selected=$(tests/select_tests.py $build fast)
+    else
+      changed=$(git diff --name-only "${2:-HEAD}"; git ls-files --others --exclude-standard)
+      selected=$(tests/select_tests.py $build changed <<< "$changed")
+    fi
+    mapfile -t names < <(sed -n 's/^test //p' <<< "$selected")
+    mapfile -t programs < <(sed -n 's/^build //p' <<< "$selected")
+    ninja -C $build finetune "${programs[@]}" || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+    set -- ;;
+  *)
+    meson compile -C $build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; } ;;
+esac
 
 rm -f $logs/testlog.json $logs/again.json $logs/format.log $logs/programs.log
 status=0
@@ -20,13 +41,14 @@ format=
 for suite in "$@"; do
   if [ "$suite" = format ]; then format=yes; else suites+=(--suite "$suite"); fi
 done
-if [ -n "$format" ] || [ $# -eq 0 ]; then
+if [ -n "$format" ] || { [ $# -eq 0 ] && [ ${#names[@]} -eq 0 ]; }; then
   if scripts/format.sh --check > $logs/format.log 2>&1; then result='1 passed | 0 failed'; else result='0 passed | 1 failed'; fi
   tail -n 20 $logs/format.log
   printf 'test cases: 1 | %s\nexit status: 0\n' "$result" >> $logs/format.log
 fi
 shared=$(realpath -m "${FINETUNE_SHARED:-../shared}")
 lacking=$PWD/$build/no-large-data
+[ ${#names[@]} -eq 0 ] || lacking=$shared
 if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   # Runs wait for the disk after each file that they write: where memory can hold the tests' files, they are there.
   # Its name is not one that a test takes for something the program has left.
@@ -41,16 +63,16 @@ if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   jobs=$(nproc)
   [ "$jobs" -le 4 ] || jobs=4
   FINETUNE_SHARED=$lacking meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs \
-    ${suites[@]+"${suites[@]}"} || status=$?
+    ${suites[@]+"${suites[@]}"} ${names[@]+"${names[@]}"} || status=$?
   # If no test ran, this is a failure, whatever the format check has found.
   [ -s $logs/testlog.json ] || echo "exit status: 1" > $logs/programs.log
-  if [ -d "$shared" ] && [ -s $logs/testlog.json ]; then
+  if [ "$lacking" != "$shared" ] && [ -d "$shared" ] && [ -s $logs/testlog.json ]; then
     echo "Test cases that lacked large data, with $shared:"
     tests/test_again.py $logs/testlog.json "$lacking" "$shared" $logs/again.json
   fi
 fi
 
 # Counts single test cases: doctest's summaries and the black-box tests' lines are in meson's log.
-python3 scripts/count_tests.py --lacking "$lacking" $logs/testlog.json $logs/format.log $logs/programs.log \
+python3 tests/count_tests.py --lacking "$lacking" $logs/testlog.json $logs/format.log $logs/programs.log \
   --again $logs/again.json || status=1
 exit $((status != 0))

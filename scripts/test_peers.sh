@@ -50,4 +50,4 @@ for name in "${names[@]}"; do
   timeout 1200 "$python" "tests/peers/${name}_test.py" 2>&1 | tee "$logs/peers-$name.log" || status=$?
   echo "exit status: $status" >> "$logs/peers-$name.log"
 done
-python3 scripts/count_tests.py "$logs"/*.log
+python3 tests/count_tests.py "$logs"/*.log

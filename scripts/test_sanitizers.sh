@@ -59,5 +59,5 @@ run ${alone[@]+"${alone[@]}"}
 # Open MPI leaves much at its end, in parts of itself that are no longer there to be named.
 ASAN_OPTIONS+=:detect_leaks=0
 run ${together[@]+"${together[@]}"}
-python3 scripts/count_tests.py "${logs[@]}" || status=1
+python3 tests/count_tests.py "${logs[@]}" || status=1
 exit $((status != 0))

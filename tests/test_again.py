@@ -5,7 +5,7 @@ usage: test_again.py TESTLOG LACKING SHARED OUT
 
 TESTLOG is meson-logs/testlog.json of a run with FINETUNE_SHARED=LACKING, a folder that does not exist. A test case that
 was skipped since it found nothing below LACKING runs again with FINETUNE_SHARED=SHARED, and no other case does. OUT gets
-one line for each program, in the form of TESTLOG; scripts/count_tests.py counts both.
+one line for each program, in the form of TESTLOG; tests/count_tests.py counts both.
 """
 import json
 import re

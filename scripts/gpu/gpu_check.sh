@@ -132,4 +132,4 @@ for name in "${chosen[@]}"; do
 done
 
 echo "== result"
-python3 scripts/count_tests.py "$logs"/*.log
+python3 tests/count_tests.py "$logs"/*.log

@@ -1,6 +1,6 @@
 """Black-box tests of the binary: plain functions named test_*, run in order by main().
 
-Prints one line a failure and, last, the summary line that scripts/count_tests.py adds up. A test that
+Prints one line a failure and, last, the summary line that tests/count_tests.py adds up. A test that
 needs data that is absent calls need(...) and counts as skipped. FINETUNE_DEVICE=cuda in the environment makes the
 tests that take DEVICE run on a GPU; where there is none they are skipped.
 """

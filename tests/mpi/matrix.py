@@ -1,6 +1,6 @@
 """Every combination of task, memory option, layout and interruption: one result each.
 
-Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/matrix.sh, with
+Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/nightly/matrix.sh, with
 PART/PARTS for some of the lines.
 """
 import itertools

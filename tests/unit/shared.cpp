@@ -1,4 +1,4 @@
-// The look-up of test data, and the lines that scripts/count_tests.py counts as skips.
+// The look-up of test data, and the lines that tests/count_tests.py counts as skips.
 #include "shared.h"
 
 #include <cstdio>

@@ -22,7 +22,7 @@ def log_of(path, *programs):
 
 
 def counted(*arguments):
-    done = subprocess.run([sys.executable, PROJECT / "scripts/count_tests.py", *map(str, arguments)],
+    done = subprocess.run([sys.executable, PROJECT / "tests/count_tests.py", *map(str, arguments)],
                           capture_output=True, text=True)
     return done.returncode, done.stdout.splitlines()[-1], done.stdout
 
@@ -76,9 +76,50 @@ def test_ci_types_what_the_readme_says(_):
     assert "`scripts/install_deps.sh && meson setup build && meson compile -C build`" in readme
     commands = [line.split("#")[0].strip() for line in (PROJECT / "scripts/test.sh").read_text().splitlines()]
     assert "scripts/install_deps.sh" in commands and "scripts/configure.sh $build" in commands, commands
-    assert any(line.startswith("meson compile -C $build ||") for line in commands), commands
+    assert any("meson compile -C $build ||" in line for line in commands), commands
     assert 'meson setup "$directory" "$@"' in (PROJECT / "scripts/configure.sh").read_text()
     assert 'exec bash "$(dirname "$0")/../scripts/test.sh"' in (PROJECT / ".ci/run").read_text()
+
+
+def test_a_change_selects_its_tests(_):
+    sys.path.insert(0, str(PROJECT / "tests"))
+    from select_tests import chosen, patterns_for
+    tests = [{"name": name, "cmd": ["python3", str(PROJECT / script)], "suite": [suite]} for name, script, suite in (
+        ("unit-data", "x", "finetune:fast"), ("unit-ops-table", "x", "finetune:unit"), ("mpi-train", "x", "finetune:mpi"),
+        ("cli-pipe", "tests/cli/pipe_test.py", "finetune:cli"), ("cli-hub", "tests/cli/experiments/hub_test.py", "finetune:cli"))]
+    for path, expected in (("docs/README.md", []), ("src/ops/cpu/cpu.cpp", ["unit-ops-table"]), ("tests/unit/ops/x.cpp", ["unit-ops-table"]),
+                           ("src/comm/solo.cpp", ["mpi-train"]), ("tests/cli/pipe_test.py", ["cli-pipe"]), ("src/train/trainer.cpp", ["mpi-train", "cli-hub"]),
+                           ("meson.build", ["unit-ops-table", "mpi-train", "cli-pipe", "cli-hub"])):
+        names = [test["name"] for test in chosen(tests, PROJECT, patterns_for(path))]
+        assert sorted(names) == sorted(["unit-data", *expected]), (path, names)
+
+
+def test_every_folder_of_sources_has_tests(_):
+    """A pattern of select_tests.py that fits no test would let a change through."""
+    build = Path(BINARY).resolve().parent
+    if not (build / "build.ninja").exists() or not shutil.which("meson"):
+        raise Skip("the program is not in a build folder")
+    sys.path.insert(0, str(PROJECT / "tests"))
+    from select_tests import NEEDS, chosen, introspected
+    tests = [{**test, "suite": []} for test in introspected(build, "--tests")]
+    for files, patterns in NEEDS:
+        for pattern in patterns.split():
+            assert "{" in pattern or list(chosen(tests, PROJECT, [pattern])), (files, pattern)
+
+
+def test_messages_of_commits(directory):
+    script = PROJECT / "scripts/check_message.py"
+    for message, words in (("Read DistilBERT's configuration\n\nBecause.\n", None), ("", "empty"), ("x" * 73, "73 characters"),
+                           ("Mend it\n\nSee /home/somebody/build/log.txt.\n", "/home/somebody"), ("Use build/finetune, src/core and ../shared\n", None)):
+        (directory / "message").write_text(message)
+        done = subprocess.run([sys.executable, script, directory / "message"], capture_output=True, text=True)
+        assert (done.returncode, bool(done.stdout)) == (int(words is not None), words is not None), (message, done)
+        assert not words or words in done.stdout, done
+
+
+def test_versions_agree(_):
+    version = re.search(r"version: '([^']+)'", (PROJECT / "meson.build").read_text())[1]
+    assert f"\nversion: {version}\n" in (PROJECT / "CITATION.cff").read_text()
 
 
 def commands_of(build):

@@ -2,14 +2,14 @@
 # Kills random processes of a small training run at random moments and resumes it, again and again.
 # It resumes at random numbers of processes and hosts in a random layout (replicas, stages, tensor
 # ranks, placement, schedule, --recompute), and compares the end with that of an undisturbed run.
-#   scripts/chaos.sh N [--seed S] [--model DIR] [--binary FILE]     N trials; the seed is printed
+#   scripts/nightly/chaos.sh N [--seed S] [--model DIR] [--binary FILE]     N trials; the seed is printed
 # Last line: "N of N equal"; exit 1 if one is not. Nothing is left behind. Open MPI 4's mpirun can
 # hang when a process dies in the very moment in which it reports to it: ended here, and counted.
 set -euo pipefail
 export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
-trials=${1:?usage: scripts/chaos.sh N [--seed S] [--model DIR] [--binary FILE]}
+trials=${1:?usage: scripts/nightly/chaos.sh N [--seed S] [--model DIR] [--binary FILE]}
 shift
 seed=$(($(date +%s) % 100000))
 model=

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs the tests that take hours, for a nightly job.
+# Sanitizers, fuzzing, injected faults, kills, layouts, a soak, lint and the tests beside Hugging Face.
+# Each part is a script that can run alone. Prints one line a part, "ok" or "FAILED" with its time and log, and last
+# "N of N parts passed"; exits 1 if one failed. Needs what `install_deps.sh --fuzz` installs, too.
+#   scripts/nightly.sh [PART...]       parts: peers sanitizers threads fuzz faults chaos matrix soak lint (default: all)
+# NIGHTLY_LOGS=DIR says where the logs go (default: build-nightly).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+logs=${NIGHTLY_LOGS:-build-nightly}
+build=build-test
+parts=("$@")
+[ ${#parts[@]} -gt 0 ] || parts=(peers sanitizers threads fuzz faults chaos matrix soak lint)
+
+command_of() {
+  case "$1" in
+    peers) echo scripts/test_peers.sh ;;
+    sanitizers) echo scripts/test_sanitizers.sh ;;
+    threads) echo scripts/test_sanitizers.sh --threads ;;
+    fuzz) echo scripts/fuzz.sh 300 ;;
+    faults) echo scripts/faults.sh --binary $build/finetune ;;
+    chaos) echo scripts/nightly/chaos.sh 50 --binary $build/finetune ;;
+    matrix) echo scripts/nightly/matrix.sh $build ;;
+    soak) echo scripts/soak.sh 1 --binary $build/finetune ;;
+    lint) echo scripts/lint.sh ;;
+    *) return 1 ;;
+  esac
+}
+
+for part in "${parts[@]}"; do
+  command_of "$part" > /dev/null || { echo "nightly: error: unknown part $part (sed -n 2,10p scripts/nightly.sh lists them)" >&2; exit 2; }
+done
+mkdir -p "$logs"
+if ! { scripts/install_deps.sh && scripts/configure.sh $build && meson compile -C $build; } > "$logs/build.log" 2>&1; then
+  tail -n 20 "$logs/build.log"
+  echo "0 of ${#parts[@]} parts passed: the build failed, see $logs/build.log"
+  exit 1
+fi
+
+passed=0
+for part in "${parts[@]}"; do
+  start=$SECONDS
+  # Unquoted: the command's words.
+  if $(command_of "$part") > "$logs/$part.log" 2>&1; then verdict=ok; passed=$((passed + 1)); else verdict=FAILED; fi
+  echo "$verdict $part, $(((SECONDS - start) / 60)) min, $logs/$part.log: $(tail -n 1 "$logs/$part.log")"
+done
+echo "$passed of ${#parts[@]} parts passed"
+[ "$passed" -eq ${#parts[@]} ]
