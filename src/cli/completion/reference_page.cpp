@@ -77,14 +77,28 @@ std::string option_row(const OptionEntry& option) {
   return concat("| ", code(name), " | ", standard, " | ", cell(help), " |\n");
 }
 
+// The options that train describes, by name; those of plan are all of them.
+std::string shared_options(const std::vector<OptionEntry>& shared,
+                           const std::vector<OptionEntry>& of_train) {
+  const auto general = std::count_if(of_train.begin(), of_train.end(), is_in_every_command);
+  if (shared.empty()) return "";
+  if (shared.size() + size_t(general) == of_train.size())
+    return "\nAll options of [train](#train), too.\n";
+  std::string names;
+  for (const OptionEntry& option : shared)
+    names += concat(names.empty() ? "" : ", ", code(option.name));
+  return concat("\nAs in [train](#train): ", names, ".\n");
+}
+
 // One table for each group, then the names of those that train describes.
 std::string options_of(const CommandEntry& command, const std::vector<OptionEntry>& of_train) {
-  std::string text, group, shared;
+  std::string text, group;
+  std::vector<OptionEntry> shared;
   bool in_table = false;
   for (const OptionEntry& option : command.options) {
     if (is_in_every_command(option)) continue;
     if (has(of_train, option)) {
-      shared += concat(shared.empty() ? "" : ", ", code(option.name));
+      shared.push_back(option);
       continue;
     }
     if (option.group != group || !in_table) {
@@ -96,8 +110,7 @@ std::string options_of(const CommandEntry& command, const std::vector<OptionEntr
     }
     text += option_row(option);
   }
-  if (!shared.empty()) text += concat("\nAs in [train](#train): ", shared, ".\n");
-  return text;
+  return text + shared_options(shared, of_train);
 }
 
 std::string usage_of(const CommandEntry& command) {
