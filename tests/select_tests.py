@@ -30,9 +30,10 @@ NEEDS = [
     ("src/train/sweep/*", "unit-train cli-sweep* mpi-sweep"),
     ("src/train/plan/*", "unit-train cli-plan cli-layout_plan cli-bench"),
     ("src/train/*", "unit-train unit-stage-passes cli-train cli-resume cli-options cli-late_updates cli-checkpoint* "
-                    "tests/cli/experiments/* mpi-train mpi-pipeline"),
+                    "tests/cli/experiments/* mpi-train mpi-pipeline cli-reference"),
     ("src/bench/*", "cli-bench mpi-layout-bench"),
-    ("src/cli/*", "unit-cli cli-command_line cli-options cli-completion cli-tools cli-first_contact"),
+    ("src/cli/*", "unit-cli cli-command_line cli-options cli-completion cli-reference cli-tools "
+                  "cli-first_contact"),
     ("tasks/*", "unit-tasks cli-train cli-evaluate cli-predict cli-tables tests/cli/quality/*"),
     ("data/samples/*", "cli-guide"),
     ("data/*", "unit-data unit-tasks cli-tables cli-pipe tests/cli/hostile/* cli-bank_exports"),
@@ -44,6 +45,8 @@ NEEDS = [
     ("tests/golden/*", ALL),
     ("tests/*", "cli-suite"),
     ("docs/guide/*", "cli-guide"),
+    ("docs/troubleshooting.md", "cli-first_contact"),
+    ("docs/layouts.md", "cli-layout_plan"),
     ("scripts/*", "tests/cli/shipped/* cli-demo"),
     ("*.md", "tests/cli/shipped/*"),
     (".*", "cli-suite"),
