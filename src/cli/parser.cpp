@@ -90,14 +90,30 @@ Option Subcommand::add_flag(const std::string& name, bool& value, const std::str
   return Option(app_->add_flag(name, value, help));
 }
 
+namespace {
+
+template <typename Words>
+std::function<void(const Words&)> or_error(const std::string& name,
+                                           std::function<std::string(const Words&)> take) {
+  return [name, take = std::move(take)](const Words& words) {
+    const std::string wrong = take(words);
+    if (!wrong.empty()) throw CLI::ValidationError(name, wrong);
+  };
+}
+
+}  // namespace
+
 Option Subcommand::add_option_function(
     const std::string& name, const std::function<std::string(const std::string& word)>& take,
     const std::string& help) const {
-  auto checked = [name, take](const std::string& word) {
-    const std::string wrong = take(word);
-    if (!wrong.empty()) throw CLI::ValidationError(name, wrong);
-  };
-  return Option(app_->add_option_function<std::string>(name, checked, help));
+  return Option(app_->add_option_function(name, or_error(name, take), help));
+}
+
+Option Subcommand::add_list_function(
+    const std::string& name,
+    const std::function<std::string(const std::vector<std::string>& words)>& take,
+    const std::string& help) const {
+  return Option(app_->add_option_function(name, or_error(name, take), help));
 }
 
 void Subcommand::footer(const std::string& text) const {

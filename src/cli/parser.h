@@ -60,6 +60,11 @@ class Subcommand {
   Option add_option_function(const std::string& name,
                              const std::function<std::string(const std::string& word)>& take,
                              const std::string& help) const;
+  // The same for an option of several words.
+  Option add_list_function(
+      const std::string& name,
+      const std::function<std::string(const std::vector<std::string>& words)>& take,
+      const std::string& help) const;
   void footer(const std::string& text) const;
   void require_subcommand(int least, int most) const;
   // Runs once the command line is read and the subcommand is on it.

@@ -16,48 +16,47 @@
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
+#include "train/options/table/option_table.h"
 #include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
 
-const TrainOptions kDefaults;
-
 Error damaged(const std::string& where, std::string_view fault) {
   return model_error(where, ": its options are damaged: ", printable(fault, 300));
 }
 
-// Whether an option's member can have what is kept of it.
-bool can_be(const OptionInfo&, const std::vector<std::string>&, const ConfigEntry&) {
-  return true;
-}
-bool can_be(const OptionInfo& info, const std::string&, const ConfigEntry& kept) {
+// Whether an option can have the value that is kept.
+bool can_be(const OptionInfo& info, OptionKind kind, const ConfigEntry& kept) {
+  if (kind == OptionKind::list) return true;
   if (kept.is_array) return false;
+  const std::string& word = kept.values[0];
+  switch (kind) {
+    case OptionKind::flag:
+      return word == "true" || word == "false";
+    case OptionKind::number:
+      return parse_double(word).has_value();
+    case OptionKind::whole_number:
+      return parse_int(word).has_value();
+    default:
+      break;
+  }
   if (info.name != "task" && info.name != "precision") return true;
-  const std::vector<std::string_view> words = split(info.choices, '|');
-  return std::find(words.begin(), words.end(), kept.values[0]) != words.end();
-}
-bool can_be(const OptionInfo&, bool, const ConfigEntry& kept) {
-  return !kept.is_array && (kept.values[0] == "true" || kept.values[0] == "false");
-}
-template <typename Number>
-bool can_be(const OptionInfo&, const Number&, const ConfigEntry& kept) {
-  if (kept.is_array) return false;
-  constexpr bool whole =
-      std::is_integral_v<Number> || std::is_same_v<Number, std::optional<int64_t>>;
-  return whole ? parse_int(kept.values[0]).has_value() : parse_double(kept.values[0]).has_value();
+  const std::vector<std::string_view> words = split(info.words, '|');
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 // A seal is a checksum that anybody can compute: options behind it may be of any kind.
 std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& where) {
   std::vector<ConfigEntry> entries = parse_config_text(kept, where, ExitCode::model);
-  for_each_option(std::as_const(kDefaults), [&](const OptionInfo& info, const auto& member) {
+  for (const TrainOption& option : train_options()) {
     for (const ConfigEntry& entry : entries) {
-      if (entry.name != info.name || can_be(info, member, entry)) continue;
-      throw damaged(where, concat(info.name, " is ", in_quotes(join(entry.values, ", "))));
+      if (entry.name != option.info.name) continue;
+      if (can_be(option.info, kind_of_option(entry.name), entry)) continue;
+      throw damaged(where, concat(entry.name, " is ", in_quotes(join(entry.values, ", "))));
     }
-  });
+  }
   add_values_of_before(entries);
   return entries;
 }

@@ -78,14 +78,7 @@ void LayoutBench::check() {
     TrainOptions given = o_.train;
     given.recipe = "hf";  // there are no data that another could go by
     given = with_fixed_recipe(given);
-    for_each_layout_bench_option(given, [](const OptionInfo& info, const auto& value) {
-      using Value = std::remove_cvref_t<decltype(value)>;
-      if constexpr (std::is_same_v<Value, std::optional<int64_t>>) {
-        if (value) require_inside(info, *value);
-      } else if constexpr (std::is_same_v<Value, int64_t>) {
-        require_inside(info, value);
-      }
-    });
+    validate_values(given);
     validate_pipeline(given);
     if (o_.steps < 1) throw usage_error("--steps ", o_.steps, ": must be at least 1");
     s_.options = given;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "train/options/options.h"
+#include "train/options/train_options.h"
 #include "train/plan/layout_forecast.h"
 
 namespace finetune {
@@ -19,23 +19,9 @@ struct LayoutBenchOptions {
   int64_t length = 128;          // tokens of every sample
   int64_t steps = 3;             // recorded ones, after one that is not; all of the same batch
   std::string task = "classification";
-  // The options of for_each_layout_bench_option; others have no effect.
+  // The options whose rows name bench_layout; others have no effect.
   TrainOptions train;
 };
-
-// Calls visit as for_each_option, of train's options that a layout needs.
-template <typename Visit>
-void for_each_layout_bench_option(TrainOptions& options, Visit&& visit) {
-  constexpr std::string_view names[] = {
-      "tp",      "pp",         "placement",      "pipeline-schedule", "chunks",
-      "stages",  "batch-size", "virtual-shards", "tensor-shards",     "micro-batches",
-      "threads", "precision",  "recompute",      "micro-batch-tokens"};
-  for_each_option(options, [&](const OptionInfo& info, auto& member) {
-    for (std::string_view name : names) {
-      if (info.name == name) visit(info, member);
-    }
-  });
-}
 
 // A process's memory in bytes. Pages that several processes have count a share; of replicas on a
 // host, which share unevenly, the mean.

@@ -1,11 +1,12 @@
 // finetune adapt: pretraining goes on by masked words, on texts without labels.
 #include <memory>
-#include <string_view>
-#include <utility>
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "core/error.h"
+#include "tasks/registry.h"
+#include "train/options/options.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 namespace {
@@ -24,55 +25,6 @@ constexpr const char* kAdaptExamples =
     "      --eval-fraction 0.02 --distinct --epochs 1 --output runs/bank\n"
     "  finetune adapt --output runs/bank --resume           continue after a stop or a kill\n"
     "  finetune train --model runs/bank/model --train labelled.csv --output runs/a";
-
-// What is of no use to masked words. It is read all the same, since config.toml has it.
-bool is_hidden(const OptionInfo& info) {
-  for (std::string_view name :
-       {"task", "freeze", "pp", "placement", "pipeline-schedule", "chunks", "stages",
-        "offload-activations", "device", "no-deterministic", "bucket-mb", "comm-precision"}) {
-    if (info.name == name) return true;
-  }
-  return is_foreign_option(info.name, TaskKind::mlm);
-}
-
-// Where train's words are about other tasks, too.
-constexpr std::pair<std::string_view, const char*> kHelp[] = {
-    {"eval", "files of texts to evaluate on"},
-    {"max-length", "longest text in tokens (default: 128)"},
-    {"max-train-samples", "use the first N training texts"},
-    {"max-eval-samples", "use the first N evaluation texts"},
-    {"recipe", "hf and auto have the same values here: Hugging Face's"},
-    {"epochs", "passes over the training data (default: 3)"},
-    {"batch-size", "texts per update, over all processes (default: 32)"},
-    {"lr", "learning rate (default: 5e-5)"},
-    {"micro-batch-tokens", "most tokens at once in training (auto: by the model's size)"},
-    {"micro-batches",
-     "instead of --micro-batch-tokens: M micro-batches of about equal tokens per virtual shard"},
-    {"virtual-shards",
-     "sum gradients as K processes would, on any number of them (default: the processes; --tp: "
-     "replicas)"},
-};
-
-class AdaptBinder {
- public:
-  explicit AdaptBinder(Subcommand command) : bind_(command, TaskKind::mlm) {}
-
-  template <typename Value>
-  void operator()(OptionInfo info, Value& value) {
-    if (info.name == "train") {
-      info.name = "text";
-      info.help = "required: files of texts, one text per line, or CSV, TSV, JSON Lines";
-    }
-    for (const auto& [name, help] : kHelp) {
-      if (info.name == name) info.help = help;
-    }
-    if (is_hidden(info)) info.group = "";
-    bind_(info, value);
-  }
-
- private:
-  OptionBinder bind_;
-};
 
 void run(const TrainOptions& options, int& exit_code) {
   if (options.model.empty())
@@ -95,8 +47,8 @@ void add_adapt_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
   options->task = name_of(TaskKind::mlm);
-  AdaptBinder bind(command);
-  for_each_option(*options, bind);
+  add_options(command, train_options(), *options,
+              {.command = commands::adapt, .task = TaskKind::mlm, .hides_others = true});
   command.add_option("--config", *config, "config.toml of another run; the command line wins")
       .type_name("FILE")
       .group("Data");

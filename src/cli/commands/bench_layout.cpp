@@ -11,6 +11,7 @@
 #include "cli/world.h"
 #include "core/log.h"
 #include "tasks/registry.h"
+#include "train/options/table/option_table.h"
 #include "train/run/layout_table.h"
 
 namespace finetune {
@@ -56,12 +57,7 @@ void add_bench_layout(Subcommand bench) {
       .capture_default_str()
       .take_last();
   layout.add_flag("--json", options->json, "one JSON object");
-  OptionBinder bind(layout);
-  for_each_layout_bench_option(o.train, [&](OptionInfo info, auto& value) {
-    if (info.name == "batch-size")
-      info.help = "sequences per step, over all processes (default: 32)";
-    bind(info, value);
-  });
+  add_options(layout, train_options(), o.train, {.command = commands::bench_layout});
   layout.footer(kLayoutFooter);
   layout.callback([options] {
     const LayoutBenchResult result = bench_layout(options->bench, world());

@@ -1,7 +1,6 @@
 // finetune check: what is worth knowing of rows before training, and the baselines.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "tasks/classification/check/check.h"
 #include "tasks/registry.h"
 #include "train/options/options.h"
+#include "train/options/table/option_table.h"
 #include "train/run/run_setup.h"
 
 namespace finetune {
@@ -32,31 +32,6 @@ constexpr const char* kExamples =
     "Nothing is trained but a linear model on n-grams, the figure that a fine-tuned model has to\n"
     "beat. Findings come most serious first: an error would stop train, a warning spoils or\n"
     "flatters its result. The exit code is 0 all the same, unless --fail-on asks for another.";
-
-// Options of train that say what the data are.
-constexpr std::string_view kNames[] = {"model",
-                                       "train",
-                                       "eval",
-                                       "eval-fraction",
-                                       "eval-group",
-                                       "eval-split",
-                                       "text-column",
-                                       "text-pair-column",
-                                       "label-column",
-                                       "multi-label",
-                                       "regression",
-                                       "max-length",
-                                       "long-text",
-                                       "window-stride",
-                                       "max-windows",
-                                       "seed",
-                                       "delimiter",
-                                       "encoding",
-                                       "skip-bad-rows",
-                                       "ignore-unknown-labels",
-                                       "normalize-labels",
-                                       "no-ngram-baseline",
-                                       "json"};
 
 struct CheckOptions {
   TrainOptions train;
@@ -207,13 +182,7 @@ void add_check_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
       "check", "Examine data before training: baselines, and what would mislead");
   auto o = std::make_shared<CheckOptions>();
-  OptionBinder bind(command);
-  for_each_option(o->train, [&](OptionInfo info, auto& value) {
-    if (std::find(std::begin(kNames), std::end(kNames), info.name) == std::end(kNames)) return;
-    if (info.name == "model") info.help = "model whose tokenizer tells which texts would be cut";
-    if (info.name == "json") info.help = "print one JSON object on one line";
-    bind(info, value);
-  });
+  add_options(command, train_options(), o->train, {.command = commands::check});
   one_of(command.add_option("--fail-on", o->fail_on,
                             "exit with code 7 if a finding is at least this serious"),
          {"error", "warning"})

@@ -25,6 +25,7 @@
 #include "ops/backend.h"
 #include "ops/cuda/host/cuda_module.h"
 #include "train/layout/stages.h"
+#include "train/options/table/option_table.h"
 #include "train/run/layout_table.h"
 #include "weights/hub_cache.h"
 
@@ -167,10 +168,7 @@ void add_doctor_command(Subcommand program, int&) {
   const Subcommand command =
       program.add_subcommand("doctor", "Show hardware, libraries and code paths of this machine");
   auto options = std::make_shared<DoctorOptions>();
-  OptionBinder bind(command);
-  for_each_option(options->train, [&](const OptionInfo& info, auto& member) {
-    if (info.name == "tp" || info.name == "pp" || info.name == "placement") bind(info, member);
-  });
+  add_options(command, train_options(), options->train, {.command = commands::doctor});
   command
       .add_option("--shape", options->shape,
                   "shape or directory of the model that the layout is for")

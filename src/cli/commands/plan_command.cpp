@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "train/options/duration.h"
+#include "train/options/table/option_table.h"
 #include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
 #include "train/run/layout_table.h"
@@ -334,9 +335,9 @@ void add_plan_command(Subcommand program, int&) {
   const Subcommand command =
       program.add_subcommand("plan", "Forecast memory, disk and time of a training run");
   auto options = std::make_shared<PlanOptions>();
-  OptionBinder bind(command);
-  for_each_option(options->train, bind);
-  for_each_formula_option(options->formula, bind);
+  const OptionUse use{.command = commands::plan};
+  add_options(command, train_options(), options->train, use);
+  add_options(command, formula_options(), options->formula, use);
   command
       .add_option("--config", options->config,
                   "TOML file with the same names; the command line wins")

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/paths/output_names.h"
 #include "core/text/text.h"
+#include "train/options/table/option_table.h"
 #include "train/trainer.h"
 
 namespace finetune {
@@ -47,8 +48,7 @@ void add_train_command(Subcommand program, int& exit_code) {
       program.add_subcommand("train", "Fine-tune a pretrained BERT on your data");
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
-  OptionBinder bind(command);
-  for_each_option(*options, bind);
+  add_options(command, train_options(), *options, {.command = commands::train});
   command.add_option("--config", *config, "TOML file with the same names; the command line wins")
       .type_name("FILE")
       .group("Data");

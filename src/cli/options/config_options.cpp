@@ -108,10 +108,10 @@ bool is_of_recipe(std::string_view name) {
 // How processes share the model: free to change when a run goes on, but for what its result is of.
 std::vector<std::string> free_layout_options() {
   std::vector<std::string> names;
-  const TrainOptions options;
-  for_each_option(options, [&](const OptionInfo& info, const auto&) {
+  for (const TrainOption& option : train_options()) {
+    const OptionInfo& info = option.info;
     if (info.group == kLayoutGroup && info.role == OptionRole::run) names.emplace_back(info.name);
-  });
+  }
   return names;
 }
 

@@ -11,6 +11,7 @@
 #include "train/options/config_parser.h"
 #include "train/options/foreign/foreign_names.h"
 #include "train/options/option_words.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 namespace {
@@ -138,7 +139,7 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   };
   const bool is_split = parse_double(value("eval-fraction")).value_or(0) != 0;
   const std::optional<TaskKind> task = task_named(value("task"));
-  const bool mixes = !task || !is_foreign_option("ngram-mix", *task);
+  const bool mixes = !task || !is_foreign(find_train_option("ngram-mix")->info, *task);
   add("tensor-shards", "1");
   add("recipe", "hf");
   add("mask-probability", "0.15");

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "distributed/layout/layout.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 
 namespace finetune {
 

@@ -3,47 +3,53 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/options/table/option_table.h"
+
 namespace finetune {
 namespace {
 
 using nlohmann::json;
 
-template <typename T>
-json to_json(const std::optional<T>& value) {
-  return value ? json(*value) : json();
-}
-template <typename T>
-json to_json(const T& value) {
-  return json(value);
-}
-template <typename T>
-void from_json(const json& value, std::optional<T>& out) {
-  if (value.is_null())
-    out.reset();
-  else
-    out = value.get<T>();
-}
-template <typename T>
-void from_json(const json& value, T& out) {
-  out = value.get<T>();
-}
+struct ToJson {
+  json operator()(std::monostate) const { return {}; }
+  template <typename Value>
+  json operator()(const Value& value) const {
+    return value;
+  }
+};
+
+struct FromJson {
+  const json& value;
+
+  template <typename Value>
+  void operator()(Value* to) const {
+    *to = value.get<Value>();
+  }
+  template <typename Number>
+  void operator()(std::optional<Number>* to) const {
+    if (value.is_null())
+      to->reset();
+    else
+      *to = value.get<Number>();
+  }
+};
 
 }  // namespace
 
 std::string options_to_text(const TrainOptions& options) {
   json all = json::object();
-  for_each_option(options, [&](const OptionInfo& info, const auto& member) {
-    all[std::string(info.name)] = to_json(member);
-  });
+  for (const TrainOption& option : train_options()) {
+    all[std::string(option.info.name)] = std::visit(ToJson(), option.value_in(options));
+  }
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 TrainOptions options_from_text(const std::string& text) {
   TrainOptions options;
   const json all = json::parse(text);
-  for_each_option(options, [&](const OptionInfo& info, auto& member) {
-    from_json(all.at(std::string(info.name)), member);
-  });
+  for (const TrainOption& option : train_options()) {
+    std::visit(FromJson{all.at(std::string(option.info.name))}, option.in(options));
+  }
   return options;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train/options/options.h"
+#include "train/options/train_options.h"
 
 namespace finetune {
 

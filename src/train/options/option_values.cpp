@@ -3,33 +3,44 @@
 
 #include <filesystem>
 #include <optional>
-#include <type_traits>
+
+#include "core/error.h"
 
 namespace finetune {
 namespace {
 
-ConfigValue config_value(uint64_t value) {
-  return int64_t(value);
-}
-template <typename Value>
-ConfigValue config_value(const Value& value) {
-  return value;
-}
-
-template <typename Value>
-std::optional<ConfigValue> given(const std::optional<Value>& value) {
-  return value ? std::optional(config_value(*value)) : std::nullopt;
-}
-template <typename Value>
-std::optional<ConfigValue> given(const Value& value) {
-  if constexpr (requires { value.empty(); }) {
-    if (value.empty()) return std::nullopt;
+struct AsConfig {
+  std::optional<ConfigValue> operator()(std::monostate) const { return std::nullopt; }
+  std::optional<ConfigValue> operator()(uint64_t value) const { return int64_t(value); }
+  std::optional<ConfigValue> operator()(const std::string& value) const {
+    return unless_empty(value);
   }
-  return config_value(value);
-}
+  std::optional<ConfigValue> operator()(const std::vector<std::string>& value) const {
+    return unless_empty(value);
+  }
+  template <typename Value>
+  std::optional<ConfigValue> operator()(const Value& value) const {
+    return value;
+  }
+
+ private:
+  template <typename Value>
+  static std::optional<ConfigValue> unless_empty(const Value& value) {
+    return value.empty() ? std::nullopt : std::optional<ConfigValue>(value);
+  }
+};
 
 void make_absolute(std::string& path) {
   if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
+}
+
+template <typename Fits>
+std::vector<std::string> names_that(Fits fits) {
+  std::vector<std::string> names;
+  for (const TrainOption& option : train_options()) {
+    if (fits(option)) names.emplace_back(option.info.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -44,51 +55,40 @@ TrainOptions with_absolute_paths(TrainOptions options) {
   return options;
 }
 
+std::optional<ConfigValue> config_value(const OptionValue& value) {
+  return std::visit(AsConfig(), value);
+}
+
 std::vector<ConfigItem> config_items(const TrainOptions& options) {
   std::vector<ConfigItem> items;
-  for_each_option(options, [&](const OptionInfo& info, const auto& value) {
-    if (info.role == OptionRole::session) return;
-    if (auto kept = given(value)) items.push_back({std::string(info.name), std::move(*kept)});
-  });
+  for (const TrainOption& option : train_options()) {
+    if (option.info.role == OptionRole::session) continue;
+    if (auto value = config_value(option.value_in(options))) {
+      items.push_back({std::string(option.info.name), std::move(*value)});
+    }
+  }
   return items;
 }
 
 std::vector<std::string> result_option_names() {
-  std::vector<std::string> names;
-  TrainOptions options;
-  for_each_option(options, [&](const OptionInfo& info, auto&) {
-    if (info.role == OptionRole::result) names.emplace_back(info.name);
-  });
-  return names;
+  return names_that(
+      [](const TrainOption& option) { return option.info.role == OptionRole::result; });
 }
 
 std::vector<std::string> list_option_names() {
-  std::vector<std::string> names;
-  TrainOptions options;
-  for_each_option(options, [&](const OptionInfo& info, auto& value) {
-    if constexpr (std::is_same_v<std::remove_reference_t<decltype(value)>,
-                                 std::vector<std::string>>) {
-      names.emplace_back(info.name);
-    }
-  });
-  return names;
+  TrainOptions any;
+  return names_that(
+      [&](const TrainOption& option) { return kind_of(option.in(any)) == OptionKind::list; });
 }
 
 std::string option_help(std::string_view name) {
-  std::string help;
-  TrainOptions options;
-  for_each_option(options, [&](const OptionInfo& info, auto&) {
-    if (info.name == name) help = info.help;
-  });
-  if (help.empty()) throw internal_error(concat("train has no option --", name));
-  return help;
+  const TrainOption* option = find_train_option(name);
+  if (!option) throw internal_error(concat("train has no option --", name));
+  return std::string(option->info.help);
 }
 
 std::vector<std::string> all_option_names() {
-  std::vector<std::string> names;
-  TrainOptions options;
-  for_each_option(options, [&](const OptionInfo& info, auto&) { names.emplace_back(info.name); });
-  return names;
+  return names_that([](const TrainOption&) { return true; });
 }
 
 }  // namespace finetune

@@ -1,97 +1,157 @@
-// Sets options by name from words.
+// Sets options by name from words, and checks values against their rows.
 #include "train/options/option_words.h"
 
 #include <algorithm>
-#include <type_traits>
+#include <cmath>
 
 #include "core/error.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 namespace {
 
-// What require_inside says, behind the option's name.
-template <typename Number>
-std::string fault_of_range(const OptionInfo& info, Number value) {
-  try {
-    require_inside(info, value);
-  } catch (const Error& error) {
-    const std::string_view message = error.what();
-    return std::string(message.substr(std::min(message.size(), info.name.size() + 3)));
+std::string words_of(const OptionRange& range) {
+  auto text = [](double end) {  // 1000000, not 1e+06
+    return end == std::floor(end) ? concat(int64_t(end)) : concat(end);
+  };
+  std::string words = concat(range.above_least ? "above " : "at least ", text(range.least));
+  if (range.as_float) return words + " (in single precision)";
+  if (std::isinf(range.most)) return words;
+  if (!range.above_least && !range.below_most) {
+    return concat("between ", text(range.least), " and ", text(range.most));
   }
-  return "";
+  return concat(words, range.below_most ? " and below " : " and at most ", text(range.most));
 }
 
-struct Setter {
+bool inside(const OptionRange& range, double value) {
+  if (range.as_float) value = double(float(value));
+  return (range.above_least ? value > range.least : value >= range.least) &&
+         (range.below_most ? value < range.most : value <= range.most);
+}
+
+// What is wrong with a word as text, or as one of the option's words.
+std::string fault_of_word(const OptionInfo& info, const std::string& word) {
+  if (info.words.empty()) return word.empty() ? "its value is empty" : "";
+  const auto words = split(info.words, '|');
+  if (std::find(words.begin(), words.end(), word) != words.end()) return "";
+  return concat(in_quotes(word), " is not one of ", join({words.begin(), words.end()}, ", "));
+}
+
+template <typename Number>
+constexpr const char* kNumberWords =
+    std::is_same_v<Number, double>    ? "number"
+    : std::is_same_v<Number, int64_t> ? "whole number"
+                                      : "whole number from 0 to 9223372036854775807";
+
+template <typename Number>
+std::string fault_of_number(const OptionInfo& info, const std::string& word) {
+  return concat(in_quotes(word), " is not a ", kNumberWords<Number>,
+                info.words.empty() ? "" : " or ", info.words);
+}
+
+struct WordStore {
+  const OptionInfo& info;
   const std::vector<std::string>& words;
 
-  std::string operator()(const OptionInfo&, bool& value) const {
-    if (words.at(0) != "true" && words.at(0) != "false") {
-      return concat(in_quotes(words.at(0)), " is neither true nor false");
+  std::string operator()(bool* to) const {
+    const std::string& word = words.at(0);
+    if (word != "true" && word != "false") {
+      return concat(in_quotes(word), " is neither true nor false");
     }
-    value = words.at(0) == "true";
+    *to = word == "true";
     return "";
   }
-  std::string operator()(const OptionInfo& info, std::string& value) const {
-    value = words.at(0);
-    return fault_of_word(info, value);
+  std::string operator()(std::string* to) const {
+    *to = words.at(0);
+    return fault_of_word(info, *to);
   }
-  std::string operator()(const OptionInfo& info, std::vector<std::string>& value) const {
-    value.clear();
+  std::string operator()(std::vector<std::string>* to) const {
+    to->clear();
     for (const std::string& word : words) {
       if (std::string fault = fault_of_word(info, word); !fault.empty()) return fault;
-      if (info.name != "text-column") {
-        value.push_back(word);
+      if (info.separator == '\0') {
+        to->push_back(word);
         continue;
       }
-      for (std::string_view column : split(word, ',')) value.emplace_back(column);
+      for (std::string_view part : split(word, info.separator)) to->emplace_back(part);
     }
     return "";
   }
-  template <typename Value>
-  std::string operator()(const OptionInfo& info, Value& value) const {
-    const std::string fault = take_number(info, words.at(0), value);
-    return fault.empty() ? range_of(info, value) : fault;
-  }
-
- private:
-  std::string range_of(const OptionInfo& info, double value) const {
-    return fault_of_range(info, value);
-  }
-  std::string range_of(const OptionInfo& info, int64_t value) const {
-    return fault_of_range(info, value);
-  }
-  std::string range_of(const OptionInfo&, uint64_t) const { return ""; }
   template <typename Number>
-  std::string range_of(const OptionInfo& info, const std::optional<Number>& value) const {
-    return value ? range_of(info, *value) : "";
+  std::string operator()(Number* to) const {
+    const auto number = number_in_word<Number>(words.at(0));
+    if (!number) return fault_of_number<Number>(info, words.at(0));
+    *to = *number;
+    return "";
+  }
+  template <typename Number>
+  std::string operator()(std::optional<Number>* to) const {
+    const std::string& word = words.at(0);
+    if (!info.words.empty() && word == info.words) {
+      to->reset();
+      return "";
+    }
+    *to = info.bare != 0 && word.empty() ? Number(info.bare) : number_in_word<Number>(word);
+    return *to ? "" : fault_of_number<Number>(info, word);
   }
 };
 
-OptionKind kind_of(bool) {
-  return OptionKind::flag;
-}
-OptionKind kind_of(const std::string&) {
-  return OptionKind::text;
-}
-OptionKind kind_of(const std::vector<std::string>&) {
-  return OptionKind::list;
-}
-template <typename Value>
-OptionKind kind_of(const Value&) {
-  return std::is_same_v<typename OptionNumber<Value>::Type, double> ? OptionKind::number
-                                                                    : OptionKind::whole_number;
-}
+struct ValueCheck {
+  const OptionInfo& info;
+  bool may_be_empty;
+
+  std::string operator()(const std::string& value) const {
+    if (std::string fault = fault_of_text(value); !fault.empty()) return fault;
+    if (info.words.empty() || (value.empty() && may_be_empty)) return "";
+    if (fault_of_word(info, value).empty()) return "";
+    const auto words = split(info.words, '|');
+    return concat(in_quotes(value), ": must be one of ", join({words.begin(), words.end()}, ", "));
+  }
+  std::string operator()(const std::vector<std::string>& values) const {
+    for (const std::string& value : values) {
+      if (std::string fault = fault_of_text(value); !fault.empty()) return fault;
+    }
+    return "";
+  }
+  std::string operator()(double value) const {
+    if (!std::isfinite(value)) return concat(value, ": must be a finite number");
+    return fault_of_range(value);
+  }
+  std::string operator()(int64_t value) const { return fault_of_range(value); }
+  template <typename Other>  // no value, a flag, a seed
+  std::string operator()(const Other&) const {
+    return "";
+  }
+
+ private:
+  // Options go into config.toml, and TOML is UTF-8.
+  static std::string fault_of_text(const std::string& value) {
+    if (invalid_utf8(value) == std::string::npos) return "";
+    return concat(in_quotes(value), ": is not valid UTF-8");
+  }
+  template <typename Number>
+  std::string fault_of_range(Number value) const {
+    if (inside(info.range, double(value))) return "";
+    return concat(value, ": must be ", words_of(info.range));
+  }
+};
 
 }  // namespace
 
+std::string store_words(const OptionInfo& info, const OptionTarget& target,
+                        const std::vector<std::string>& words) {
+  return std::visit(WordStore{info, words}, target);
+}
+
+std::string fault_of_value(const OptionInfo& info, const OptionValue& value, bool may_be_empty) {
+  return std::visit(ValueCheck{info, may_be_empty}, value);
+}
+
 OptionKind kind_of_option(std::string_view name) {
-  std::optional<OptionKind> kind;
-  const TrainOptions options;
-  for_each_option(options, [&](const OptionInfo& info, const auto& member) {
-    if (info.name == name) kind = kind_of(member);
-  });
-  FINETUNE_CHECK(kind);
-  return *kind;
+  const TrainOption* option = find_train_option(name);
+  FINETUNE_CHECK(option);
+  TrainOptions any;
+  return kind_of(option->in(any));
 }
 
 std::string number_word(double value) {
@@ -114,20 +174,16 @@ std::string spelled_value(OptionKind kind, const std::string& word) {
   return value ? number_word(*value) : word;
 }
 
-std::string fault_of_word(const OptionInfo& info, const std::string& word) {
-  if (info.choices.empty()) return word.empty() ? "its value is empty" : "";
-  const auto choices = split(info.choices, '|');
-  if (std::find(choices.begin(), choices.end(), word) != choices.end()) return "";
-  return concat(in_quotes(word), " is none of ", join({choices.begin(), choices.end()}, ", "));
-}
-
 std::string set_option(TrainOptions& options, std::string_view name,
                        const std::vector<std::string>& words) {
-  std::string fault = "is no option of train";
-  for_each_option(options, [&](const OptionInfo& info, auto& member) {
-    if (info.name == name) fault = Setter{words}(info, member);
-  });
-  return fault;
+  const TrainOption* option = find_train_option(name);
+  if (!option) return "is not an option of train";
+  std::string fault = store_words(option->info, option->in(options), words);
+  if (!fault.empty()) return fault;
+  const OptionValue value = option->value_in(options);
+  const bool is_number =
+      std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);
+  return is_number ? fault_of_value(option->info, value, false) : "";
 }
 
 }  // namespace finetune

@@ -9,19 +9,10 @@
 #include <vector>
 
 #include "core/text/text.h"
-#include "train/options/options.h"
+#include "train/options/option_row.h"
+#include "train/options/train_options.h"
 
 namespace finetune {
-
-// The number behind an option's member, also where it may be absent.
-template <typename Value>
-struct OptionNumber {
-  using Type = Value;
-};
-template <typename Value>
-struct OptionNumber<std::optional<Value>> {
-  using Type = Value;
-};
 
 // No locale, no 0x10, no 1e400.
 template <typename Number>
@@ -35,43 +26,27 @@ std::optional<Number> number_in_word(const std::string& word) {
   }
 }
 
-template <typename Number>
-constexpr const char* kNumberWords =
-    std::is_same_v<Number, double>    ? "number"
-    : std::is_same_v<Number, int64_t> ? "whole number"
-                                      : "whole number from 0 to 9223372036854775807";
+// Stores the words as the option's value, and returns "", or says what is wrong with them. Ranges
+// are not checked (fault_of_value). Only a list takes more than one word.
+std::string store_words(const OptionInfo& info, const OptionTarget& target,
+                        const std::vector<std::string>& words);
 
-// Each makes the word the member's value, or says what is wrong with it; empty: nothing. A number's
-// range is not looked at (require_inside).
-template <typename Value>
-std::string take_number(const OptionInfo& info, const std::string& word, Value& value) {
-  using Number = typename OptionNumber<Value>::Type;
-  auto number = info.bare != 0 && word.empty() ? std::optional(Number(info.bare))
-                                               : number_in_word<Number>(word);
-  const bool is_choice = !info.choices.empty() && word == info.choices;
-  if (!number && !is_choice) {
-    return concat(in_quotes(word), " is not a ", kNumberWords<Number>,
-                  info.choices.empty() ? "" : " or ", info.choices);
-  }
-  value = is_choice ? Value() : Value(*number);
-  return "";
-}
+// What is wrong with a value, such as "0: must be at least 1": a number out of range, a word that
+// is not one of the option's, text that is not UTF-8. Returns "" for a value that can be.
+// `may_be_empty`: the option's default is the empty text.
+std::string fault_of_value(const OptionInfo& info, const OptionValue& value, bool may_be_empty);
 
-// What is wrong with a word as an option of text or of choices.
-std::string fault_of_word(const OptionInfo& info, const std::string& word);
-
-enum class OptionKind { flag, number, whole_number, text, list };
-// Of an option of train.
+// The kind of an option of train, which must exist.
 OptionKind kind_of_option(std::string_view name);
 
 // A number as short as it reads back, with an exponent as people write it: 1e-4, 0.001, 3e6.
 std::string number_word(double value);
-// One spelling of a number, for names and for telling values apart: 0.0001, 1e-04 and 1e-4 are
+// One spelling of a number, for names and for comparing values: 0.0001, 1e-04 and 1e-4 are
 // "1e-4". Any other word stays as it is.
 std::string spelled_value(OptionKind kind, const std::string& word);
 
-// Sets the option of that name as the command line would with these words; of an option of one
-// value there is one. What is wrong with them, ranges included, or empty.
+// Sets the option of that name as the command line would with these words. Returns what is wrong
+// with them, ranges included, or "".
 std::string set_option(TrainOptions& options, std::string_view name,
                        const std::vector<std::string>& words);
 

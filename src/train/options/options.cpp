@@ -1,84 +1,20 @@
 // Checks option values and combinations, and derives settings from them.
 #include "train/options/options.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "core/error.h"
-#include "core/threads/parallel.h"
 #include "tasks/registry.h"
 #include "train/options/duration.h"
 #include "train/options/layout_options.h"
 #include "train/options/option_values.h"
+#include "train/options/option_words.h"
+#include "train/options/table/option_table.h"
 #include "train/recipe/recipe.h"
 #include "train/run/gates.h"
 
 namespace finetune {
 namespace {
-
-std::string words_of(const OptionRange& range) {
-  auto text = [](double end) {  // 1000000, not 1e+06
-    return end == std::floor(end) ? concat(int64_t(end)) : concat(end);
-  };
-  std::string words = concat(range.above_least ? "above " : "at least ", text(range.least));
-  if (range.as_float) return words + " (in single precision)";
-  if (std::isinf(range.most)) return words;
-  if (!range.above_least && !range.below_most) {
-    return concat("between ", text(range.least), " and ", text(range.most));
-  }
-  return concat(words, range.below_most ? " and below " : " and at most ", text(range.most));
-}
-
-bool inside(const OptionRange& range, double value) {
-  if (range.as_float) value = double(float(value));
-  return (range.above_least ? value > range.least : value >= range.least) &&
-         (range.below_most ? value < range.most : value <= range.most);
-}
-
-// Options go into config.toml, and TOML is UTF-8.
-void require_text(const OptionInfo& info, const std::string& value) {
-  if (invalid_utf8(value) != std::string::npos) {
-    throw usage_error("--", info.name, " ", in_quotes(value), ": is not valid UTF-8");
-  }
-}
-
-std::optional<ConfigValue> value_of(const std::vector<ConfigItem>& items, std::string_view name) {
-  const auto found = std::find_if(items.begin(), items.end(),
-                                  [&](const ConfigItem& item) { return item.name == name; });
-  return found == items.end() ? std::nullopt : std::optional(found->value);
-}
-
-// Values as the options' declarations have them, wherever they came from: the command line,
-// config.toml or a checkpoint.
-struct ValueCheck {
-  std::vector<ConfigItem> defaults = config_items(TrainOptions());
-
-  void operator()(const OptionInfo& info, const std::string& value) const {
-    require_text(info, value);
-    if (info.choices.empty() || (value.empty() && !value_of(defaults, info.name))) return;
-    const auto words = split(info.choices, '|');
-    if (std::find(words.begin(), words.end(), value) != words.end()) return;
-    throw usage_error("--", info.name, " ", in_quotes(value), ": must be one of ",
-                      join({words.begin(), words.end()}, ", "));
-  }
-  void operator()(const OptionInfo& info, const std::vector<std::string>& values) const {
-    for (const auto& value : values) require_text(info, value);
-  }
-  void operator()(const OptionInfo& info, double value) const {
-    if (!std::isfinite(value)) {
-      throw usage_error("--", info.name, " ", value, ": must be a finite number");
-    }
-    require_inside(info, value);
-  }
-  void operator()(const OptionInfo& info, int64_t value) const { require_inside(info, value); }
-  void operator()(const OptionInfo&, uint64_t) const {}
-  void operator()(const OptionInfo&, bool) const {}
-  template <typename Number>
-  void operator()(const OptionInfo& info, const std::optional<Number>& value) const {
-    if (value) (*this)(info, *value);
-  }
-};
 
 void require_mix(const TrainOptions& o) {
   const char* against = !o.multi_label.empty() ? "--multi-label"
@@ -118,26 +54,12 @@ void validate_evaluation(const TrainOptions& o) {
   throw usage_error(needing, " needs evaluation data: give --eval or --eval-fraction");
 }
 
-template <typename Number>
-void require_number_inside(const OptionInfo& info, Number value) {
-  if (inside(info.range, double(value))) return;
-  throw usage_error("--", info.name, " ", value, ": must be ", words_of(info.range));
-}
-
 }  // namespace
 
 bool mixes_with_ngrams(const TrainOptions& o) {
   const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && recipe_of(o) == "auto");
   return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
          !o.no_ngram_baseline;
-}
-
-void require_inside(const OptionInfo& info, double value) {
-  require_number_inside(info, value);
-}
-
-void require_inside(const OptionInfo& info, int64_t value) {
-  require_number_inside(info, value);
 }
 
 namespace {
@@ -172,7 +94,12 @@ void validate_eval_group(const TrainOptions& o) {
 }
 
 void validate_values(const TrainOptions& o) {
-  for_each_option(o, ValueCheck());
+  static const TrainOptions defaults;
+  for (const TrainOption& option : train_options()) {
+    const bool may_be_empty = !config_value(option.value_in(defaults));
+    const std::string fault = fault_of_value(option.info, option.value_in(o), may_be_empty);
+    if (!fault.empty()) throw usage_error("--", option.info.name, " ", fault);
+  }
 }
 
 void validate_windows(const TrainOptions& o) {
@@ -217,17 +144,13 @@ void validate(const TrainOptions& o) {
 }
 
 void require_options_of(TaskKind kind, const TrainOptions& options) {
-  const std::vector<ConfigItem> given = config_items(options),
-                                defaults = config_items(TrainOptions());
+  static const TrainOptions defaults;
   std::map<TaskKind, std::vector<std::string>> others;
-  for_each_option(options, [&](const OptionInfo& info, const auto&) {
-    const std::optional<TaskKind> task = task_of_option(info.name);
-    if (!is_foreign_option(info.name, kind) ||
-        value_of(given, info.name) == value_of(defaults, info.name)) {
-      return;
-    }
-    others[*task].push_back(concat("--", info.name));
-  });
+  for (const TrainOption& option : train_options()) {
+    if (!is_foreign(option.info, kind)) continue;
+    if (option.value_in(options) == option.value_in(defaults)) continue;
+    others[*task_of(option.info)].push_back(concat("--", option.info.name));
+  }
   for (const auto& [task, names] : others) {
     throw usage_error(join(names, ", "), names.size() == 1 ? " is" : " are", " for ",
                       traits_of(task).title, " alone: the task is ", name_of(kind),

@@ -8,6 +8,8 @@
 #include "distributed/layout/layout.h"
 #include "engine/engine.h"
 #include "train/options/layout_options.h"
+#include "train/options/option_words.h"
+#include "train/options/options.h"
 #include "train/recipe/recipe.h"
 
 namespace finetune {
@@ -66,43 +68,15 @@ Rates rates_of(const FormulaOptions& o) {
 void check(const TrainOptions& train, const FormulaOptions& formula) {
   validate_pipeline(train);
   validate_offload(train, true);
-  for_each_formula_option(formula, [](const OptionInfo& info, const auto& value) {
-    if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
-      if (value) require_inside(info, *value);
-    } else if constexpr (!std::is_same_v<decltype(value), const std::string&>) {
-      require_inside(info, value);
-    }
-  });
-  for_each_option(train, [&](const OptionInfo& info, const auto& value) {
-    if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
-      if (value) require_inside(info, *value);
-    } else if constexpr (std::is_same_v<decltype(value), const int64_t&>) {
-      require_inside(info, value);
-    }
-  });
+  validate_values(train);
+  for (const FormulaOption& option : formula_options()) {
+    const std::string fault = fault_of_value(option.info, option.value_in(formula), true);
+    if (!fault.empty()) throw usage_error("--", option.info.name, " ", fault);
+  }
   if (formula.hosts > *formula.world) {
     throw usage_error("--hosts ", formula.hosts, " are more than the ", *formula.world,
                       " processes of --world");
   }
-}
-
-struct GivenOption {
-  std::string_view name;
-  std::string value;  // as text; of a number that was not given empty
-};
-
-std::vector<GivenOption> values_of(const FormulaOptions& formula) {
-  std::vector<GivenOption> values;
-  auto take = [&](const OptionInfo& info, const auto& value) {
-    if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
-      values.push_back({info.name, value ? concat(*value) : ""});
-    } else if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>> ||
-                         std::is_same_v<decltype(value), const std::string&>) {
-      values.push_back({info.name, concat(value)});
-    }
-  };
-  for_each_formula_option(formula, take);
-  return values;
 }
 
 // Everything but the layout itself.
@@ -275,10 +249,11 @@ int64_t parse_size(std::string_view text, std::string_view option) {
 }
 
 void refuse_without_world(const FormulaOptions& formula) {
-  const std::vector<GivenOption> given = values_of(formula), defaults = values_of({});
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (given[i].value == defaults[i].value) continue;
-    throw usage_error("--", given[i].name, " ", in_quotes(given[i].value),
+  const FormulaOptions defaults;
+  for (const FormulaOption& option : formula_options()) {
+    const OptionValue value = option.value_in(formula);
+    if (value == option.value_in(defaults)) continue;
+    throw usage_error("--", option.info.name, " ", in_quotes(text_of(value)),
                       " is for forecasts by formula: give --world, the number of processes");
   }
 }

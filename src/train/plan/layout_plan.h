@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "train/options/options.h"
+#include "train/options/option_row.h"
+#include "train/options/train_options.h"
 #include "train/plan/layout_forecast.h"
 
 namespace finetune {
@@ -25,46 +27,9 @@ struct FormulaOptions {
   double layer_latency = 50, link_latency = 10, host_latency = 30;  // microseconds
 };
 
-template <typename Options, typename Visit>
-void for_each_formula_option(Options& o, Visit&& visit) {
-  using enum OptionRole;
-  constexpr std::string_view formula = "By formula", rates = "Rates, with --world";
-  visit({"world", formula, session, between(1, kMostRanks),
-         "forecast a layout of N processes by formula, without data, weights or mpirun"},
-        o.world);
-  visit({"hosts", formula, session, between(1, kMostRanks),
-         "hosts that the processes are spread over"},
-        o.hosts);
-  visit({"shape", formula, session,
-         "tiny, minilm, base, large, or LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]]", "",
-         "SHAPE"},
-        o.shape);
-  visit({"length", formula, session, between(1, 1 << 16),
-         "tokens of a sample (default: --max-length, else 512 or the model's longest input)"},
-        o.length);
-  visit({"device-memory", formula, session, "memory of each process's device: 40G, 24GiB", "",
-         "SIZE"},
-        o.device_memory);
-  constexpr OptionRange rate{.least = 0, .most = 1e9, .above_least = true};
-  constexpr OptionRange latency = between(0, 1e9);
-  visit({"flops", rates, session, rate, "TFLOP/s of a device, as reached in training"}, o.flops);
-  visit({"layer-latency", rates, session, latency,
-         "microseconds of a layer's forward pass beside its arithmetic"},
-        o.layer_latency);
-  visit({"memory-bandwidth", rates, session, rate, "GB/s of a device's memory"},
-        o.memory_bandwidth);
-  visit({"link-bandwidth", rates, session, rate, "GB/s from a device to others of its host"},
-        o.link_bandwidth);
-  visit({"link-latency", rates, session, latency, "microseconds of a message on a host"},
-        o.link_latency);
-  visit({"host-bandwidth", rates, session, rate,
-         "GB/s of a host's network, one way, which its processes share"},
-        o.host_bandwidth);
-  visit({"host-latency", rates, session, latency, "microseconds of a message between hosts"},
-        o.host_latency);
-  visit({"offload-bandwidth", rates, session, rate, "GB/s from a device to its host's memory"},
-        o.offload_bandwidth);
-}
+// The rows of these options.
+using FormulaOption = OptionRow<FormulaOptions>;
+std::span<const FormulaOption> formula_options();
 
 struct LayoutForecast {
   LayoutRun run;

@@ -8,16 +8,17 @@ namespace finetune {
 std::string SharedInputs::key(const TrainOptions& options) {
   std::string key;
   const std::vector<ConfigItem> items = config_items(options);
-  for_each_option(options, [&](const OptionInfo& info, const auto&) {
+  const bool draws = options.eval_fraction != 0 || options.task == name_of(TaskKind::mlm);
+  for (const TrainOption& option : train_options()) {
+    const OptionInfo& info = option.info;
     const bool is_read = info.group == "Data" || info.group == "Model" || info.group == "Task" ||
                          info.name == "no-ngram-baseline";
-    const bool draws = options.eval_fraction != 0 || options.task == name_of(TaskKind::mlm);
     const bool is_drawn = info.name == "seed" && draws;
-    if (!is_read && !is_drawn) return;
+    if (!is_read && !is_drawn) continue;
     for (const ConfigItem& item : items) {
       if (item.name == info.name) key += write_config({item}, "");
     }
-  });
+  }
   return key;
 }
 

@@ -2,20 +2,22 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <string>
 
 #include "cli/command.h"
 #include "cli/completion/command_table.h"
 #include "contains.h"
 #include "core/text/text.h"
 #include "train/options/foreign/foreign_names.h"
+#include "train/options/table/option_table.h"
 
 using namespace finetune;
 using namespace finetune::test;
 
 namespace {
 
-std::vector<CommandEntry> commands() {
+std::vector<CommandEntry> program_commands() {
   static int exit_code = 0;
   Parser parser("finetune", "", "1");
   add_commands(parser.root(), exit_code);
@@ -50,8 +52,16 @@ std::vector<std::string> wrong_options(const std::vector<CommandEntry>& all,
   return wrong;
 }
 
+// Of the table and of the options' rows.
+std::vector<std::string_view> all_names() {
+  std::vector<std::string_view> all;
+  for (const ForeignName& row : foreign_option_names()) all.push_back(row.names);
+  for (const TrainOption& option : train_options()) all.push_back(option.info.aliases);
+  return all;
+}
+
 std::string hint(std::string_view command, std::string_view name, std::string_view value = "") {
-  static const std::vector<CommandEntry> all = commands();
+  static const std::vector<CommandEntry> all = program_commands();
   const CommandEntry* entry = find(all, command);
   REQUIRE(entry);
   return foreign_option_hint(
@@ -63,13 +73,13 @@ std::string hint(std::string_view command, std::string_view name, std::string_vi
 }  // namespace
 
 TEST_CASE("every answer names options that its command has") {
-  const auto all = commands();
+  const auto all = program_commands();
   REQUIRE(all.size() > 17);
   size_t answers = 0;
   for (const CommandEntry& command : all) {
     auto has = [&](std::string_view own) { return has_option(command, concat("--", own)); };
-    for (const ForeignName& row : foreign_option_names()) {
-      for (std::string_view name : split(row.names, ' ')) {
+    for (std::string_view names : all_names()) {
+      for (std::string_view name : split(names, ' ')) {
         const size_t equals = name.find('=');
         const std::string_view value =
             equals == std::string_view::npos ? "" : name.substr(equals + 1);
@@ -85,7 +95,7 @@ TEST_CASE("every answer names options that its command has") {
 }
 
 TEST_CASE("rows of the table that can never answer do not exist") {
-  const auto all = commands();
+  const auto all = program_commands();
   for (const ForeignName& row : foreign_option_names()) {
     CAPTURE(row.names);
     const bool for_some = std::any_of(all.begin(), all.end(), [&](const CommandEntry& command) {
@@ -105,6 +115,22 @@ TEST_CASE("rows of the table that can never answer do not exist") {
     CHECK((row.own.empty() || find(all, row.own)));
     for (std::string_view name : split(row.names, ' ')) CHECK_FALSE(find(all, name));
   }
+}
+
+TEST_CASE("an alias belongs to one option, and is not the name of another") {
+  std::map<std::string, std::string_view> owners;
+  for (const TrainOption& option : train_options())
+    owners[folded_name(option.info.name)] = option.info.name;
+  const size_t names = owners.size();
+  for (const TrainOption& option : train_options()) {
+    if (option.info.aliases.empty()) continue;
+    for (std::string_view alias : split(option.info.aliases, ' ')) {
+      CAPTURE(alias);
+      const auto owner = owners.emplace(folded_name(alias), option.info.name).first;
+      CHECK(owner->second == option.info.name);
+    }
+  }
+  CHECK(owners.size() > names + 250);
 }
 
 TEST_CASE("names of Trainer, simpletransformers, fastText, spaCy and others") {

@@ -4,56 +4,49 @@
 #include <cmath>
 #include <map>
 #include <string>
-#include <type_traits>
 
 #include "train/options/option_transfer.h"
+#include "train/options/table/option_table.h"
 
 using namespace finetune;
 
 namespace {
 
-// A value that is not the default, and as awkward as the type allows.
+// Stores a value that is not the default, and as awkward as the type allows.
 struct Change {
-  int number = 0;  // of the option
+  int number;  // of the option
 
-  void operator()(const OptionInfo&, std::string& member) {
-    member += " \"\\\n\t Ünï/" + std::to_string(number++);
+  void operator()(std::string* to) const { *to += " \"\\\n\t Ünï/" + std::to_string(number); }
+  void operator()(std::vector<std::string>* to) const {
+    *to = {"", "a,b", "Café.csv", "é" + std::to_string(number)};
   }
-  void operator()(const OptionInfo&, std::vector<std::string>& member) {
-    member = {"", "a,b", "Café.csv", "é" + std::to_string(number++)};
-  }
-  void operator()(const OptionInfo&, double& member) { member = 0.1 + member + number++; }
-  void operator()(const OptionInfo&, std::optional<double>& member) { member = 1.0 / 3 + number++; }
-  void operator()(const OptionInfo&, int64_t& member) { member = (int64_t{1} << 62) + number++; }
-  void operator()(const OptionInfo&, std::optional<int64_t>& member) { member = -1 - number++; }
-  void operator()(const OptionInfo&, uint64_t& member) {
-    member = ~uint64_t{0} - uint64_t(number++);
-  }
-  void operator()(const OptionInfo&, bool& member) { member = !member; }
+  void operator()(double* to) const { *to = 0.1 + *to + number; }
+  void operator()(std::optional<double>* to) const { *to = 1.0 / 3 + number; }
+  void operator()(int64_t* to) const { *to = (int64_t{1} << 62) + number; }
+  void operator()(std::optional<int64_t>* to) const { *to = -1 - number; }
+  void operator()(uint64_t* to) const { *to = ~uint64_t{0} - uint64_t(number); }
+  void operator()(bool* to) const { *to = !*to; }
 };
 
-std::string bytes(const std::string& v) {
-  return v;
-}
-std::string bytes(const std::vector<std::string>& v) {
-  std::string out;
-  for (const auto& one : v) out += std::to_string(one.size()) + ":" + one;
-  return out;
-}
-template <typename T>
-requires std::is_arithmetic_v<T> std::string bytes(T v) {
-  return {reinterpret_cast<const char*>(&v), sizeof v};
-}
-template <typename T>
-std::string bytes(const std::optional<T>& v) {
-  return v ? "=" + bytes(*v) : "";
-}
+struct Bytes {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(const std::string& v) const { return v; }
+  std::string operator()(const std::vector<std::string>& v) const {
+    std::string out;
+    for (const auto& one : v) out += std::to_string(one.size()) + ":" + one;
+    return out;
+  }
+  template <typename T>
+  std::string operator()(const T& v) const {
+    return "=" + std::string(reinterpret_cast<const char*>(&v), sizeof v);
+  }
+};
 
 std::map<std::string, std::string> values_of(const TrainOptions& options) {
   std::map<std::string, std::string> out;
-  for_each_option(options, [&](const OptionInfo& info, const auto& member) {
-    out[std::string(info.name)] = bytes(member);
-  });
+  for (const TrainOption& option : train_options()) {
+    out[std::string(option.info.name)] = std::visit(Bytes(), option.value_in(options));
+  }
   return out;
 }
 
@@ -63,7 +56,10 @@ TEST_CASE("every option arrives at the other process as it was") {
   TrainOptions options;
   CHECK(values_of(options_from_text(options_to_text(options))) == values_of(options));
   const auto before = values_of(options);
-  for_each_option(options, Change());
+  int number = 0;
+  for (const TrainOption& option : train_options()) {
+    std::visit(Change{number++}, option.in(options));
+  }
   const auto changed = values_of(options);
   for (const auto& option : changed) {
     CAPTURE(option.first);

@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "train/options/options.h"
+#include "train/options/table/option_table.h"
+#include "train/schedule.h"
 
 namespace finetune {
 namespace {
@@ -30,36 +32,37 @@ std::string refusal(const TrainOptions& o) {
   return "";
 }
 
-// The option's number as `value`; false if it has none or `value` does not fit its type.
-bool set_number(TrainOptions& o, std::string_view name, double value) {
-  bool found = false;
-  for_each_option(o, [&](const OptionInfo& info, auto& member) {
-    if (info.name != name) return;
-    using Member = std::remove_reference_t<decltype(member)>;
-    if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::optional<double>>) {
-      member = value;
-      found = true;
-    } else if constexpr (std::is_same_v<Member, int64_t> ||
-                         std::is_same_v<Member, std::optional<int64_t>>) {
-      found = value == double(int64_t(value)) && std::abs(value) < 9e18;
-      if (found) member = int64_t(value);
-    }
-  });
-  return found;
-}
+// Stores `value`; false if the option is not a number or `value` does not fit its type.
+struct SetNumber {
+  double value;
+
+  bool operator()(double* to) const { return *to = value, true; }
+  bool operator()(std::optional<double>* to) const { return *to = value, true; }
+  bool operator()(int64_t* to) const { return is_whole() && (*to = int64_t(value), true); }
+  bool operator()(std::optional<int64_t>* to) const {
+    return is_whole() && (*to = int64_t(value), true);
+  }
+  template <typename Other>
+  bool operator()(Other*) const {
+    return false;
+  }
+
+ private:
+  bool is_whole() const { return value == double(int64_t(value)) && std::abs(value) < 9e18; }
+};
 
 }  // namespace
 
 TEST_CASE("every range of an option holds at its ends and no further") {
   int ranges = 0;
-  const TrainOptions plain = good();
-  for_each_option(plain, [&](const OptionInfo& info, const auto&) {
+  for (const TrainOption& option : train_options()) {
+    const OptionInfo& info = option.info;
     auto check = [&](double value, bool allowed) {
       TrainOptions o = good();
       o.pipeline_schedule = "interleaved";  // chunks are of no other schedule
       if (info.name == "window-stride" || info.name == "max-windows") o.long_text = "windows";
       if (info.name == "offload-activations") o.recompute = true, o.device = "cuda";
-      if (!set_number(o, info.name, value)) return;
+      if (!std::visit(SetNumber{value}, option.in(o))) return;
       const std::string message = refusal(o);
       CAPTURE(info.name);
       CAPTURE(value);
@@ -67,14 +70,14 @@ TEST_CASE("every range of an option holds at its ends and no further") {
       if (!allowed) CHECK(test::contains(message, concat("--", info.name, " ")));
     };
     const OptionRange& range = info.range;
-    if (std::isinf(range.least)) return;
+    if (std::isinf(range.least)) continue;
     ++ranges;
     check(range.least, !range.above_least);
     check(range.least - 1, false);
-    if (std::isinf(range.most)) return;
+    if (std::isinf(range.most)) continue;
     check(range.most, !range.below_most);
     check(range.most + 1, false);
-  });
+  }
   CHECK(ranges == 39);
 }
 
@@ -103,26 +106,26 @@ TEST_CASE("a word that is none of an option's is refused wherever it came from")
   int options = 0;
   TrainOptions all = good();
   all.eval = {"e"};
-  for_each_option(all, [&](const OptionInfo& info, auto& member) {
-    using Member = std::remove_reference_t<decltype(member)>;
-    if constexpr (std::is_same_v<Member, std::string>) {
-      if (info.choices.empty()) return;
-      ++options;
-      const Member before = member;
-      for (std::string_view word : split(info.choices, '|')) {
-        member = word;
-        TrainOptions given = all;
-        if (word == "distinct") {  // of --eval-split: rows have to be held out
-          given.eval = {};
-          given.eval_fraction = 0.1;
-        }
-        CHECK(refusal(given).empty());
+  for (const TrainOption& option : train_options()) {
+    const OptionInfo& info = option.info;
+    const auto* target = std::get_if<std::string TrainOptions::*>(&option.member);
+    if (!target || info.words.empty()) continue;
+    ++options;
+    std::string& member = all.*(*target);
+    const std::string before = member;
+    for (std::string_view word : split(info.words, '|')) {
+      member = word;
+      TrainOptions given = all;
+      if (word == "distinct") {  // of --eval-split: rows have to be held out
+        given.eval = {};
+        given.eval_fraction = 0.1;
       }
-      member = "linaer";
-      CHECK(test::contains(refusal(all), concat("--", info.name, " 'linaer': must be one of ")));
-      member = before;
+      CHECK(refusal(given).empty());
     }
-  });
+    member = "linaer";
+    CHECK(test::contains(refusal(all), concat("--", info.name, " 'linaer': must be one of ")));
+    member = before;
+  }
   CHECK(options == 12);
   all.schedule = "";
   CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));

@@ -8,10 +8,6 @@ namespace {
 constexpr ForeignName kOptions[] = {
     // The model.
     {"model m path", "inspect", "", "is not needed here: type finetune inspect MODEL"},
-    {"model_name_or_path pretrained_model_name_or_path model_name model_path model_dir model_id "
-     "model_file base_model pretrained pretrained_model checkpoint ckpt weights hf_model_id "
-     "init_from model_load_path pretrained_vectors m",
-     "", "model", ""},
     {"tokenizer tokenizer_name tokenizer_path vocab vocab_file config_name do_lower_case lowercase "
      "uncased use_fast_tokenizer model_type architecture",
      "train adapt evaluate predict plan check tokenize convert", "",
@@ -25,7 +21,6 @@ constexpr ForeignName kOptions[] = {
      "is not available: nothing is sent; upload the directory of the model with: hf upload"},
     {"revision model_revision", "train adapt evaluate predict plan", "",
      "is not available: give --model the directory of that snapshot in the Hugging Face cache"},
-    {"ignore_mismatched_sizes new_head reset_head reinit_classifier", "", "reinit-head", ""},
 
     // Data files.
     {"text texts query sentence sentences prompt p", "predict", "",
@@ -94,31 +89,15 @@ constexpr ForeignName kOptions[] = {
      "is not available: finetune sweep repeats a run with several seeds"},
     {"max_samples num_samples limit nrows n_rows max_rows subset sample", "train adapt plan",
      "max-train-samples", ""},
-    {"max_predict_samples max_test_samples max_samples num_samples limit nrows n_rows max_rows", "",
-     "max-eval-samples", ""},
 
     // Columns, and how rows are read.
-    {"text_column_name text_column_names text_columns text_col text_field text_key sentence_column "
-     "sentence1_key input_column input_col feature features feature_column x_col x text",
-     "", "text-column", ""},
-    {"text_pair text_pair_col text_b text_column_b sentence2_key second_text", "",
-     "text-pair-column", ""},
-    {"label_column_name label_columns label label_col label_field label_key labels_column labels "
-     "target target_column target_col class class_column class_col category category_column y_col "
-     "y output_column",
-     "", "label-column", ""},
     {"multilabel multi_label_classification multilabel_separator label_separator label_sep",
      "train plan check", "multi-label", ""},
     {"num_labels num_classes n_labels n_classes label_list label_names label2id id2label",
      "train plan check evaluate predict", "",
      "is not needed here: the labels are those of the data or of the model"},
-    {"task_name task_type objective", "", "task", ""},
     {"problem_type", "train plan check", "",
      "is not an option here: --regression learns numbers, --multi-label several labels a row"},
-    {"sep separator delim csv_sep csv_delimiter field_separator", "", "delimiter", ""},
-    {"charset file_encoding", "", "encoding", ""},
-    {"skip_bad_lines on_bad_lines error_bad_lines ignore_errors skip_errors dropna skip_empty", "",
-     "skip-bad-rows", ""},
     {"header no_header has_header", "train adapt plan check evaluate predict", "",
      "is not needed here: --text-column names a column of the header"},
     {"output_format output_type out_format", "predict", "json-lines",
@@ -132,12 +111,7 @@ constexpr ForeignName kOptions[] = {
     {"format output_format to", "convert", "",
      "is not needed here: the output is a Hugging Face directory with model.safetensors"},
     {"jsonl jsonlines ndjson json", "predict", "json-lines", ""},
-    {"json_output output_json as_json", "", "json", ""},
     {"json_lines json", "tokenize", "jsonl", ""},
-    {"max_seq_length max_sequence_length max_seq_len max_len maxlen seq_length seq_len "
-     "sequence_length max_tokens max_token_length block_size context_length ctx_size cutoff_len "
-     "truncation_length",
-     "", "max-length", ""},
     {"truncation truncate", "train evaluate predict plan", "long-text", " cut"},
     {"sliding_window", "train evaluate predict plan", "long-text", " windows"},
     {"stride overlap", "train evaluate predict plan", "",
@@ -146,61 +120,26 @@ constexpr ForeignName kOptions[] = {
     {"padding pad_to_max_length group_by_length dynamic_padding",
      "train adapt evaluate predict plan", "", "is not needed here: no batch is padded"},
     {"line_by_line", "", "text", " (a text a line is how files are read)"},
-    {"mlm_probability masked_lm_prob mask_prob", "", "mask-probability", ""},
     {"wwm whole_word_mask", "adapt", "",
      "is not needed here: whole words are masked, unless --no-whole-words is given"},
-    {"dedup deduplicate drop_duplicates unique", "", "distinct", ""},
 
     // How it is trained.
-    {"num_train_epochs num_epochs n_epochs nb_epochs max_epochs train_epochs n_iter e", "",
-     "epochs", ""},
-    {"learning_rate learn_rate lr_rate body_learning_rate alpha eta base_lr max_lr", "", "lr", ""},
     {"head_learning_rate encoder_lr", "train plan", "layer-lr-decay",
      " (the head has the rate of --lr)"},
-    {"steps max_iter max_iters num_iterations iterations max_update total_steps num_steps "
-     "train_steps num_train_steps num_training_steps",
-     "", "max-steps", ""},
-    {"batch per_device_train_batch_size per_gpu_train_batch_size train_batch_size "
-     "global_batch_size minibatch mini_batch_size bs b",
-     "", "batch-size", ""},
     {"gradient_accumulation_steps gradient_accumulation accumulate_grad_batches grad_accum "
      "update_freq",
      "", "batch-size", " (of an update, over all processes)"},
     {"per_device_eval_batch_size eval_batch_size micro_batch_size per_device_batch_size",
      "train adapt plan", "micro-batch-tokens", " (for training and evaluation)"},
-    {"per_device_eval_batch_size eval_batch_size", "", "batch-size", ""},
     {"auto_find_batch_size", "train adapt plan", "",
      "is not needed here: the memory for a step does not grow with --batch-size"},
     {"optim optimizer optimiser optim_args solver", "train adapt plan", "",
      "is not available: AdamW is the only optimizer (--weight-decay, --adam-beta1, --adam-beta2, "
      "--adam-epsilon)"},
-    {"lr_scheduler_type lr_scheduler lr_schedule scheduler lr_decay scheduler_type", "", "schedule",
-     ""},
-    {"warmup warmup_proportion warmup_fraction", "", "warmup-ratio", ""},
-    {"num_warmup_steps warmup_updates warmup_iters", "", "warmup-steps", ""},
-    {"label_smoothing_factor smoothing", "", "label-smoothing", ""},
-    {"wd l2 l2_reg l2_regularization", "", "weight-decay", ""},
-    {"clip clip_norm grad_clip grad_norm clip_grad gradient_clip gradient_clipping "
-     "gradient_clip_val",
-     "", "max-grad-norm", ""},
-    {"hidden_dropout_prob attention_probs_dropout_prob classifier_dropout dropout_rate "
-     "dropout_prob",
-     "", "dropout", ""},
-    {"adam_eps eps epsilon", "", "adam-epsilon", ""},
-    {"beta1", "", "adam-beta1", ""},
-    {"beta2", "", "adam-beta2", ""},
-    {"class_weight balanced balance pos_weight weight loss_weights sample_weight "
-     "use_class_weights",
-     "", "class-weights", ""},
     {"loss loss_fn loss_type loss_function criterion focal_loss", "train plan", "",
      "is not available: the loss is cross-entropy, or with --regression the squared error"},
-    {"random_state random_seed manual_seed data_seed rng_seed", "", "seed", ""},
     {"shuffle", "train adapt plan", "",
      "is not needed here: rows are shuffled, unless --no-shuffle is given"},
-    {"freeze_layers freeze_encoder freeze_base freeze_bert freeze_embeddings frozen "
-     "num_frozen_layers frozen_layers unfreeze_layers",
-     "", "freeze", ""},
-    {"llrd layerwise_lr_decay layer_wise_lr_decay lr_layer_decay", "", "layer-lr-decay", ""},
     {"lora lora_r lora_rank lora_alpha lora_dropout lora_target lora_target_modules lora_modules "
      "use_lora qlora use_qlora peft use_peft peft_type target_modules adapter adapters "
      "finetuning_type",
@@ -222,37 +161,17 @@ constexpr ForeignName kOptions[] = {
     // Evaluations, checkpoints, output.
     {"eval_strategy evaluation_strategy evaluate_during_training val_check_interval", "",
      "eval-every", " N"},
-    {"eval_steps eval_frequency evaluate_during_training_steps eval_interval valid_freq", "",
-     "eval-every", ""},
     {"save_strategy save_model_every_epoch", "", "save-every", " N"},
-    {"save_steps save_interval save_freq checkpoint_every checkpointing_steps", "", "save-every",
-     ""},
-    {"save_total_limit max_checkpoints keep_last_n", "", "keep-checkpoints", ""},
-    {"logging_steps log_interval log_steps log_every_n_steps print_every logging_first_step", "",
-     "log-every", ""},
     {"logging_strategy", "", "log-every", " N"},
     {"metric_for_best_model metric eval_metric monitor best_model_metric early_stopping_metric "
      "validation_metric scoring",
      "train adapt plan", "best-metric", ""},
     {"metrics scoring average", "evaluate", "",
      "is not needed here: all metrics are printed (--assert holds one to a bound)"},
-    {"early_stopping_patience patience early_stop n_iter_no_change early_stopping_rounds "
-     "use_early_stopping",
-     "", "early-stopping", ""},
     {"load_best_model_at_end save_best_only save_best_model", "train adapt plan", "",
      "is not needed here: the best model by --best-metric is the one exported"},
     {"greater_is_better", "train adapt plan", "",
      "is not needed here: the metric of --best-metric says which way is better"},
-    {"resume_from_checkpoint resume_from resume_training continue continue_from "
-     "model_resume_path auto_resume",
-     "", "resume", ""},
-    {"overwrite_output_dir overwrite_output overwrite_existing force replace clobber f", "",
-     "overwrite", ""},
-    {"o out out_dir out_file outdir outfile output_dir output_directory output_path output_file "
-     "output_predictions output_predict_file output_model_dir save_dir save_to save_path save "
-     "dest destination checkpoint_dir results_dir result_dir run_dir project_name project_dir "
-     "experiment_name",
-     "", "output", ""},
     {"o out output out_file outfile output_file output_path save save_to",
      "check compare score inspect tokenize plan doctor completion", "",
      "is not an option here: the result goes to standard output; > FILE keeps it"},
@@ -270,9 +189,6 @@ constexpr ForeignName kOptions[] = {
      "train adapt sweep evaluate predict plan check", "",
      "is not needed here: the log goes to standard error"},
     {"v", "", "version", ""},
-    {"silent q no_verbose", "", "quiet", ""},
-    {"disable_tqdm no_tqdm no_progress_bar disable_progress_bar hide_progress", "", "no-progress",
-     ""},
     {"progress progress_bar show_progress", "train adapt evaluate predict plan", "",
      "is not needed here: a terminal shows it, unless --no-progress is given"},
     {"do_train", "", "", "is not needed here: there are finetune train, evaluate and predict"},
@@ -290,7 +206,6 @@ constexpr ForeignName kOptions[] = {
     {"fp16 bf16 half float16 bfloat16 amp use_amp autocast fp16_full_eval bf16_full_eval", "",
      "precision", " bf16"},
     {"fp32 float32 no_fp16", "", "precision", " fp32"},
-    {"mixed_precision dtype torch_dtype compute_dtype", "", "precision", ""},
     {"no_cuda use_cpu cpu cpu_only no_gpu", "", "device", " cpu"},
     {"gpus n_gpu num_gpus nproc_per_node nproc num_nodes nnodes n_procs np world_size num_workers",
      "train adapt evaluate predict sweep", "",
@@ -301,17 +216,8 @@ constexpr ForeignName kOptions[] = {
     {"gpu cuda use_cuda use_gpu gpu_id device cpu no_cuda", "adapt", "",
      "is not available: adapt works on the CPU"},
     {"n_jobs num_jobs j workers parallel", "sweep", "jobs", ""},
-    {"n_jobs num_threads n_threads nthreads thread cores n_cores num_cores cpus n_cpus num_proc "
-     "preprocessing_num_workers process_count t j",
-     "", "threads", ""},
     {"dataloader_num_workers use_multiprocessing", "train adapt evaluate predict plan", "",
      "is not needed here: data are read by all --threads"},
-    {"gradient_checkpointing activation_checkpointing checkpoint_activations", "", "recompute", ""},
-    {"deepspeed zero zero_stage fsdp sharded_ddp", "", "shard-optimizer", ""},
-    {"ddp_timeout timeout nccl_timeout dist_timeout", "", "comm-timeout", ""},
-    {"max_time max_train_time max_train_seconds max_hours autotune_duration", "", "time-limit", ""},
-    {"tensor_parallel tensor_parallel_size tp_size model_parallel_size", "", "tp", ""},
-    {"pipeline_parallel pipeline_parallel_size pp_size", "", "pp", ""},
     {"local_rank rank node_rank master_addr master_port", "train adapt sweep evaluate predict", "",
      "is not needed here: mpirun says it"},
     {"deterministic full_determinism", "train adapt plan evaluate predict", "",
@@ -328,10 +234,7 @@ constexpr ForeignName kOptions[] = {
     {"probabilities probability proba probas probs predict_proba predict_prob return_probs "
      "return_all_scores output_probabilities scores",
      "", "all-probabilities", ""},
-    {"n_best_size nbest nbest_size", "", "n-best", ""},
     {"n_best n_best_size nbest_file", "predict", "nbest", " FILE"},
-    {"null_score_diff_threshold", "", "null-threshold", ""},
-    {"max_answer_len", "", "max-answer-length", ""},
     {"version_2_with_negative squad_v2", "", "squad-version", " 2"},
     {"tolerances max_drop", "train evaluate", "tolerance", ""},
     {"fail_under min_accuracy assert_metric", "train evaluate", "assert", ""},

@@ -1,6 +1,7 @@
 // Options and commands by the names that other programs have for them: Hugging Face's Trainer and
 // its example scripts, simpletransformers, SetFit, AutoTrain, Ludwig, fastText, spaCy,
-// scikit-learn, llama.cpp.
+// scikit-learn, llama.cpp. Here are the names that need a condition or an explanation; one that is
+// only another name of an option is in the option's row (OptionInfo::aliases).
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@ struct ForeignName {
   std::string_view names, commands, own, rest;
 };
 
-// The rows' order decides where several would do.
+// The rows' order decides where several would do; all of them come before the aliases.
 std::span<const ForeignName> foreign_option_names();
 // Other programs' commands. `own` is our command, or empty: then `rest` follows the name.
 std::span<const ForeignName> foreign_command_names();
@@ -27,7 +28,7 @@ std::span<const ForeignName> foreign_command_names();
 // Returns "--learning_rate is --lr here", for an option that `command` does not have under this
 // name (the case of letters, '-' and '_' do not matter). `value` is the word behind it, or empty.
 // `has` says whether the command has an option of ours. Nothing for a name that is not in the
-// table.
+// table and is not an alias of an option of train.
 std::optional<std::string> foreign_option_hint(
     std::string_view command, std::string_view name, std::string_view value,
     const std::function<bool(std::string_view own)>& has);

@@ -4,6 +4,8 @@
 #include "fuzz/targets/run/command_line.h"
 #include "train/options/option_transfer.h"
 #include "train/options/option_values.h"
+#include "train/options/option_words.h"
+#include "train/options/options.h"
 
 namespace finetune::fuzz {
 namespace {
@@ -22,8 +24,7 @@ void check_train_options(std::string_view input) {
   Parser parser("finetune", "", "0");
   TrainOptions options;
   const Subcommand command = parser.root().add_subcommand("train", "");
-  OptionBinder bind(command);
-  for_each_option(options, bind);
+  add_options(command, train_options(), options, {.command = commands::train});
   std::vector<std::string> words = words_of(input);
   words.insert(words.begin(), "train");
   parser.check_names(words);

@@ -5,6 +5,7 @@
 
 #include "core/files/files.h"
 #include "temporary_directory.h"
+#include "train/schedule.h"
 #include "train/sweep/halving.h"
 
 using namespace finetune;

@@ -1,0 +1,26 @@
+// The table of train's options. adapt, plan and check have the same; evaluate, predict and others
+// have those whose rows name them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "train/options/option_row.h"
+#include "train/options/train_options.h"
+
+namespace finetune {
+
+using TrainOption = OptionRow<TrainOptions>;
+
+// In the order of --help.
+std::span<const TrainOption> train_options();
+// Null if train has no option of this name.
+const TrainOption* find_train_option(std::string_view name);
+
+// Whether an option is only for tasks other than this one.
+bool is_foreign(const OptionInfo& option, TaskKind task);
+// The task that an option is for, of several the first; none: it is for every task.
+std::optional<TaskKind> task_of(const OptionInfo& option);
+
+}  // namespace finetune
