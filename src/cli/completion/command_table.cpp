@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/text/text.h"
+#include "train/options/option_words.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 namespace {
@@ -15,7 +17,32 @@ bool is_word(std::string_view piece) {
   return !piece.empty() && std::all_of(piece.begin(), piece.end(), fits);
 }
 
-OptionEntry describe_option(const CLI::Option& option) {
+// The commands whose options come from the table of train's.
+Commands command_of(const std::string& name) {
+  const std::pair<std::string_view, Commands> known[] = {{"train", commands::train},
+                                                         {"adapt", commands::adapt},
+                                                         {"plan", commands::plan},
+                                                         {"check", commands::check},
+                                                         {"evaluate", commands::evaluate},
+                                                         {"predict", commands::predict},
+                                                         {"tokenize", commands::tokenize},
+                                                         {"doctor", commands::doctor},
+                                                         {"bench layout", commands::bench_layout}};
+  for (const auto& [word, command] : known) {
+    if (word == name) return command;
+  }
+  return 0;
+}
+
+// Of an option of the table.
+std::string range_of(const std::string& option, const std::string& command) {
+  if (!option.starts_with("--")) return "";
+  const TrainOption* row = find_train_option(std::string_view(option).substr(2));
+  const bool is_of_command = row && (row->info.commands & command_of(command)) != 0;
+  return is_of_command ? range_words(row->info.range) : "";
+}
+
+OptionEntry describe_option(const CLI::Option& option, const std::string& command) {
   OptionEntry entry;
   entry.type = option.get_type_name();
   entry.name = option.get_positional() ? entry.type : option.get_name();
@@ -29,6 +56,7 @@ OptionEntry describe_option(const CLI::Option& option) {
   entry.may_be_bare = !entry.is_flag && option.get_expected_min() == 0;
   entry.takes_several = option.get_expected_max() > 1;
   entry.may_repeat = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  entry.range = range_of(entry.name, command);
   entry.kind = kind_of_type(entry.type);
   return entry;
 }
@@ -38,7 +66,7 @@ CommandEntry describe_command(const CLI::App& app, const std::string& name) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;  // hidden: what is read and of no use
     (option->get_positional() ? entry.arguments : entry.options)
-        .push_back(describe_option(*option));
+        .push_back(describe_option(*option, name));
   }
   for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; })) {
     entry.commands.push_back(

@@ -21,6 +21,7 @@ struct OptionEntry {
   std::string type;        // as --help has it, empty for a flag
   std::string help;        // a sentence without full stop
   std::string standard;    // the default, or empty
+  std::string range;       // of a number "at least 1", or empty
   std::string group;
   bool required = false, is_flag = false;
   bool may_be_bare = false;    // its value may be left out

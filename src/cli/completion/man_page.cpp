@@ -64,6 +64,7 @@ std::string man_option(const OptionEntry& option) {
   if (!option.is_flag) head += " " + italic(option.type);
   if (option.required) head += " (required)";
   std::string help = option.help;
+  if (!option.range.empty()) help += concat(" (", option.range, ")");
   if (!option.standard.empty()) help += concat(" [", option.standard, "]");
   return man_item(head, help);
 }

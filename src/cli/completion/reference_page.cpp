@@ -46,7 +46,7 @@ bool is_in_every_command(const OptionEntry& option) {
 
 bool is_same(const OptionEntry& a, const OptionEntry& b) {
   return a.name == b.name && a.type == b.type && a.help == b.help && a.standard == b.standard &&
-         a.required == b.required;
+         a.range == b.range && a.required == b.required;
 }
 
 bool has(const std::vector<OptionEntry>& options, const OptionEntry& option) {
@@ -58,7 +58,7 @@ bool has(const std::vector<OptionEntry>& options, const OptionEntry& option) {
 constexpr std::string_view kDefaultInWords = " (default: ";
 constexpr std::string_view kRequired = "required: ";
 
-std::string option_row(const OptionEntry& option) {
+std::string option_row(const OptionEntry& option, bool has_ranges) {
   std::string name = option.is_flag ? option.name : concat(option.name, " ", option.type);
   if (!option.short_name.empty()) name = concat(option.short_name, ", ", name);
   std::string_view help = option.help;
@@ -74,7 +74,8 @@ std::string option_row(const OptionEntry& option) {
     help.remove_prefix(kRequired.size());
   }
   if (option.required) standard = "required";
-  return concat("| ", code(name), " | ", standard, " | ", cell(help), " |\n");
+  const std::string range = has_ranges ? concat(option.range, " | ") : "";
+  return concat("| ", code(name), " | ", standard, " | ", range, cell(help), " |\n");
 }
 
 // The options that train describes, by name; those of plan are all of them.
@@ -90,26 +91,37 @@ std::string shared_options(const std::vector<OptionEntry>& shared,
   return concat("\nAs in [train](#train): ", names, ".\n");
 }
 
+// The options of one group, with a column of ranges if one has a range.
+std::string option_table(const std::vector<OptionEntry>& options) {
+  const bool has_ranges =
+      std::any_of(options.begin(), options.end(),
+                  [](const OptionEntry& option) { return !option.range.empty(); });
+  const std::string& group = options.front().group;
+  std::string text = group == "Options" ? "" : concat("\n**", group, "**\n");
+  text += has_ranges ? "\n| option | default | range | meaning |\n|---|---|---|---|\n"
+                     : "\n| option | default | meaning |\n|---|---|---|\n";
+  for (const OptionEntry& option : options) text += option_row(option, has_ranges);
+  return text;
+}
+
 // One table for each group, then the names of those that train describes.
 std::string options_of(const CommandEntry& command, const std::vector<OptionEntry>& of_train) {
-  std::string text, group;
-  std::vector<OptionEntry> shared;
-  bool in_table = false;
+  std::vector<OptionEntry> shared, group;
+  std::string text;
+  const auto end_group = [&] {
+    if (!group.empty()) text += option_table(group);
+    group.clear();
+  };
   for (const OptionEntry& option : command.options) {
     if (is_in_every_command(option)) continue;
     if (has(of_train, option)) {
       shared.push_back(option);
       continue;
     }
-    if (option.group != group || !in_table) {
-      const bool has_title = option.group != "Options";
-      if (has_title) text += concat("\n**", option.group, "**\n");
-      text += "\n| option | default | meaning |\n|---|---|---|\n";
-      group = option.group;
-      in_table = true;
-    }
-    text += option_row(option);
+    if (!group.empty() && group.front().group != option.group) end_group();
+    group.push_back(option);
   }
+  end_group();
   return text + shared_options(shared, of_train);
 }
 

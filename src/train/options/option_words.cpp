@@ -8,12 +8,12 @@
 #include "train/options/table/option_table.h"
 
 namespace finetune {
-namespace {
 
-std::string words_of(const OptionRange& range) {
+std::string range_words(const OptionRange& range) {
   auto text = [](double end) {  // 1000000, not 1e+06
     return end == std::floor(end) ? concat(int64_t(end)) : concat(end);
   };
+  if (std::isinf(range.least)) return "";
   std::string words = concat(range.above_least ? "above " : "at least ", text(range.least));
   if (range.as_float) return words + " (in single precision)";
   if (std::isinf(range.most)) return words;
@@ -22,6 +22,8 @@ std::string words_of(const OptionRange& range) {
   }
   return concat(words, range.below_most ? " and below " : " and at most ", text(range.most));
 }
+
+namespace {
 
 bool inside(const OptionRange& range, double value) {
   if (range.as_float) value = double(float(value));
@@ -132,7 +134,7 @@ struct ValueCheck {
   template <typename Number>
   std::string fault_of_range(Number value) const {
     if (inside(info.range, double(value))) return "";
-    return concat(value, ": must be ", words_of(info.range));
+    return concat(value, ": must be ", range_words(info.range));
   }
 };
 

@@ -31,6 +31,9 @@ std::optional<Number> number_in_word(const std::string& word) {
 std::string store_words(const OptionInfo& info, const OptionTarget& target,
                         const std::vector<std::string>& words);
 
+// The numbers that a range allows, "above 0 and at most 1"; "" for any number.
+std::string range_words(const OptionRange& range);
+
 // What is wrong with a value, such as "0: must be at least 1": a number out of range, a word that
 // is not one of the option's, text that is not UTF-8. Returns "" for a value that can be.
 // `may_be_empty`: the option's default is the empty text.

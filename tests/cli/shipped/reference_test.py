@@ -55,6 +55,16 @@ def test_every_command_and_option_is_there(directory):
     assert count > 250, count
 
 
+def test_ranges(directory):
+    train = sections_of(succeed("help", "--markdown").out)["train"]
+    row = re.search(r"^\| `--dropout P` \| (.*?) \| (.*?) \| ", train, re.M)
+    assert row and row[2] == "at least 0 and below 1", row
+    assert "| option | default | meaning |" in train.partition("**Output**")[2], "a column of ranges without any"
+    assert "at least 0 and below 1" in succeed("help", "--man").out
+    fail(2, "train", "--model", "m", "--train", "t", "--output", directory / "o", "--dropout", "1",
+         words=["--dropout 1: must be at least 0 and below 1"])
+
+
 def test_tables_have_whole_rows(directory):
     """A bar in a value would begin a new column."""
     page = re.sub(r"```.*?```", "", succeed("help", "--markdown").out, flags=re.S)
