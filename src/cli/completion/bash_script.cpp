@@ -32,8 +32,8 @@ _finetune() {
   done
 )";
 
-// `value` is what stands after the option, `argument` what stands alone: offered words, and
-// "files" or "directories" where none of them fits. `most` is how many words the option takes.
+// `value` completes the word after an option, `argument` a word on its own: the words to offer, or
+// "files" or "directories" if none fits. `most` is the number of words that the option takes.
 constexpr std::string_view kBashTail = R"(  esac
   if ((distance >= 1 && distance <= most)) && [[ $current != -?* ]]; then
     kind=$value_kind offered=$value
@@ -61,7 +61,7 @@ std::string bash_kind(const ValueKind& kind) {
   return kind.files ? "files" : kind.directories ? "directories" : "words";
 }
 
-// Options whose values are the same share a line.
+// Options with the same values share a line.
 std::string option_cases(const CommandEntry& command) {
   std::vector<std::string> order;
   std::map<std::string, std::string> names_of;
@@ -105,7 +105,7 @@ std::string bash_case(const CommandEntry& command) {
   return concat(text, option_cases(command), "      ;;\n");
 }
 
-// The second word, too, is a command's name where it is one of the first's.
+// The second word may be a command as well, as in "bench step".
 std::string bash_inner_commands(const CommandEntry& command) {
   std::vector<std::string> names;
   for (const CommandEntry& inner : command.commands) names.push_back(inner.name);

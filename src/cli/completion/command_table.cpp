@@ -11,13 +11,13 @@
 namespace finetune {
 namespace {
 
-// Of "tiny|minilm|DIR" tiny and minilm, of "auto|7,5" auto: what is written as it is meant.
+// Whether a piece of a type is a literal word: "tiny" in "tiny|minilm|DIR", but not "DIR".
 bool is_word(std::string_view piece) {
   auto fits = [](char c) { return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '_'; };
   return !piece.empty() && std::all_of(piece.begin(), piece.end(), fits);
 }
 
-// The commands whose options come from the table of train's.
+// The bit of a command whose options are rows of train's table; 0 for other commands.
 Commands command_of(const std::string& name) {
   const std::pair<std::string_view, Commands> known[] = {{"train", commands::train},
                                                          {"adapt", commands::adapt},
@@ -34,7 +34,7 @@ Commands command_of(const std::string& name) {
   return 0;
 }
 
-// Of an option of the table.
+// The range of an option, or "" if it is not a row of the table.
 std::string range_of(const std::string& option, const std::string& command) {
   if (!option.starts_with("--")) return "";
   const TrainOption* row = find_train_option(std::string_view(option).substr(2));
@@ -64,7 +64,7 @@ OptionEntry describe_option(const CLI::Option& option, const std::string& comman
 CommandEntry describe_command(const CLI::App& app, const std::string& name) {
   CommandEntry entry{name, app.get_description(), app.get_footer(), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // hidden: what is read and of no use
+    if (option->get_group().empty()) continue;  // hidden
     (option->get_positional() ? entry.arguments : entry.options)
         .push_back(describe_option(*option, name));
   }

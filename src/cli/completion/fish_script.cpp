@@ -45,7 +45,7 @@ std::string fish_words(const ValueKind& kind) {
   std::vector<std::string> words = kind.words;
   if (kind.directories && !kind.files) words.push_back("(__fish_complete_directories)");
   if (words.empty()) return "";
-  // Command substitutions are carried out in '...' of -a, too.
+  // fish expands command substitutions even inside the quotes of -a.
   return concat(" -a ", fish_quoted(join(words, " ")));
 }
 

@@ -18,7 +18,7 @@ std::string troff_character(char32_t c) {
   return name.data();
 }
 
-// Text as troff takes it: no escapes, no control lines, and a hyphen that can be searched for.
+// Escapes text for troff: backslashes, control lines, and hyphens, so that they can be searched.
 std::string troff(std::string_view text) {
   std::string out;
   bool at_start = true;

@@ -9,7 +9,7 @@
 namespace finetune {
 namespace {
 
-// Text as a table's cell shows it.
+// Escapes text for a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -29,7 +29,7 @@ std::string code(std::string_view text) {
   return out + "`";
 }
 
-// "bench step" as GitHub makes it an anchor.
+// The anchor that GitHub gives a heading: "#bench-step".
 std::string anchor(std::string name) {
   std::replace(name.begin(), name.end(), ' ', '-');
   return "#" + name;
@@ -39,7 +39,7 @@ std::string link(const std::string& name) {
   return concat("[", name, "](", anchor(name), ")");
 }
 
-// These are in the introduction.
+// The introduction describes these.
 bool is_in_every_command(const OptionEntry& option) {
   return option.name == "--help" || option.name == "--fail-on-warning";
 }
@@ -78,7 +78,7 @@ std::string option_row(const OptionEntry& option, bool has_ranges) {
   return concat("| ", code(name), " | ", standard, " | ", range, cell(help), " |\n");
 }
 
-// The options that train describes, by name; those of plan are all of them.
+// Names the options that train's section describes, or says that they are all of train's.
 std::string shared_options(const std::vector<OptionEntry>& shared,
                            const std::vector<OptionEntry>& of_train) {
   const auto general = std::count_if(of_train.begin(), of_train.end(), is_in_every_command);
@@ -104,7 +104,7 @@ std::string option_table(const std::vector<OptionEntry>& options) {
   return text;
 }
 
-// One table for each group, then the names of those that train describes.
+// One table for each group, then the options that are the same as train's.
 std::string options_of(const CommandEntry& command, const std::vector<OptionEntry>& of_train) {
   std::vector<OptionEntry> shared, group;
   std::string text;

@@ -27,7 +27,7 @@ std::string zsh_function(const CommandEntry& command) {
   return concat("_finetune", name.empty() ? "" : "_", name);
 }
 
-// How _arguments completes such a value.
+// The action with which _arguments completes a value of this kind.
 std::string zsh_action(const ValueKind& kind) {
   const std::string files = kind.files ? "_files" : kind.directories ? "_files -/" : "";
   if (kind.words.empty()) return files;
@@ -98,7 +98,7 @@ std::string zsh_script(const CommandEntry& program) {
     text += command.commands.empty() ? zsh_plain(command) : zsh_with_commands(command);
   }
   text += zsh_with_commands(program);
-  // Found by its name, or read with `source`.
+  // Autoloaded by name from $fpath, or read with `source`.
   return text +
          "if [[ $funcstack[1] == _finetune ]]; then\n  _finetune \"$@\"\nelse\n  compdef _finetune "
          "finetune\nfi\n";
