@@ -8,7 +8,6 @@
 
 #include "core/log.h"
 #include "core/text/text.h"
-#include "tasks/file_evaluation.h"
 #include "tasks/repeated_texts.h"
 
 namespace finetune {
@@ -59,18 +58,6 @@ std::string errors_of(const Metrics& metrics) {
                 ", MAE ", format_measure(mae->second));
 }
 
-}  // namespace
-
-Baselines Task::baselines() {
-  return {};
-}
-
-Baselines FileEvaluation::baselines() {
-  return {};
-}
-
-namespace {
-
 // Of labels and numbers alone: the simple models have neither losses nor probabilities.
 bool is_of_answers(std::string_view name) {
   static constexpr std::string_view ends[] = {"_accuracy",    "_f1_macro", "_f1_micro",
@@ -81,6 +68,10 @@ bool is_of_answers(std::string_view name) {
 }
 
 }  // namespace
+
+Baselines Task::baselines() {
+  return {};
+}
 
 void add_baselines(const Baselines& found, Metrics& metrics) {
   metrics.insert(found.metrics.begin(), found.metrics.end());

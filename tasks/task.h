@@ -26,6 +26,7 @@
 
 namespace finetune {
 
+class Evaluator;        // tasks/evaluator.h
 struct TrainingArrays;  // tasks/objective.h
 struct Baselines;       // tasks/baseline.h
 
@@ -112,24 +113,9 @@ struct TextCounts {
 struct SampleSet : TextCounts {
   TokenizedSamples samples;
   // Where rows have windows: row e has the samples [first_window[e], first_window[e+1]). Their
-  // logits are pooled before an Evaluation gets them, which then counts rows.
+  // logits are pooled before an Evaluator gets them, which then counts rows.
   std::vector<int64_t> first_window;  // (rows + 1), or empty: each row is one sample
   int64_t examples = 0;               // rows or questions
-};
-
-// Evaluation of a SampleSet in progress: takes logits sample by sample, in any order; where rows
-// have windows, row by row.
-class Evaluation {
- public:
-  virtual ~Evaluation() = default;
-  // logits of a micro-batch on the host, row-major: (B, C), or (T, 2) packed as the batch is; of
-  // scored tokens what Engine::infer gives.
-  // May be called for each sample exactly once.
-  virtual void add(const PackedBatch& batch, const float* logits) = 0;
-  // "eval_loss", "eval_accuracy", ... once all samples are in.
-  virtual Metrics metrics() = 0;
-  // Writes predictions.csv, confusion.csv | predictions.json, nbest_predictions.json, ...
-  virtual void write_files(const std::filesystem::path& directory) = 0;
 };
 
 // What became of a model's calibration, of its mix with n-grams and of its thresholds.
@@ -167,7 +153,8 @@ class Task {
   // after release_training_arrays().
   virtual void take_loss_options(const TaskOptions&) {}
 
-  virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
+  // Of the evaluation data, which the task holds in memory.
+  virtual std::unique_ptr<Evaluator> start_evaluation() = 0;
   // Of the evaluation data, by the training data; computed once. Empty for a task without
   // baselines. Error(device) or Error(model) if the machine cannot compute them.
   virtual Baselines baselines();
@@ -175,11 +162,10 @@ class Task {
   virtual bool larger_is_better(const std::string& metric) const = 0;
   virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give
 
-  // Takes from the exported model's evaluation, one of start_evaluation(), what goes with the model
-  // (config_json) and adds what is to be said of that to `metrics`. `metrics` has those of that
-  // evaluation; where what goes with the model changes its answers, the evaluation and they are
-  // then of those.
-  virtual CalibrationReport calibrate(Evaluation&, Metrics&) { return {}; }
+  // Fits what goes with the exported model (config_json) to that model's evaluation, which
+  // start_evaluation() made, and adds what is measured of it to `metrics`. If the model's answers
+  // change by that, the evaluator and `metrics` are updated.
+  virtual CalibrationReport calibrate(Evaluator&, Metrics&) { return {}; }
   virtual std::vector<std::string> calibration_metric_names() const { return {}; }
   // Beside the model's own, after calibrate(); valid until it is called again.
   virtual std::vector<ModelFile> model_files() const { return {}; }

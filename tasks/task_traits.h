@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "model/head.h"
-#include "tasks/file_evaluation.h"
+#include "tasks/evaluator.h"
 #include "tasks/objective.h"
-#include "tasks/prediction.h"
+#include "tasks/prediction_request.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -42,12 +42,12 @@ struct TaskTraits {
   std::unique_ptr<Task> (*make)(const TaskOptions& options, const TaskModel& model);
   // The memory that `arrays` views must outlive the objective.
   std::unique_ptr<Objective> (*make_objective)(const TrainingArrays& arrays);
-  // Evaluates options.eval_files with the model's own head, in memory that does not grow with them.
-  std::unique_ptr<FileEvaluation> (*make_file_evaluation)(const TaskOptions& options,
-                                                          const TaskModel& model);
-  std::unique_ptr<Prediction> (*make_prediction)(const PredictionRequest& request,
-                                                 const TaskOptions& options,
-                                                 const TaskModel& model);
+  // An evaluator of options.eval_files, which have labels or answers, with the model's own head.
+  std::unique_ptr<Evaluator> (*make_evaluator)(const TaskOptions& options, const TaskModel& model);
+  // An evaluator of an input without labels, for `predict`. It is made before the weights are
+  // loaded, so that faults show first.
+  std::unique_ptr<Evaluator> (*make_predictor)(const PredictionRequest& request,
+                                               const TaskOptions& options, const TaskModel& model);
   // Options that the model was trained with, from the object `finetune` in its config.json; what
   // is missing there has train's default. Files are not part of them.
   TaskOptions (*stored_options)(const BertConfig& config);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/numeric/philox.h"
+#include "tasks/evaluator.h"
 #include "tasks/objective.h"
 #include "tasks/registry.h"
 
@@ -67,7 +68,7 @@ class SyntheticTask : public Task {
     targets_ = {};
   }
 
-  std::unique_ptr<Evaluation> start_evaluation() override {
+  std::unique_ptr<Evaluator> start_evaluation() override {
     throw internal_error("a benchmark has nothing to evaluate");
   }
   std::string best_metric() const override { return ""; }

@@ -20,8 +20,6 @@ std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
   return lengths;
 }
 
-constexpr int64_t kPieceSamples = 1024;
-
 void drop_first(int64_t count, TokenizedSamples& samples) {
   const int64_t tokens = samples.offsets[size_t(count)];
   samples.ids.erase(samples.ids.begin(), samples.ids.begin() + tokens);
@@ -97,29 +95,28 @@ BatchDispatcher::BatchDispatcher(Engine& engine, ReplicaStages& stages)
   stages_ = &stages;
 }
 
-void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting,
-                           Evaluation& evaluation) {
+void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting, LogitsSink& sink) {
   if (!cache_) return append(samples, waiting);
   cache_->take(samples, waiting);
-  cache_->give(evaluation);
+  cache_->give(sink);
 }
 
-void BatchDispatcher::give(const PackedBatch& batch, const float* logits, Evaluation& evaluation) {
-  if (!cache_) return evaluation.add(batch, logits);
+void BatchDispatcher::give(const PackedBatch& batch, const float* logits, LogitsSink& sink) {
+  if (!cache_) return sink.add(batch, logits);
   cache_->computed(logits, batch.sequences());
-  cache_->give(evaluation);
+  cache_->give(sink);
 }
 
 // Samples of one micro-batch: at most evaluation_sequences of them at once.
 void BatchDispatcher::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
-                          Evaluation& evaluation) {
+                          LogitsSink& sink) {
   waiting_.resize(size_t(replicas()) * size_t(in_flight()));
   const int64_t most = engine_.evaluation_sequences();
   for (int64_t begin = range.begin; begin < range.end; begin += most) {
     PackedBatch& batch = waiting(count_++);
     pack_all(samples, {begin, std::min(range.end, begin + most)}, batch);
     for (uint32_t& index : batch.indices) index += uint32_t(samples_before);
-    if (count_ == waiting_.size()) flush(evaluation);
+    if (count_ == waiting_.size()) flush(sink);
   }
 }
 
@@ -141,7 +138,7 @@ void BatchDispatcher::infer(std::span<const PackedBatch> batches, std::vector<fl
 }
 
 // One round: each replica computes those of the waiting micro-batches that are for it.
-void BatchDispatcher::flush(Evaluation& evaluation) {
+void BatchDispatcher::flush(LogitsSink& sink) {
   if (count_ == 0) return;
   std::vector<std::vector<uint8_t>> parts(size_t(comm_.size()));
   for (int rank = 1; rank < comm_.size(); ++rank) {
@@ -170,68 +167,39 @@ void BatchDispatcher::flush(Evaluation& evaluation) {
     const size_t replica = i % logits.size(), begin = taken[replica];
     taken[replica] += size_t(logit_floats(head, batch));
     FINETUNE_CHECK(taken[replica] <= logits[replica].size());
-    give(batch, logits[replica].data() + begin, evaluation);
+    give(batch, logits[replica].data() + begin, sink);
   }
   count_ = 0;
 }
 
-bool BatchDispatcher::run(const Source& source, Evaluation& evaluation, int64_t micro_batch_tokens,
-                          const std::function<bool(double)>& poll) {
+std::optional<int64_t> BatchDispatcher::evaluate(Evaluator& evaluator, int64_t micro_batch_tokens,
+                                                 const std::function<bool(double)>& poll) {
   if (cache_) cache_->begin();
   count_ = 0;
+  WindowPool rows(evaluator, engine_.table().head().outputs);
   TokenizedSamples waiting;
-  int64_t done = 0;  // of those to be computed
+  int64_t samples = 0, done = 0;  // of all samples; of those to be computed
   for (bool more = true; more;) {
-    const std::optional<SampleView> piece = source.next();
-    more = piece.has_value();
-    if (more) take(*piece, waiting, evaluation);
+    const std::optional<SampleChunk> chunk = evaluator.next();
+    more = chunk.has_value();
+    if (more) {
+      samples += chunk->samples.size();
+      rows.expect(chunk->first_window);
+      take(chunk->samples, waiting, rows);
+    }
     std::vector<IndexRange> ranges = micro_batches(lengths_of(waiting), micro_batch_tokens);
-    if (more && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
+    const bool all = !more || evaluator.answers_each_chunk();
+    if (!all && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
     for (IndexRange range : ranges) {
       const double share = double(done + range.begin) / double(done + waiting.size());
-      if (!poll(source.share() * share)) return false;
-      add(waiting, range, done, evaluation);
+      if (!poll(evaluator.share() * share)) return std::nullopt;
+      add(waiting, range, done, rows);
     }
+    if (all) flush(rows);
     if (ranges.empty()) continue;
     drop_first(ranges.back().end, waiting);
     done += ranges.back().end;
   }
-  flush(evaluation);
-  return true;
-}
-
-bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation,
-                               int64_t micro_batch_tokens,
-                               const std::function<bool(double)>& poll) {
-  const int64_t size = set.samples.size();
-  int64_t taken = 0;
-  WindowPool rows(evaluation, engine_.table().head().outputs);
-  rows.expect(set);
-  auto next = [&]() -> std::optional<SampleView> {
-    if (taken == size) return std::nullopt;
-    const IndexRange range{taken, std::min(size, taken + kPieceSamples)};
-    taken = range.end;
-    return slice(set.samples, range);
-  };
-  return run({next, [&] { return double(taken) / double(size); }}, rows, micro_batch_tokens, poll);
-}
-
-int64_t BatchDispatcher::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                                  const std::function<void(double)>& progress) {
-  comm_.note("evaluation", -1);
-  int64_t samples = 0;
-  WindowPool rows(evaluation, engine_.table().head().outputs);
-  auto next = [&]() -> std::optional<SampleView> {
-    const SampleSet* piece = evaluation.next();
-    if (piece == nullptr) return std::nullopt;
-    samples += piece->samples.size();
-    rows.expect(*piece);
-    return piece->samples;
-  };
-  run({next, [&] { return evaluation.share(); }}, rows, micro_batch_tokens, [&](double share) {
-    progress(share);
-    return true;
-  });
   return samples;
 }
 

@@ -3,7 +3,7 @@
 // dispatches each to a whole replica, and takes the logits in their order. So metrics and files are
 // the same for any number of processes and any layout, and only rank 0 needs the samples. A sample
 // with the tokens of an earlier one is not computed again (logits_cache.h), and rows of several
-// windows come to the evaluation as one (window_pool.h).
+// windows come to the evaluator as one (window_pool.h).
 #pragma once
 
 #include <functional>
@@ -17,8 +17,7 @@
 #include "engine/engine.h"
 #include "inference/logits_cache.h"
 #include "inference/replica_stages.h"
-#include "tasks/file_evaluation.h"
-#include "tasks/task.h"
+#include "tasks/evaluator.h"
 
 namespace finetune {
 
@@ -30,14 +29,12 @@ class BatchDispatcher {
   // Every process is a stage of a replica.
   BatchDispatcher(Engine& engine, ReplicaStages& stages);
 
-  // Of rank 0. Runs samples [0, size) of `set` through the model in fixed micro-batches and gives
-  // the logits to `evaluation`. `poll` is called between micro-batches with the share done; false
-  // stops, and makes the result false. Then done() must be called, or more be evaluated.
-  bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
-                const std::function<bool(double)>& poll);
-  // The same of samples that come piece by piece, in the micro-batches of the whole; their number.
-  int64_t evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                   const std::function<void(double)>& progress);
+  // On rank 0. Runs the evaluator's samples through the model in micro-batches that do not depend
+  // on its chunks, unless it answers each chunk before the next. Calls `poll` between micro-batches
+  // with the share that is done. Returns the number of samples, or nothing if `poll` returned
+  // false. Then done() must be called, or more be evaluated.
+  std::optional<int64_t> evaluate(Evaluator& evaluator, int64_t micro_batch_tokens,
+                                  const std::function<bool(double)>& poll);
   // Of all samples so far: those that were not computed again.
   int64_t cache_hits() const { return cache_ ? cache_->hits() : 0; }
   // No more for now: serve() returns on the other processes.
@@ -51,18 +48,11 @@ class BatchDispatcher {
 
  private:
   std::vector<uint8_t> next_round(Rank0 rank0);
-  // Samples piece by piece, and which share of all samples has come.
-  struct Source {
-    std::function<std::optional<SampleView>()> next;
-    std::function<double()> share;
-  };
-  bool run(const Source& source, Evaluation& evaluation, int64_t micro_batch_tokens,
-           const std::function<bool(double)>& poll);
-  void take(const SampleView& samples, TokenizedSamples& waiting, Evaluation& evaluation);
+  void take(const SampleView& samples, TokenizedSamples& waiting, LogitsSink& sink);
   void add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
-           Evaluation& evaluation);
-  void flush(Evaluation& evaluation);
-  void give(const PackedBatch& batch, const float* logits, Evaluation& evaluation);
+           LogitsSink& sink);
+  void flush(LogitsSink& sink);
+  void give(const PackedBatch& batch, const float* logits, LogitsSink& sink);
   void infer(std::span<const PackedBatch> batches, std::vector<float>& logits);
 
   int replicas() const { return stages_ ? stages_->layout().dp() : comm_.size(); }

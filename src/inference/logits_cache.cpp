@@ -67,7 +67,7 @@ void LogitsCache::computed(const float* logits, int64_t count) {
   }
 }
 
-void LogitsCache::give(Evaluation& evaluation) {
+void LogitsCache::give(LogitsSink& sink) {
   PackedBatch batch;
   std::vector<float> logits;
   for (; !rows_.empty() && !rows_.front()->logits.empty(); rows_.pop_front()) {
@@ -76,7 +76,7 @@ void LogitsCache::give(Evaluation& evaluation) {
     batch.samples.push_back(uint32_t(batch.samples.size()));
     batch.indices.push_back(given_++);
   }
-  if (!batch.indices.empty()) evaluation.add(batch, logits.data());
+  if (!batch.indices.empty()) sink.add(batch, logits.data());
 }
 
 std::string describe_cache_hits(int64_t count) {

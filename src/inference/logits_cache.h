@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/numeric/packed_batch.h"
-#include "tasks/task.h"
+#include "tasks/evaluator.h"
 
 namespace finetune {
 
@@ -27,7 +27,7 @@ class LogitsCache {
   // Logits (count, outputs) of the next `count` of those.
   void computed(const float* logits, int64_t count);
   // All next samples whose logits are known, in order.
-  void give(Evaluation& evaluation);
+  void give(LogitsSink& sink);
 
   int64_t hits() const { return hits_; }  // samples taken that were not to be computed
 

@@ -7,15 +7,15 @@
 
 namespace finetune {
 
-void WindowPool::expect(const SampleSet& set) {
-  if (set.first_window.empty()) {
+void WindowPool::expect(std::span<const int64_t> first_window) {
+  if (first_window.empty()) {
     FINETUNE_CHECK(!has_windows_);
     return;
   }
   FINETUNE_CHECK(has_windows_ || samples_ == 0);
   has_windows_ = true;
-  for (size_t row = 1; row < set.first_window.size(); ++row) {
-    windows_.push_back(set.first_window[row] - set.first_window[row - 1]);
+  for (size_t row = 1; row < first_window.size(); ++row) {
+    windows_.push_back(first_window[row] - first_window[row - 1]);
   }
 }
 

@@ -6,35 +6,31 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
-#include "tasks/task.h"
+#include "tasks/evaluator.h"
 
 namespace finetune {
 
-class WindowPool final : public Evaluation {
+class WindowPool final : public LogitsSink {
  public:
-  // Of logits (outputs) a sample. `rows` gets those of rows.
-  WindowPool(Evaluation& rows, int64_t outputs) : rows_(rows), outputs_(size_t(outputs)) {}
+  // `rows` gets the logits (outputs) of each row.
+  WindowPool(LogitsSink& rows, int64_t outputs) : rows_(rows), outputs_(size_t(outputs)) {}
 
-  // More samples are to come, before the logits of any of them. Those of a set without windows go
-  // on as they are; of all sets that are expected one has windows if all have.
-  void expect(const SampleSet& set);
-  // Samples of rows with windows come in their order.
+  // Announces the samples of a chunk before the logits of any of them: SampleChunk::first_window.
+  // Without windows logits are passed on as they are. Either all chunks have windows or none has.
+  void expect(std::span<const int64_t> first_window);
+  // Samples of rows with windows must come in their order.
   void add(const PackedBatch& batch, const float* logits) override;
 
-  Metrics metrics() override { return rows_.metrics(); }
-  void write_files(const std::filesystem::path& directory) override {
-    rows_.write_files(directory);
-  }
-
  private:
-  Evaluation& rows_;
+  LogitsSink& rows_;
   size_t outputs_;
   bool has_windows_ = false;
-  std::deque<int64_t> windows_;  // of each row that is not complete
+  std::deque<int64_t> windows_;  // of each row that is not complete: their number
   std::vector<double> sums_;     // of the first one
-  int64_t summed_ = 0;           // so many of its windows
+  int64_t summed_ = 0;           // windows of that row
   uint32_t samples_ = 0, given_ = 0;
 };
 

@@ -154,9 +154,9 @@ bool own_weights_are_finite(Session& s) {
 
 // What goes with the model, and the baselines. A result that lacks them because the machine was
 // short of something is an error: the last checkpoint is there, and --resume comes back to here.
-CalibrationReport calibrate(Session& s, Evaluation& evaluation, Metrics& metrics) {
+CalibrationReport calibrate(Session& s, Evaluator& evaluator, Metrics& metrics) {
   try {
-    CalibrationReport report = s.task->calibrate(evaluation, metrics);
+    CalibrationReport report = s.task->calibrate(evaluator, metrics);
     s.task->baselines();
     return report;
   } catch (const Error& error) {
@@ -180,7 +180,7 @@ bool weights_are_finite(Session& s) {
 }
 
 TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
-                        Evaluation* best_evaluation) {
+                        Evaluator* best_evaluation) {
   // Of rank 0, for all: is the best model another one, and must it be evaluated again?
   struct Best {
     int64_t step, evaluate;
@@ -190,7 +190,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   std::string sha256;
   with_model_tensors(s, WithMoments::no,
                      [&](ModelTensors& tensors) { sha256 = weights_sha256(tensors); });
-  std::unique_ptr<Evaluation> again;
+  std::unique_ptr<Evaluator> again;
   if (s.has_eval) {
     if (best.step != s.state.step) load_best(s);
     if (best.evaluate) again = s.evaluate(best_metrics, [](double) { return true; });

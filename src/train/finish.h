@@ -13,7 +13,7 @@ bool weights_are_finite(Session& session);
 // `best_evaluation`: of state.best_step, if that evaluation happened in this process, else empty
 // and null (it is then done again).
 TrainOutcome finish_run(Session& session, Metrics metrics, Metrics best_metrics,
-                        Evaluation* best_evaluation);
+                        Evaluator* best_evaluation);
 
 // Of a run that had ended before (--resume): its metrics, its gates checked again.
 TrainOutcome finished_outcome(const Session& session);

@@ -73,8 +73,8 @@ Error diverged(int64_t step, const std::string& what) {
                                           "; a smaller --lr or a longer --warmup-ratio may help"));
 }
 
-std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
-                                              const std::function<bool(double)>& poll) {
+std::unique_ptr<Evaluator> Session::evaluate(Metrics& metrics,
+                                             const std::function<bool(double)>& poll) {
   BatchDispatcher dispatcher =
       replica_stages ? BatchDispatcher(*engine, *replica_stages) : BatchDispatcher(*engine, comm);
   step->settle();
@@ -85,24 +85,23 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   }
   comm.note("evaluation", state.step);
   double start = seconds_since_start();
-  auto evaluation = task->start_evaluation();
-  const SampleSet& set = *task->eval_set();
+  std::unique_ptr<Evaluator> evaluator = task->start_evaluation();
   const int64_t tokens = evaluation_tokens(engine->backend(), model.config, micro_batch_tokens,
                                            engine->part().tensor_shards);
-  bool whole = false;
+  std::optional<int64_t> samples;
   try {
-    whole = dispatcher.evaluate(set, *evaluation, tokens, poll);
+    samples = dispatcher.evaluate(*evaluator, tokens, poll);
   } catch (const Error& error) {
     if (error.code() == ExitCode::diverged) throw diverged(state.step, error.what());
     throw;
   }
   dispatcher.done();
-  if (!whole) return nullptr;
-  metrics = evaluation->metrics();
+  if (!samples) return nullptr;
+  metrics = evaluator->metrics();
   double seconds = std::max(1e-9, seconds_since_start() - start);
   metrics["eval_runtime"] = seconds;
-  metrics["eval_samples_per_second"] = double(set.samples.size()) / seconds;
-  return evaluation;
+  metrics["eval_samples_per_second"] = double(*samples) / seconds;
+  return evaluator;
 }
 
 namespace {

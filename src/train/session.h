@@ -13,6 +13,7 @@
 #include "distributed/reduce/counted_tensor_sum.h"
 #include "engine/engine.h"
 #include "inference/replica_stages.h"
+#include "tasks/evaluator.h"
 #include "tasks/objective.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/layout/pipeline_links.h"
@@ -84,7 +85,7 @@ struct Session {
 
   // Collective; rank 0 alone has a result: the evaluation set through the present weights, its
   // metrics and its time in `metrics`. Null if `poll` (the share done) stopped it.
-  std::unique_ptr<Evaluation> evaluate(Metrics& metrics, const std::function<bool(double)>& poll);
+  std::unique_ptr<Evaluator> evaluate(Metrics& metrics, const std::function<bool(double)>& poll);
 };
 
 // NaN or infinity, found at this step.

@@ -81,7 +81,7 @@ class Trainer {
   void finish_steps_if_possible() noexcept;
   void log_step(const Begun& step, const StepResult& result, double seconds);
   void show(int64_t done, double loss);
-  Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation);
+  Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluator> evaluation);
   Verdict evaluate_on_rank_0();
   Verdict beginning() const;
   void save();
@@ -107,7 +107,7 @@ class Trainer {
   std::deque<Begun> begun_;
   int wanted_ = 0;  // exit code of a stop that all have agreed on
   double last_finish_ = 0;
-  std::unique_ptr<Evaluation> best_evaluation_;  // of state_.best_step, if it was in this process
+  std::unique_ptr<Evaluator> best_evaluation_;  // of state_.best_step, if it was in this process
   Metrics best_metrics_;
 };
 
@@ -229,7 +229,7 @@ int Trainer::evaluate() {
   return 0;
 }
 
-Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation) {
+Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluator> evaluation) {
   Verdict verdict;
   double value = value_or_nan(metrics, s_.best_metric);
   bool larger = s_.task->larger_is_better(s_.best_metric);

@@ -12,7 +12,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/fit_calibration.h"
-#include "tasks/classification/evaluation/evaluation.h"
+#include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/objective.h"
@@ -181,14 +181,14 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
   }
 }
 
-std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
+std::unique_ptr<Evaluator> ClassificationTask::start_evaluation() {
   FINETUNE_CHECK(data_.has_eval);
-  using Keeps = ClassificationEvaluation::Keeps;
-  return std::make_unique<ClassificationEvaluation>(data_, class_weights_, options_.label_smoothing,
-                                                    options_.multi_label_separator,
-                                                    options_.ngram_mix          ? Keeps::all
-                                                    : options_.fits_calibration ? Keeps::held_out
-                                                                                : Keeps::nothing);
+  using Keeps = ClassificationEvaluator::Keeps;
+  return ClassificationEvaluator::of_memory(data_, class_weights_, options_.label_smoothing,
+                                            options_.multi_label_separator,
+                                            options_.ngram_mix          ? Keeps::all
+                                            : options_.fits_calibration ? Keeps::held_out
+                                                                        : Keeps::nothing);
 }
 
 ClassificationTask::TrainedNgrams::TrainedNgrams(const Descriptor& descriptor)
@@ -240,9 +240,9 @@ std::vector<std::string> ClassificationTask::metric_names() const {
   return names;
 }
 
-CalibrationReport ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metrics) {
+CalibrationReport ClassificationTask::calibrate(Evaluator& evaluator, Metrics& metrics) {
   if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
-  auto& own = dynamic_cast<ClassificationEvaluation&>(evaluation);
+  auto& own = dynamic_cast<ClassificationEvaluator&>(evaluator);
   std::string why_no_mix;
   std::vector<float> margins;
   if (options_.ngram_mix) margins = eval_margins(own, why_no_mix);
@@ -269,9 +269,9 @@ CalibrationReport ClassificationTask::calibrate(Evaluation& evaluation, Metrics&
   return report;
 }
 
-std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluation& evaluation,
+std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluator& evaluator,
                                                     std::string& why) {
-  if (!evaluation.can_mix()) {
+  if (!evaluator.can_mix()) {
     why = "the evaluation rows times labels are too many";
     return {};
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/files/mapped_file.h"
-#include "tasks/classification/evaluation/evaluation.h"
+#include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/classification/mix/ngram_file.h"
 #include "tasks/classification/mix/ngram_mix.h"
 #include "tasks/classification/ngrams/baselines.h"
@@ -44,14 +44,14 @@ class ClassificationTask final : public Task {
   void release_training_arrays() override;
   void take_loss_options(const TaskOptions& options) override;
 
-  std::unique_ptr<Evaluation> start_evaluation() override;
+  std::unique_ptr<Evaluator> start_evaluation() override;
   Baselines baselines() override;
   // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
   // error for regression.
   std::string best_metric() const override;
   bool larger_is_better(const std::string& metric) const override;
   std::vector<std::string> metric_names() const override;
-  CalibrationReport calibrate(Evaluation& evaluation, Metrics& metrics) override;
+  CalibrationReport calibrate(Evaluator& evaluator, Metrics& metrics) override;
   std::vector<std::string> calibration_metric_names() const override;
   std::vector<ModelFile> model_files() const override;
   std::string config_json() const override;
@@ -66,7 +66,7 @@ class ClassificationTask final : public Task {
   };
 
   // Of the evaluation samples; empty, and `why` says so, where there is nothing to mix with.
-  std::vector<float> eval_margins(const ClassificationEvaluation& evaluation, std::string& why);
+  std::vector<float> eval_margins(const ClassificationEvaluator& evaluator, std::string& why);
   TaskOptions options_;
   ClassificationData data_;
   std::vector<float> class_weights_;

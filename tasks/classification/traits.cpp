@@ -2,9 +2,7 @@
 #include "tasks/classification/traits.h"
 
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/file_evaluation.h"
 #include "tasks/classification/objective.h"
-#include "tasks/classification/prediction.h"
 
 namespace finetune {
 namespace {
@@ -48,9 +46,13 @@ std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
                                               model.trained_head);
 }
 
-std::unique_ptr<FileEvaluation> make_evaluation(const TaskOptions& options,
-                                                const TaskModel& model) {
-  return std::make_unique<ClassificationFileEvaluation>(options, model.tokenizer, model.config);
+std::unique_ptr<Evaluator> make_evaluator(const TaskOptions& options, const TaskModel& model) {
+  return ClassificationEvaluator::of_files(options, model);
+}
+
+std::unique_ptr<Evaluator> make_predictor(const PredictionRequest& request,
+                                          const TaskOptions& options, const TaskModel& model) {
+  return ClassificationEvaluator::of_input(request, options, model);
 }
 
 }  // namespace
@@ -63,8 +65,8 @@ TaskTraits classification_traits() {
           .options = kOptions,
           .make = make,
           .make_objective = make_classification_objective,
-          .make_file_evaluation = make_evaluation,
-          .make_prediction = make_label_prediction,
+          .make_evaluator = make_evaluator,
+          .make_predictor = make_predictor,
           .stored_options = classification_defaults};
 }
 

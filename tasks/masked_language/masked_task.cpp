@@ -9,7 +9,7 @@
 #include "core/text/text.h"
 #include "data/hold_out.h"
 #include "tasks/classification/rows/text_columns.h"
-#include "tasks/masked_language/evaluation.h"
+#include "tasks/masked_language/masked_evaluator.h"
 #include "tasks/objective.h"
 
 namespace finetune {
@@ -155,8 +155,8 @@ TrainingArrays MaskedTask::training_arrays() const {
   return arrays;
 }
 
-std::unique_ptr<Evaluation> MaskedTask::start_evaluation() {
-  return std::make_unique<MaskedEvaluation>();
+std::unique_ptr<Evaluator> MaskedTask::start_evaluation() {
+  return std::make_unique<MaskedEvaluator>(eval_.set, head_, max_length_);
 }
 
 std::vector<std::string> MaskedTask::metric_names() const {

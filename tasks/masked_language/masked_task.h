@@ -28,7 +28,7 @@ class MaskedTask final : public Task {
   TrainingArrays training_arrays() const override;
   void release_training_arrays() override { train_.set.samples = {}; }
 
-  std::unique_ptr<Evaluation> start_evaluation() override;
+  std::unique_ptr<Evaluator> start_evaluation() override;
   std::string best_metric() const override { return "eval_loss"; }
   bool larger_is_better(const std::string& metric) const override {
     return metric.ends_with("accuracy");

@@ -96,9 +96,7 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
     }
     chunk.add(row.values);
     ++texts.set.examples;
-    if (chunk.size() == kPieceRows || chunk.bytes() >= RowChunk::kMostBytes || chunk.is_wide()) {
-      take();
-    }
+    if (!chunk.has_room(kPieceRows)) take();
   }
   if (chunk.size() > 0) take();
   texts.dropped = rows.skipped_rows();

@@ -16,12 +16,12 @@ std::unique_ptr<Task> make_task(const TaskOptions& options, const TaskModel& mod
   return std::make_unique<MaskedTask>(options, model);
 }
 
-// Nobody asks for these (TaskTraits::answers).
-std::unique_ptr<FileEvaluation> no_evaluation(const TaskOptions&, const TaskModel&) {
+// Never called: TaskTraits::answers is false.
+std::unique_ptr<Evaluator> no_evaluator(const TaskOptions&, const TaskModel&) {
   throw internal_error("masked words are evaluated in training");
 }
-std::unique_ptr<Prediction> no_prediction(const PredictionRequest&, const TaskOptions&,
-                                          const TaskModel&) {
+std::unique_ptr<Evaluator> no_predictor(const PredictionRequest&, const TaskOptions&,
+                                        const TaskModel&) {
   throw internal_error("masked words are not predicted");
 }
 
@@ -41,8 +41,8 @@ TaskTraits masked_traits() {
           .answers = false,
           .make = make_task,
           .make_objective = make_masked_objective,
-          .make_file_evaluation = no_evaluation,
-          .make_prediction = no_prediction,
+          .make_evaluator = no_evaluator,
+          .make_predictor = no_predictor,
           .stored_options = nothing_stored};
 }
 

@@ -8,7 +8,8 @@
 #include "core/text/counted.h"
 #include "data/hold_out.h"
 #include "tasks/objective.h"
-#include "tasks/qa/evaluation/summary.h"
+#include "tasks/qa/evaluation/evaluator.h"
+#include "tasks/qa/evaluation/window_summary.h"
 #include "tasks/repeated_texts.h"
 
 namespace finetune {
@@ -116,8 +117,8 @@ class QaTask : public Task {
     train_ = std::move(counts);
   }
 
-  std::unique_ptr<Evaluation> start_evaluation() override {
-    return std::make_unique<QaEvaluation>(eval_data_, eval_, answer_options_, repeated_);
+  std::unique_ptr<Evaluator> start_evaluation() override {
+    return std::make_unique<QaEvaluator>(eval_data_, eval_, answer_options_, repeated_);
   }
   std::string best_metric() const override { return "eval_f1"; }
   bool larger_is_better(const std::string& metric) const override {

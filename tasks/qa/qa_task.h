@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "data/squad.h"
-#include "tasks/qa/evaluation/evaluation.h"
+#include "data/text_sum.h"
+#include "tasks/qa/evaluation/postprocess.h"
 #include "tasks/qa/features.h"
 #include "tasks/task.h"
 
@@ -18,7 +19,7 @@ namespace finetune {
 // Reads train_files and eval_files (either may be empty) and makes their windows. With
 // `eval_fraction` whole contexts are held out, so that no evaluated context has been trained on.
 // `max_positions`: the model's. Error(usage) for options that the model or each other forbid,
-// Error(data) for the files; the evaluation data must have answers (QaFileEvaluation needs none).
+// Error(data) for the files; the evaluation data must have answers (QaEvaluator can do without).
 std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& tokenizer,
                                    int64_t max_positions);
 

@@ -3,9 +3,8 @@
 
 #include "data/squad.h"
 #include "tasks/pair_types.h"
-#include "tasks/qa/evaluation/file_evaluation.h"
+#include "tasks/qa/evaluation/evaluator.h"
 #include "tasks/qa/objective.h"
-#include "tasks/qa/prediction.h"
 #include "tasks/qa/qa_task.h"
 
 namespace finetune {
@@ -20,11 +19,14 @@ std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   return make_qa_task(options, model.tokenizer, model.config.max_length());
 }
 
-std::unique_ptr<FileEvaluation> make_evaluation(const TaskOptions& options,
-                                                const TaskModel& model) {
+std::unique_ptr<Evaluator> make_evaluator(const TaskOptions& options, const TaskModel& model) {
   require_pair_types(model.config, kTitle);
-  return std::make_unique<QaFileEvaluation>(options, model.tokenizer, model.config.max_length(),
-                                            true);
+  return std::make_unique<QaEvaluator>(options, model.tokenizer, model.config.max_length(), true);
+}
+
+std::unique_ptr<Evaluator> make_predictor(const PredictionRequest& request,
+                                          const TaskOptions& options, const TaskModel& model) {
+  return QaEvaluator::of_input(request, options, model);
 }
 
 }  // namespace
@@ -39,8 +41,8 @@ TaskTraits qa_traits() {
           .recognizes = looks_like_squad,
           .make = make,
           .make_objective = make_qa_objective,
-          .make_file_evaluation = make_evaluation,
-          .make_prediction = make_answer_prediction,
+          .make_evaluator = make_evaluator,
+          .make_predictor = make_predictor,
           .stored_options = qa_defaults};
 }
 

@@ -57,7 +57,7 @@ void check_output(const EvaluateOptions& o) {
 // What is to be evaluated: the model without its weights, and its data.
 struct Subject {
   FineTuned model;
-  std::unique_ptr<FileEvaluation> evaluation;
+  std::unique_ptr<Evaluator> evaluator;
   std::vector<Assertion> gates;
   std::optional<TaskOptions> training;  // the rows that it was trained on
   std::unique_ptr<Fingerprint> sum;     // of the data, with --json
@@ -96,7 +96,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
 void take_training_rows(const EvaluateOptions& o, Subject& subject) {
   if (!subject.training) return;
   try {
-    subject.evaluation->take_training_rows(*subject.training);
+    subject.evaluator->take_training_rows(*subject.training);
   } catch (const Error& error) {
     if (!o.train.empty() || error.code() != ExitCode::data) throw;
     warn("the rows that the model was trained on are not known: ", error.what());
@@ -152,9 +152,9 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   subject->training = training_rows(o, *subject, options);
   options.ngram_baseline = subject->training && subject->training->ngram_baseline;
   take_answer_options(o, model.kind, options);
-  subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
+  subject->evaluator = traits_of(model.kind).make_evaluator(options, model.of_task());
   take_training_rows(o, *subject);
-  std::vector<std::string> names = subject->evaluation->metric_names();
+  std::vector<std::string> names = subject->evaluator->metric_names();
   names.emplace_back("eval_rows");
   const BaselineKinds kinds{.ngrams = subject->training && options.ngram_baseline,
                             .unmixed = options.mix && options.uses_mix};
@@ -204,7 +204,7 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
 
 Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
   try {
-    Baselines found = subject.evaluation->baselines();
+    Baselines found = subject.evaluator->baselines();
     found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
     return found;
   } catch (const Error& error) {
@@ -243,24 +243,26 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     return;
   }
   FineTuned& model = subject->model;
-  FileEvaluation* evaluation = subject->evaluation.get();
-  load_fine_tuned(model, inference, evaluation->head(), evaluation->max_length(), comm);
+  Evaluator* evaluator = subject->evaluator.get();
+  load_fine_tuned(model, inference, evaluator->head(), evaluator->max_length(), comm);
   std::optional<DirectoryReplacement> files;
   auto writing = [&](const auto& work) { files ? files->fill(work) : work(); };
   if (!o.output.empty()) {
     files.emplace(o.output, kEvaluation, o.overwrite);
-    writing([&] { evaluation->open_files(files->path()); });
+    writing([&] { evaluator->open_outputs(files_in(files->path())); });
   }
   enable_progress(!o.no_progress);
   open_console(o.quiet);
-  for (const auto& line : evaluation->describe()) log(line);
+  for (const auto& line : evaluator->describe()) log(line);
   for (const auto& line : model.layout) log(line);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
   const double start = seconds_now();
   int64_t sequences = 0;
+  comm.note("evaluation", -1);
   writing([&] {
-    sequences = dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [&](double share) {
+    sequences = *dispatcher.evaluate(*evaluator, model.micro_batch_tokens, [&](double share) {
       if (share > 0) show_progress(progress_parts("evaluating", share, seconds_now() - start));
+      return true;
     });
   });
   dispatcher.done();
@@ -268,27 +270,27 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   clear_progress();
   log("evaluated ", format_rate(sequences, "sequences", seconds_now() - start));
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
-  for (const auto& line : evaluation->describe_samples()) log(line);
-  Metrics metrics = evaluation->metrics();
-  metrics["eval_rows"] = double(evaluation->rows());
+  for (const auto& line : evaluator->describe_samples()) log(line);
+  Metrics metrics = evaluator->metrics();
+  metrics["eval_rows"] = double(evaluator->rows());
   add_baselines(baselines_of(o, *subject), metrics);
   if (files) {
     writing([&] {
-      evaluation->write_files(files->path());
+      evaluator->commit_outputs();
+      evaluator->write_files(files->path());
       write_metrics(files->path() / "metrics.json", metrics);
     });
     if (files->replaces()) check_replaceable(o.output, kEvaluation);  // still
     files->commit();
   }
   if (o.json) {
-    write_standard_output(
-        result_line(identity_of(o, *subject), metrics, evaluation->report_json()));
+    write_standard_output(result_line(identity_of(o, *subject), metrics, evaluator->report_json()));
   }
   if (!o.json) write_standard_output(table_of(metrics));
   for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
     if (!o.json && !line.empty()) write_standard_output(line + "\n");
   }
-  const std::string report = evaluation->report();
+  const std::string report = evaluator->report();
   if (!o.json) write_standard_output(report);
   if (o.json && !o.quiet) std::fputs(report.c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));

@@ -107,31 +107,6 @@ class Output final : public PredictionOutput {
   std::optional<Stream> stream_;
 };
 
-// The model on all processes.
-class DispatchedModel final : public PredictionModel {
- public:
-  DispatchedModel(BatchDispatcher& dispatcher, int64_t micro_batch_tokens)
-      : dispatcher_(dispatcher), micro_batch_tokens_(micro_batch_tokens) {}
-  void evaluate(const SampleSet& set, Evaluation& evaluation,
-                const std::function<void(double)>& progress) override {
-    dispatcher_.evaluate(set, evaluation, micro_batch_tokens_, [&](double share) {
-      progress(share);
-      return true;
-    });
-  }
-  void evaluate(FileEvaluation& evaluation, const std::function<void(double)>& progress) override {
-    dispatcher_.evaluate(evaluation, micro_batch_tokens_, progress);
-  }
-  std::string describe() const override {
-    const int64_t hits = dispatcher_.cache_hits();
-    return hits > 0 ? describe_cache_hits(hits) : "";
-  }
-
- private:
-  BatchDispatcher& dispatcher_;
-  int64_t micro_batch_tokens_;
-};
-
 // The progress line, and with it the log: not in the first seconds, so that a short command that
 // fails prints one line alone. Never where the predictions themselves go to a terminal.
 class Progress {
@@ -139,7 +114,8 @@ class Progress {
   Progress(const PredictOptions& options)
       : options_(options), hidden_(options.output == "-" && ::isatty(STDOUT_FILENO) == 1) {}
 
-  bool show(const PredictionProgress& progress) {
+  // `share`: of the input that is done; negative: unknown. False: not shown.
+  bool show(const Evaluator& evaluator, double share) {
     constexpr double kFirst = 2;
     const double seconds = seconds_now() - start_;
     if (hidden_ || seconds < kFirst) return false;
@@ -148,8 +124,8 @@ class Progress {
       open_console(options_.quiet);
       is_open_ = true;
     }
-    show_progress(
-        progress_parts("predicted", progress.done, progress.what, progress.share, seconds));
+    const EvaluatedUnit unit = evaluator.unit();
+    show_progress(progress_parts(unit.verb, evaluator.rows(), unit.rows, share, seconds));
     return true;
   }
 
@@ -241,10 +217,19 @@ void check_model_survives(const PredictOptions& o, const fs::path& model_directo
   }
 }
 
+void log_outcome(const Evaluator& evaluator, double seconds, int64_t cache_hits) {
+  const EvaluatedUnit unit = evaluator.unit();
+  const double computing = seconds - evaluator.seconds_waited();
+  log(unit.verb, " ", format_rate(evaluator.rows(), unit.rows, computing));
+  if (cache_hits > 0) log(describe_cache_hits(cache_hits));
+  for (const std::string& line : evaluator.describe_samples()) log(line);
+  for (const std::string& line : evaluator.warnings()) warn(line);
+}
+
 void run(PredictOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
-  std::unique_ptr<Prediction> prediction;
+  std::unique_ptr<Evaluator> evaluator;
   comm.set_timeout(o.inference.comm_timeout);
   agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
   require_equal_processes(comm, given);
@@ -256,18 +241,24 @@ void run(PredictOptions& o, std::string_view given) {
     check_model_survives(o, model.model.directory.directory);
     if (o.min_probability) require_option_of(model.kind, "min-probability", o.inference.model);
     model.options.min_probability = o.min_probability;
-    prediction = traits_of(model.kind)
-                     .make_prediction(request_of(o, model.kind), model.options, model.of_task());
+    evaluator = traits_of(model.kind)
+                    .make_predictor(request_of(o, model.kind), model.options, model.of_task());
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
-  load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
+  load_fine_tuned(model, o.inference, evaluator->head(), evaluator->max_length(), comm);
+  comm.note("evaluation", -1);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
-  DispatchedModel dispatched(dispatcher, model.micro_batch_tokens);
   Progress progress(o);
-  prediction->run(
-      dispatched,
-      [&](const std::string& path) { return std::make_unique<Output>(path, o.overwrite); },
-      [&](const PredictionProgress& p) { return progress.show(p); });
+  const double start = seconds_now();
+  evaluator->open_outputs(
+      [&](const std::string& path) { return std::make_unique<Output>(path, o.overwrite); });
+  dispatcher.evaluate(*evaluator, model.micro_batch_tokens, [&](double share) {
+    if (!progress.show(*evaluator, share)) return true;
+    for (const std::string& line : evaluator->early_warnings()) log(line);
+    return true;
+  });
+  evaluator->commit_outputs();
+  log_outcome(*evaluator, seconds_now() - start, dispatcher.cache_hits());
   clear_progress();
   dispatcher.done();
   end_inference(model);

@@ -8,7 +8,7 @@
 #include "core/files/file_kind.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
-#include "tasks/classification/evaluation/predictions.h"
+#include "data/rows/csv_line.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {

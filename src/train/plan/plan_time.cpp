@@ -111,14 +111,13 @@ TimeForecast step_times(Stopwatch& watch, int64_t batch_size, int64_t sequences,
 double evaluation_seconds(Engine& engine, Communicator& comm, Task& task,
                           int64_t micro_batch_tokens) {
   BatchDispatcher dispatcher(engine, comm);
-  const std::unique_ptr<Evaluation> evaluation = task.start_evaluation();
+  const std::unique_ptr<Evaluator> evaluator = task.start_evaluation();
   const double start = seconds_now();
   double share = 0;
-  const bool whole =
-      dispatcher.evaluate(*task.eval_set(), *evaluation, micro_batch_tokens, [&](double done) {
-        share = done;
-        return done == 0 || seconds_now() - start < kEvaluationSeconds;
-      });
+  const auto whole = dispatcher.evaluate(*evaluator, micro_batch_tokens, [&](double done) {
+    share = done;
+    return done == 0 || seconds_now() - start < kEvaluationSeconds;
+  });
   dispatcher.done();
   return (seconds_now() - start) / (whole ? 1 : share);
 }

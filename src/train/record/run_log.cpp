@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
-#include "tasks/classification/evaluation/predictions.h"
+#include "data/rows/csv_line.h"
 
 namespace finetune {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/text/printable.h"
-#include "tasks/classification/evaluation/predictions.h"
+#include "data/rows/csv_line.h"
 #include "train/compare/comparison_output.h"
 #include "train/run/metrics_files.h"
 

@@ -10,7 +10,7 @@
 
 #include "tasks/classification/calibration/coverage.h"
 #include "tasks/classification/calibration/reliability.h"
-#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/predictions/prediction_format.h"
 #include "tasks/task.h"
 
 namespace finetune {

@@ -10,7 +10,7 @@
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "data/rows/row_files.h"
-#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/predictions/prediction_format.h"
 
 namespace finetune {
 namespace {

@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
-#include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/losses.h"
+#include "tasks/classification/predictions/prediction_format.h"
 
 namespace finetune {
 namespace {

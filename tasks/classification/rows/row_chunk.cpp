@@ -6,7 +6,7 @@ namespace finetune {
 bool RowChunk::read(RowReader& reader, int64_t max_rows, size_t max_bytes, bool as_they_come) {
   clear();
   Row row;
-  while (size() < max_rows && bytes() < max_bytes && !is_wide() && reader.next(row)) {
+  while (has_room(max_rows, max_bytes) && reader.next(row)) {
     add(row.values);
     if (as_they_come && !reader.ready()) break;
   }

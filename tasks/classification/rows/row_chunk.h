@@ -14,17 +14,19 @@ namespace finetune {
 
 class RowChunk {
  public:
+  static constexpr int64_t kMostRows = 4096;
   static constexpr size_t kMostBytes = size_t{8} << 20;
   static constexpr size_t kMostValues = size_t{4} << 20;  // more than 4096 rows of 1,000 columns
   // Reads up to max_rows rows, fewer if their text exceeds max_bytes or they have kMostValues. With
   // `as_they_come` it does not wait for a second row. False if no row is left.
-  bool read(RowReader& reader, int64_t max_rows, size_t max_bytes = kMostBytes,
+  bool read(RowReader& reader, int64_t max_rows = kMostRows, size_t max_bytes = kMostBytes,
             bool as_they_come = false);
   void clear();
   void add(RowValues values);  // a copy
   int64_t size() const { return count_; }
-  size_t bytes() const { return text_.size(); }
-  bool is_wide() const { return ends_.size() >= kMostValues; }
+  bool has_room(int64_t max_rows = kMostRows, size_t max_bytes = kMostBytes) const {
+    return count_ < max_rows && text_.size() < max_bytes && ends_.size() < kMostValues;
+  }
   // Valid until the chunk changes.
   std::span<const RowValues> rows();
 

@@ -1,9 +1,8 @@
-// Best spans of windows, n-best lists with probabilities, JSON writing.
+// Best spans of windows, and n-best lists with probabilities.
 #include "tasks/qa/evaluation/postprocess.h"
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace finetune {
@@ -106,72 +105,6 @@ QuestionAnswer answer_question(std::string_view context, const WindowAnswers* wi
   out.null_odds = null.score() - best.start_logit - best.end_logit;
   out.text = double(out.null_odds) > options.null_threshold ? std::string_view() : best.text;
   return out;
-}
-
-// ---- files ------------------------------------------------------------------------------------
-
-namespace {
-
-void append_string(std::string_view text, std::string& out) {
-  auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
-  if (std::all_of(text.begin(), text.end(), is_plain)) {  // nearly all: not worth a JSON value
-    out += '"';
-    out += text;
-    out += '"';
-    return;
-  }
-  out += nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
-void append_float(float value, std::string& out) {
-  out += nlohmann::json(double(value)).dump();
-}
-
-}  // namespace
-
-JsonObjectWriter::JsonObjectWriter(std::function<void(std::string_view)> sink)
-    : sink_(std::move(sink)) {}
-
-void JsonObjectWriter::open(std::string_view key) {
-  buffer_ = empty_ ? "{\n    " : ",\n    ";
-  empty_ = false;
-  append_string(key, buffer_);
-  buffer_ += ": ";
-}
-
-void JsonObjectWriter::add(std::string_view key, std::string_view text) {
-  open(key);
-  append_string(text, buffer_);
-  sink_(buffer_);
-}
-
-void JsonObjectWriter::add(std::string_view key, float number) {
-  open(key);
-  append_float(number, buffer_);
-  sink_(buffer_);
-}
-
-void JsonObjectWriter::add(std::string_view key, const std::vector<RankedAnswer>& n_best) {
-  open(key);
-  buffer_ += "[";
-  for (const RankedAnswer& answer : n_best) {
-    buffer_ += &answer == n_best.data() ? "\n" : ",\n";
-    buffer_ += "        {\n            \"start_logit\": ";
-    append_float(answer.start_logit, buffer_);
-    buffer_ += ",\n            \"end_logit\": ";
-    append_float(answer.end_logit, buffer_);
-    buffer_ += ",\n            \"text\": ";
-    append_string(answer.text, buffer_);
-    buffer_ += ",\n            \"probability\": ";
-    append_float(answer.probability, buffer_);
-    buffer_ += "\n        }";
-  }
-  buffer_ += "\n    ]";
-  sink_(buffer_);
-}
-
-void JsonObjectWriter::finish() {
-  sink_(empty_ ? "{}\n" : "\n}\n");
 }
 
 }  // namespace finetune

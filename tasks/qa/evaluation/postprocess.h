@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,23 +57,5 @@ struct QuestionAnswer {
 // `windows`: those of one question, in order.
 QuestionAnswer answer_question(std::string_view context, const WindowAnswers* windows,
                                int64_t count, const AnswerOptions& options);
-
-// Writes a JSON object entry by entry, indented by 4 and in ASCII as Hugging Face's files are;
-// `sink` takes the text piece by piece.
-class JsonObjectWriter {
- public:
-  explicit JsonObjectWriter(std::function<void(std::string_view)> sink);
-  void add(std::string_view key, std::string_view text);  // a string
-  void add(std::string_view key, float number);
-  void add(std::string_view key, const std::vector<RankedAnswer>& n_best);
-  void finish();
-
- private:
-  void open(std::string_view key);
-
-  std::function<void(std::string_view)> sink_;
-  std::string buffer_;
-  bool empty_ = true;
-};
 
 }  // namespace finetune

@@ -61,9 +61,15 @@ SampleSet samples_of(int64_t count) {
 }
 
 // All logits, in the order in which they came.
-class Logits final : public Evaluation {
+class Logits final : public Evaluator {
  public:
-  explicit Logits(Head head) : head_(head) {}
+  // `set` must outlive this.
+  Logits(Head head, const SampleSet& set) : head_(head), chunks_(set) {}
+  Head head() const override { return head_; }
+  int64_t max_length() const override { return kLongest; }
+  std::optional<SampleChunk> next() override { return chunks_.next(); }
+  double share() const override { return chunks_.share(); }
+  int64_t rows() const override { return chunks_.rows_given(); }
   void add(const PackedBatch& batch, const float* logits) override {
     const int64_t rows = head_.kind == HeadKind::token ? batch.tokens() : batch.sequences();
     values.insert(values.end(), logits, logits + rows * head_.outputs);
@@ -77,6 +83,7 @@ class Logits final : public Evaluation {
 
  private:
   Head head_;
+  SampleSetChunks chunks_;
 };
 
 bool equal(const std::vector<float>& a, const std::vector<float>& b) {
@@ -98,8 +105,8 @@ std::vector<float> expected_of(Kind kind, Head head, const SampleSet& set) {
   Engine engine(backend_of(kind), stage_config(), head, *alone);
   fill(engine);
   engine.reserve({}, {kMicroBatch, kMicroBatch});
-  Logits logits(head);
-  BatchDispatcher(engine, *alone).evaluate(set, logits, kMicroBatch, [](double) { return true; });
+  Logits logits(head, set);
+  BatchDispatcher(engine, *alone).evaluate(logits, kMicroBatch, [](double) { return true; });
   return logits.values;
 }
 
@@ -138,8 +145,8 @@ void check(Communicator& comm, const Division& division, Kind kind, Head head) {
       continue;
     }
     const SampleSet set = samples_of(count);
-    Logits logits(head);
-    dispatcher.evaluate(set, logits, kMicroBatch, [](double) { return true; });
+    Logits logits(head, set);
+    dispatcher.evaluate(logits, kMicroBatch, [](double) { return true; });
     dispatcher.done();
     require(count < 61 || logits.values.size() > 61, "samples have logits");
     require(equal(logits.values, expected_of(kind, head, set)),
@@ -174,8 +181,9 @@ void stop_a_stage(Communicator& comm) {
   Staged staged(comm, {comm.size(), 1, kCluster}, Kind::f32, head);
   BatchDispatcher dispatcher(*staged.engine, *staged.stages);
   if (comm.rank() == 0) {
-    Logits logits(head);
-    dispatcher.evaluate(samples_of(9000), logits, kMicroBatch, [](double) { return true; });
+    const SampleSet many = samples_of(9000);
+    Logits logits(head, many);
+    dispatcher.evaluate(logits, kMicroBatch, [](double) { return true; });
     return dispatcher.done();
   }
   if (comm.rank() == 1) {

@@ -84,9 +84,8 @@ struct Came {
   }
 };
 
-class Listener final : public FileEvaluation {
+class Listener final : public Evaluator {
  public:
-  std::vector<std::string> metric_names() const override { return {}; }
   explicit Listener(Head head, std::vector<int64_t> pieces = {}, TokenizedSamples samples = {})
       : head_(head), pieces_(std::move(pieces)), samples_(std::move(samples)) {}
   void add(const PackedBatch& batch, const float* logits) override {
@@ -96,20 +95,20 @@ class Listener final : public FileEvaluation {
   void write_files(const std::filesystem::path&) override {}
   Head head() const override { return head_; }
   int64_t max_length() const override { return 16; }
-  std::vector<std::string> describe() const override { return {}; }
-  std::vector<std::string> describe_samples() const override { return {}; }
-  void open_files(const std::filesystem::path&) override {}
-  int64_t rows() const override { return 0; }
-  const SampleSet* next() override {
-    if (piece_ == pieces_.size()) return nullptr;
+  int64_t rows() const override { return int64_t(came.order().size()); }
+  bool answers_each_chunk() const override { return answers_each; }
+  std::optional<SampleChunk> next() override {
+    if (answers_each) CHECK(rows() == begin_);
+    if (piece_ == pieces_.size()) return std::nullopt;
     const int64_t end = begin_ + pieces_[piece_++];
-    set_.samples = {};
-    for (; begin_ < end; ++begin_) copy(samples_, begin_, set_.samples);
-    return &set_;
+    chunk_ = {};
+    for (; begin_ < end; ++begin_) copy(samples_, begin_, chunk_);
+    return SampleChunk{chunk_};
   }
   double share() const override { return 1; }
 
   Came came;
+  bool answers_each = false;
 
  private:
   Head head_;
@@ -117,10 +116,13 @@ class Listener final : public FileEvaluation {
   TokenizedSamples samples_;
   size_t piece_ = 0;
   int64_t begin_ = 0;
-  SampleSet set_;
+  TokenizedSamples chunk_;
 };
 
 struct Fixture {
+  // All of `set` in one chunk.
+  Listener whole() const { return Listener(head, {set.samples.size()}, set.samples); }
+
   Head head;
   std::unique_ptr<Communicator> comm = make_solo_communicator();
   Engine engine{make_cpu_backend(), dispatch_config(), head, *comm};
@@ -195,9 +197,9 @@ TEST_CASE("evaluation of one process is plain evaluation") {
   Fixture f(kAnswers);
   const Came expected = f.plainly(Engine::kEvaluationSequences);
   CHECK(expected.batches.size() > 8);
-  Listener listener(kAnswers);
+  Listener listener = f.whole();
   double last = -1;
-  CHECK(f.dispatcher.evaluate(f.set, listener, kMicroBatch, [&](double share) {
+  CHECK(f.dispatcher.evaluate(listener, kMicroBatch, [&](double share) {
     CHECK(share > last);
     last = share;
     return true;
@@ -214,14 +216,27 @@ TEST_CASE("samples that come piece by piece are computed in the micro-batches of
     const Came expected = f.plainly(f.engine.evaluation_sequences());
     for (const auto& pieces : kPieces) {
       Listener listener(kAnswers, pieces, f.set.samples);
-      CHECK(f.dispatcher.evaluate(listener, kMicroBatch, [](double) {}) == kSamples);
+      CHECK(f.dispatcher.evaluate(listener, kMicroBatch, go_on) == kSamples);
       CHECK(listener.came == expected);
     }
   }
   CHECK(f.dispatcher.cache_hits() == 0);
   Listener nothing(kAnswers);
-  CHECK(f.dispatcher.evaluate(nothing, kMicroBatch, [](double) {}) == 0);
+  CHECK(f.dispatcher.evaluate(nothing, kMicroBatch, go_on) == 0);
   CHECK(nothing.came.batches.empty());
+}
+
+TEST_CASE("each chunk of an input is answered before the next one is read") {
+  for (Head head : {kAnswers, kLabels}) {
+    for (const auto& pieces : kPieces) {
+      Fixture f(head);
+      Listener listener(head, pieces, f.set.samples);
+      listener.answers_each = true;  // next() checks
+      CHECK(f.dispatcher.evaluate(listener, kMicroBatch, go_on) == kSamples);
+      CHECK(listener.came.order() == all_in_order());
+      CHECK(listener.came.close_to(f.plainly(Engine::kEvaluationSequences)));
+    }
+  }
 }
 
 TEST_CASE("samples that come again get the same logits in their order and are computed once") {
@@ -231,7 +246,7 @@ TEST_CASE("samples that come again get the same logits in their order and are co
     CHECK(f.distinct() < kSamples * 3 / 4);
     const Came expected = f.plainly(Engine::kEvaluationSequences);
     Listener listener(kLabels, pieces, f.set.samples);
-    CHECK(f.dispatcher.evaluate(listener, kMicroBatch, [](double) {}) == kSamples);
+    CHECK(f.dispatcher.evaluate(listener, kMicroBatch, go_on) == kSamples);
     CHECK(listener.came.order() == all_in_order());
     CHECK(listener.came.close_to(expected));
     CHECK(f.dispatcher.cache_hits() == kSamples - f.distinct());
@@ -242,8 +257,8 @@ TEST_CASE("samples that come again get the same logits in their order and are co
                                std::span(row, 3)));
     }
     // All of them once more: nothing is left to compute.
-    Listener again(kLabels);
-    CHECK(f.dispatcher.evaluate(f.set, again, kMicroBatch, [](double) { return false; }));
+    Listener again = f.whole();
+    CHECK(f.dispatcher.evaluate(again, kMicroBatch, [](double) { return false; }));
     CHECK(again.came.order() == all_in_order());
     CHECK(again.came.same_logits(listener.came));
     CHECK(f.dispatcher.cache_hits() == 2 * kSamples - f.distinct());
@@ -258,8 +273,8 @@ TEST_CASE("the same tokens with another second part are another sample") {
     f.set.samples.offsets.push_back(int64_t(f.set.samples.ids.size()));
     f.set.samples.second.push_back(second);
   }
-  Listener listener(kLabels);
-  CHECK(f.dispatcher.evaluate(f.set, listener, kMicroBatch, go_on));
+  Listener listener = f.whole();
+  CHECK(f.dispatcher.evaluate(listener, kMicroBatch, go_on));
   const std::vector<float>& logits = listener.came.logits;
   CHECK(f.dispatcher.cache_hits() == 2);
   CHECK(listener.came.close_to(f.plainly(Engine::kEvaluationSequences)));
@@ -272,12 +287,12 @@ TEST_CASE("an evaluation that is stopped leaves nothing for the next one") {
   for (Head head : {kAnswers, kLabels}) {
     Fixture f(head);
     if (head.kind == HeadKind::sequence) f.repeat(kSamples, 8);
-    Listener stopped(head);
+    Listener stopped = f.whole();
     int calls = 0;
-    CHECK(!f.dispatcher.evaluate(f.set, stopped, kMicroBatch, [&](double) { return ++calls < 3; }));
+    CHECK(!f.dispatcher.evaluate(stopped, kMicroBatch, [&](double) { return ++calls < 3; }));
     CHECK(calls == 3);
-    Listener whole(head);
-    CHECK(f.dispatcher.evaluate(f.set, whole, kMicroBatch, go_on));
+    Listener whole = f.whole();
+    CHECK(f.dispatcher.evaluate(whole, kMicroBatch, go_on));
     CHECK(whole.came.order() == all_in_order());
     const Came expected = f.plainly(Engine::kEvaluationSequences);
     if (head.kind == HeadKind::token) CHECK(whole.came == expected);

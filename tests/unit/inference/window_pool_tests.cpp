@@ -12,7 +12,7 @@ using namespace finetune;
 
 namespace {
 
-class Rows final : public Evaluation {
+class Rows final : public LogitsSink {
  public:
   void add(const PackedBatch& batch, const float* values) override {
     CHECK(batch.sequences() == int64_t(batch.indices.size()));
@@ -20,8 +20,6 @@ class Rows final : public Evaluation {
     logits.insert(logits.end(), values, values + 2 * batch.sequences());
     ++calls;
   }
-  Metrics metrics() override { return {{"rows", double(indices.size())}}; }
-  void write_files(const std::filesystem::path&) override {}
 
   std::vector<uint32_t> indices;
   std::vector<float> logits;
@@ -36,11 +34,7 @@ PackedBatch samples(uint32_t begin, uint32_t end) {
   return batch;
 }
 
-SampleSet with_windows(std::vector<int64_t> first_window) {
-  SampleSet set;
-  set.first_window = std::move(first_window);
-  return set;
-}
+using Windows = std::vector<int64_t>;
 
 }  // namespace
 
@@ -50,9 +44,9 @@ TEST_CASE("a row's logits are the mean of its windows', wherever batches end") {
   for (uint32_t size : {1u, 2u, 3u, 7u}) {
     Rows rows;
     WindowPool pool(rows, 2);
-    pool.expect(with_windows({0, 1, 3}));
-    pool.expect(with_windows({0}));
-    pool.expect(with_windows({0, 1, 4}));
+    pool.expect(Windows{0, 1, 3});
+    pool.expect(Windows{0});
+    pool.expect(Windows{0, 1, 4});
     for (uint32_t begin = 0; begin < 7; begin += size) {
       pool.add(samples(begin, std::min(7u, begin + size)), logits.data() + 2 * begin);
     }
@@ -61,14 +55,13 @@ TEST_CASE("a row's logits are the mean of its windows', wherever batches end") {
     CHECK(std::signbit(rows.logits[1]));  // one window: its bits
     CHECK(std::vector<float>(rows.logits.begin(), rows.logits.begin() + 7) ==
           std::vector<float>{1, 0, 3, 6, 3, 3, mean});
-    CHECK(pool.metrics().at("rows") == 4);
   }
 }
 
 TEST_CASE("samples without windows go on as they came") {
   Rows rows;
   WindowPool pool(rows, 2);
-  pool.expect(SampleSet());
+  pool.expect({});
   const std::vector<float> logits{1, 2, 3, 4};
   pool.add(samples(5, 7), logits.data());
   CHECK(rows.indices == std::vector<uint32_t>{5, 6});
@@ -78,10 +71,10 @@ TEST_CASE("samples without windows go on as they came") {
 TEST_CASE("windows out of order, or more of them than are expected, are a bug") {
   Rows rows;
   WindowPool pool(rows, 2);
-  pool.expect(with_windows({0, 2}));
+  pool.expect(Windows{0, 2});
   const std::vector<float> logits{1, 2, 3, 4, 5, 6};
   CHECK_THROWS_AS(pool.add(samples(1, 2), logits.data()), Error);
   WindowPool other(rows, 2);
-  other.expect(with_windows({0, 2}));
+  other.expect(Windows{0, 2});
   CHECK_THROWS_AS(other.add(samples(0, 3), logits.data()), Error);
 }

@@ -3,7 +3,7 @@
 
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/file_evaluation.h"
+#include "tasks/classification/evaluation/evaluator.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -23,21 +23,22 @@ TEST_CASE("a file that changes between the readings of an evaluation") {
   options.eval_files = {folder.write("e.csv", "text,label\nr,a\n"),
                         folder.write("f.csv", "text,label\ns,c\nt,a\n")};
 
-  ClassificationFileEvaluation longer(options, kTokenizer, config);
+  const TaskModel model{kTokenizer, config, true};
+  const auto longer = ClassificationEvaluator::of_files(options, model);
   folder.write("f.csv", "text,label\ns,c\nt,a\nu,c\n");  // as a log grows
-  const SampleSet* piece = longer.next();
-  REQUIRE(piece != nullptr);
-  CHECK(piece->samples.size() == 3);
-  CHECK(longer.next() == nullptr);
-  for (uint32_t i : {0, 1, 2}) longer.add(batch_of({i}), kThreeLogits.data() + 2 * i);
-  longer.metrics();
+  const auto chunk = longer->next();
+  REQUIRE(chunk);
+  CHECK(chunk->samples.size() == 3);
+  CHECK(!longer->next());
+  for (uint32_t i : {0, 1, 2}) longer->add(batch_of({i}), kThreeLogits.data() + 2 * i);
+  longer->metrics();
 
-  ClassificationFileEvaluation shorter(options, kTokenizer, config);
+  const auto shorter = ClassificationEvaluator::of_files(options, model);
   folder.write("f.csv", "text,label\ns,c\n");
-  REQUIRE(shorter.next() != nullptr);
+  REQUIRE(shorter->next());
   std::string message;
   try {
-    shorter.next();
+    shorter->next();
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::data);
     message = error.what();

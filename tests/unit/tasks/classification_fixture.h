@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "core/error.h"
 #include "core/numeric/packed_batch.h"
 #include "core/text/text.h"
+#include "tasks/evaluator.h"
 #include "temporary_directory.h"
 #include "tokenizer/tokenizer.h"
 
@@ -49,6 +52,21 @@ inline PackedBatch batch_of(std::vector<uint32_t> indices) {
   std::iota(batch.samples.begin(), batch.samples.end(), 0u);
   batch.indices = std::move(indices);
   return batch;
+}
+
+// Gives an evaluator the logits (rows, outputs) of its rows, some rows at a time. Returns the
+// number of chunks.
+inline int64_t add_all(Evaluator& evaluator, std::span<const float> logits, uint32_t at_once = 3) {
+  const auto outputs = size_t(evaluator.head().outputs);
+  const auto rows = uint32_t(logits.size() / outputs);
+  int64_t chunks = 0;
+  while (evaluator.next()) ++chunks;
+  for (uint32_t begin = 0; begin < rows; begin += at_once) {
+    std::vector<uint32_t> indices(std::min(rows - begin, at_once));
+    std::iota(indices.begin(), indices.end(), begin);
+    evaluator.add(batch_of(indices), logits.data() + begin * outputs);
+  }
+  return chunks;
 }
 
 struct Failure {

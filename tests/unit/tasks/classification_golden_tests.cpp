@@ -1,6 +1,7 @@
 // Classification on real data: the golden values of Hugging Face and the Toronto transactions.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -12,9 +13,7 @@
 #include "data/packing.h"
 #include "model/bert.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/predictions.h"
-#include "tasks/classification/evaluation/predictor.h"
-#include "tasks/classification/logits.h"
+#include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/objective.h"
 
 using namespace finetune;
@@ -49,6 +48,31 @@ class Tensors {
 BertConfig tiny_config() {
   auto path = shared_path("golden/tiny-bert-classification/config.json");
   return parse_config(read_text_file(path), path);
+}
+
+// Forward passes over all samples in micro-batches; logits (samples, outputs).
+std::vector<float> compute_logits(Backend& backend, Bert& bert, float* weights, DeviceBatch& device,
+                                  const SampleView& samples, int64_t most_tokens,
+                                  int64_t most_sequences) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < samples.size(); ++i) lengths.push_back(samples.length(i));
+  std::vector<float> logits;
+  PackedBatch batch;
+  for (IndexRange range : micro_batches(lengths, most_tokens)) {
+    for (int64_t begin = range.begin; begin < range.end; begin += most_sequences) {
+      std::vector<uint32_t> indices(size_t(std::min(most_sequences, range.end - begin)));
+      std::iota(indices.begin(), indices.end(), uint32_t(begin));
+      pack(samples, indices, {}, batch);
+      device.upload(batch);
+      const Tensor result = bert.forward(device, weights, nullptr, false);
+      REQUIRE(result.rows == int64_t(indices.size()));
+      REQUIRE(result.contiguous());
+      const size_t done = logits.size();
+      logits.resize(done + size_t(result.size()));
+      backend.download(logits.data() + done, result.data, size_t(result.size()) * sizeof(float));
+    }
+  }
+  return logits;
 }
 
 // The golden texts as a file with their golden labels.
@@ -101,7 +125,7 @@ TEST_CASE("golden forward: loss of Hugging Face's logits") {
                 objective->loss_denominator(batch.indices);
   CHECK(std::abs(mean - expected) < 1e-6);
   auto evaluation = task.start_evaluation();
-  evaluation->add(batch, logits.data());
+  add_all(*evaluation, logits);
   CHECK(std::abs(evaluation->metrics()["eval_loss"] - expected) < 1e-6);
 }
 
@@ -111,14 +135,19 @@ TEST_CASE("golden forward: text to logits") {
   Tensors file(shared_path("golden/tiny-bert-classification/model.safetensors"));
   auto tokenizer = Tokenizer::load(shared_path("golden/tiny-bert-classification"));
   BertConfig config = tiny_config();
-  ClassificationPredictor predictor(classification_defaults(config), *tokenizer, config, 1, false);
   auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>())
                    .get<std::vector<std::string>>();
-  std::vector<std::string_view> values(texts.begin(), texts.end());
-  std::vector<RowValues> rows;
-  for (const std::string_view& value : values) rows.emplace_back(&value, 1);
-  predictor.begin({"text"}, "golden.csv", false);
-  SampleSet set = predictor.tokenize(rows);
+  std::string csv;
+  append_csv_row(std::vector<std::string>{"text"}, csv);
+  for (const std::string& text : texts) append_csv_row(std::vector<std::string>{text}, csv);
+  TemporaryDirectory folder;
+  PredictionRequest request;
+  request.input = folder.write("golden.csv", csv).string();
+  request.output = "-";
+  const auto evaluator = ClassificationEvaluator::of_input(request, classification_defaults(config),
+                                                           {*tokenizer, config, true});
+  const auto chunk = evaluator->next();
+  REQUIRE(chunk);
 
   auto ids = golden.values<int64_t>("in.input_ids");
   auto mask = golden.values<int64_t>("in.attention_mask");
@@ -126,10 +155,10 @@ TEST_CASE("golden forward: text to logits") {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (mask[i]) expected.push_back(int32_t(ids[i]));
   }
-  CHECK(set.samples.ids == expected);
+  CHECK(std::ranges::equal(chunk->samples.ids, expected));
 
   auto backend = make_reference_backend();
-  ParameterTable table(config, predictor.head());
+  ParameterTable table(config, evaluator->head());
   std::vector<float> weights(size_t(table.size()));
   for (const Parameter& parameter : table.parameters()) {
     std::vector<float> tensor = file.values<float>(parameter.name);
@@ -142,8 +171,8 @@ TEST_CASE("golden forward: text to logits") {
   for (auto [tokens, sequences] : {std::pair<int64_t, int64_t>{200, 7}, {20, 2}}) {
     bert.reserve(tokens, sequences, false);
     DeviceBatch device(*backend, tokens, sequences);
-    std::vector<float> logits;
-    compute_logits(*backend, bert, weights.data(), device, set.samples, tokens, sequences, logits);
+    const std::vector<float> logits =
+        compute_logits(*backend, bert, weights.data(), device, chunk->samples, tokens, sequences);
     REQUIRE(logits.size() == wanted.size());
     double worst = 0;
     for (size_t i = 0; i < logits.size(); ++i) {

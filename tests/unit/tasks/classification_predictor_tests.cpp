@@ -3,7 +3,7 @@
 
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/predictor.h"
+#include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/classification/rows/row_chunk.h"
 
 using namespace finetune;
@@ -22,19 +22,47 @@ BertConfig model(std::vector<std::string> labels, std::string problem = "") {
 // softmax: .5 .25 .125 .125, up to rounding
 const std::vector<float> kSomeLogits{0.6931472f, 0, -0.6931472f, -0.6931472f};
 
+// An output in memory.
+class Written final : public PredictionOutput {
+ public:
+  explicit Written(std::string& text) : text_(text) {}
+  void write(std::string_view more) override { text_ += more; }
+  void flush() override {}
+  void complete() override {}
+  void commit() override {}
+
+ private:
+  std::string& text_;
+};
+
 std::string predict(const std::filesystem::path& file, const BertConfig& config,
                     const std::vector<float>& logits, int64_t top_k = 1, bool all = false,
                     const TaskOptions* options = nullptr) {
-  ClassificationPredictor predictor(options ? *options : classification_defaults(config),
-                                    kTokenizer, config, top_k, all);
-  RowReader reader(file);
-  std::string out =
-      predictor.begin(reader.columns(), file, reader.format() == RowFormat::plain_text);
-  RowChunk chunk;
-  while (chunk.read(reader, 1)) {
-    CHECK(predictor.tokenize(chunk.rows()).samples.size() == 1);
-    out += predictor.format(chunk.rows(), logits);
+  PredictionRequest request;
+  request.input = file.string();
+  request.output = "-";
+  request.top_k = top_k;
+  request.all_probabilities = all;
+  const auto evaluator = ClassificationEvaluator::of_input(
+      request, options ? *options : classification_defaults(config), {kTokenizer, config, true});
+  std::string out;
+  evaluator->open_outputs([&](const std::string& path) {
+    CHECK(path == "-");
+    return std::make_unique<Written>(out);
+  });
+  CHECK(evaluator->answers_each_chunk());
+  uint32_t row = 0;
+  while (const auto chunk = evaluator->next()) {
+    const size_t before = out.size();
+    for (int64_t left = chunk->samples.size(); left > 0; --left) {
+      CHECK(out.size() == before);  // a chunk is written as a whole
+      evaluator->add(batch_of({row++}), logits.data());
+    }
+    CHECK(out.size() > before);
   }
+  CHECK(evaluator->rows() == row);
+  CHECK(evaluator->metrics().empty());
+  evaluator->commit_outputs();
   return out;
 }
 

@@ -3,13 +3,14 @@
 // BCEWithLogitsLoss, MSELoss, softmax, sigmoid.)
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "classification_fixture.h"
 #include "data/packing.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/file_evaluation.h"
+#include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/objective.h"
 
 using namespace finetune;
@@ -51,11 +52,7 @@ LossResult loss_of(const ClassificationTask& task, const std::vector<float>& log
 
 Metrics evaluate(ClassificationTask& task, const std::vector<float>& logits) {
   auto evaluation = task.start_evaluation();
-  // In two batches and out of order.
-  size_t outputs = size_t(task.head().outputs);
-  std::vector<float> last(logits.begin() + 3 * outputs, logits.end());
-  evaluation->add(batch_of({3}), last.data());
-  evaluation->add(batch_of({0, 1, 2}), logits.data());
+  CHECK(add_all(*evaluation, logits) == 1);  // in two batches
   return evaluation->metrics();
 }
 
@@ -163,7 +160,7 @@ TEST_CASE("multi-label: binary cross-entropy, metrics and files") {
   CHECK(task.best_metric() == "eval_f1_micro");
 
   auto evaluation = task.start_evaluation();
-  evaluation->add(batch_of({0, 1, 2, 3}), kLogits.data());
+  add_all(*evaluation, kLogits);
   evaluation->write_files(folder.path());
   CHECK(folder.read("predictions.csv") ==
         "text,label,predicted_label,probability\n"
@@ -198,7 +195,7 @@ TEST_CASE("regression: squared error, metrics and files") {
   CHECK(task.larger_is_better("eval_pearson"));
 
   auto evaluation = task.start_evaluation();
-  evaluation->add(batch_of({0, 1, 2, 3}), values.data());
+  add_all(*evaluation, values);
   evaluation->write_files(folder.path());
   CHECK(folder.read("predictions.csv") ==
         "text,label,predicted_label\nr,.5,1\ns,.5,-0.5\nt,1,0.25\nu,-2,3\n");
@@ -228,7 +225,7 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
   CHECK(metrics.size() == task.metric_names().size());
 
   auto evaluation = task.start_evaluation();
-  evaluation->add(batch_of({0, 1, 2, 3}), kLogits.data());
+  add_all(*evaluation, kLogits);
   evaluation->write_files(folder.path());
   CHECK(folder.read("predictions.csv") ==
         "kind,text,label,probability\n"
@@ -250,44 +247,46 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
 
 namespace {
 
-// Evaluation of a finished model on options.eval_files: by a task, and row by row as files come.
+// Evaluation of a finished model on options.eval_files: from memory, and row by row as files come.
 struct BothWays {
   BothWays(const TaskOptions& options, const BertConfig& config, const std::vector<float>& logits,
            const TemporaryDirectory& folder) {
     ClassificationTask task(options, kTokenizer, config, true);
-    auto whole = task.start_evaluation();
-    size_t outputs = size_t(task.head().outputs);
-    std::vector<uint32_t> all(logits.size() / outputs);
-    std::iota(all.begin(), all.end(), 0u);
-    whole->add(batch_of(all), logits.data());
-    std::filesystem::create_directories(folder / "whole");
-    whole->write_files(folder / "whole");
+    auto memory = task.start_evaluation();
+    add_all(*memory, logits);
+    std::filesystem::create_directories(folder / "memory");
+    memory->write_files(folder / "memory");
     lines_of_task = task.describe();
 
-    ClassificationFileEvaluation files(options, kTokenizer, config);
-    std::filesystem::create_directories(folder / "pieces");
-    files.open_files(folder / "pieces");
-    CHECK(files.head().outputs == task.head().outputs);
-    const SampleSet* piece = files.next();
-    REQUIRE(piece != nullptr);
-    CHECK(piece->samples.ids == task.eval_set()->samples.ids);
-    CHECK(files.next() == nullptr);
-    CHECK(files.share() == 1);
-    for (uint32_t i : all) files.add(batch_of({i}), logits.data() + i * outputs);
-    CHECK(files.metrics() == whole->metrics());
-    files.write_files(folder / "pieces");
-    for (const char* name : {"predictions.csv", "confusion.csv", "per_class.csv"}) {
-      CHECK(folder.read(concat("whole/", name)) == folder.read(concat("pieces/", name)));
+    auto files = ClassificationEvaluator::of_files(options, {kTokenizer, config, true});
+    std::filesystem::create_directories(folder / "files");
+    files->open_outputs(files_in(folder / "files"));
+    const size_t outputs = size_t(task.head().outputs);
+    CHECK(files->head().outputs == task.head().outputs);
+    const auto chunk = files->next();
+    REQUIRE(chunk);
+    CHECK(std::ranges::equal(chunk->samples.ids, task.eval_set()->samples.ids));
+    CHECK(!files->next());
+    CHECK(files->share() == 1);
+    for (uint32_t i = 0; i < logits.size() / outputs; ++i) {
+      files->add(batch_of({i}), logits.data() + i * outputs);
+      CHECK(files->rows() == i + 1);
     }
-    lines = files.describe();
-    for (auto& line : files.describe_samples()) lines.push_back(line);
+    CHECK(files->metrics() == memory->metrics());
+    files->commit_outputs();
+    files->write_files(folder / "files");
+    for (const char* name : {"predictions.csv", "confusion.csv", "per_class.csv"}) {
+      CHECK(folder.read(concat("memory/", name)) == folder.read(concat("files/", name)));
+    }
+    lines = files->describe();
+    for (auto& line : files->describe_samples()) lines.push_back(line);
   }
   std::vector<std::string> lines_of_task, lines;
 };
 
 }  // namespace
 
-TEST_CASE("evaluation of files gives the metrics and files of the whole") {
+TEST_CASE("evaluation of files gives the metrics and files of evaluation in memory") {
   TemporaryDirectory folder;
   BertConfig config;
   config.labels = {"a", "b, b", "c"};

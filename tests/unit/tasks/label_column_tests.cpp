@@ -6,7 +6,7 @@
 
 #include "../contains.h"
 #include "core/text/text.h"
-#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/predictions/prediction_format.h"
 #include "tasks/classification/rows/label_column.h"
 
 using namespace finetune;
@@ -60,13 +60,15 @@ TEST_CASE("labels of which most have one row are odd, and no error") {
 TEST_CASE("a number that is not finite is null in JSON Lines") {
   PredictionFormat format;
   format.problem = ProblemType::regression;
-  const std::vector<std::string> names{"text", "label"};
+  format.json_lines = true;
+  const PredictionLines lines(format, {"text"});
   const std::vector<std::string_view> row{"a"};
   const auto line = [&](float value) {
-    std::string out;
-    append_json_row(names, row, format, &value, out);
+    std::string out = lines.begin(row);
+    lines.finish(&value, out);
     return out;
   };
+  CHECK(lines.header().empty());
   CHECK(line(0.5f) == "{\"text\":\"a\",\"label\":0.5}\n");
   CHECK(line(std::nanf("")) == "{\"text\":\"a\",\"label\":null}\n");
   CHECK(line(std::numeric_limits<float>::infinity()) == "{\"text\":\"a\",\"label\":null}\n");

@@ -22,9 +22,9 @@ TEST_CASE("every task is found by its kind, its name and its options") {
     }
     const bool own_form = task.recognizes != nullptr;
     CHECK(own_form == !task.data.empty());
-    for (bool made : {task.make != nullptr, task.make_objective != nullptr,
-                      task.make_file_evaluation != nullptr, task.make_prediction != nullptr,
-                      task.stored_options != nullptr}) {
+    for (bool made :
+         {task.make != nullptr, task.make_objective != nullptr, task.make_evaluator != nullptr,
+          task.make_predictor != nullptr, task.stored_options != nullptr}) {
       CHECK(made);
     }
   }

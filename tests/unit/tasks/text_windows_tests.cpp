@@ -146,7 +146,7 @@ TEST_CASE("windows are samples with their row's target, and weigh as much as one
     // Evaluation has rows.
     const auto evaluation = task.start_evaluation();
     const std::vector<float> logits{2, 1, 0, 3, 1, 5};
-    evaluation->add(batch_of({0, 1, 2}), logits.data());
+    add_all(*evaluation, logits);
     CHECK(evaluation->metrics()["eval_accuracy"] == doctest::Approx(2.0 / 3));
     task.release_training_arrays();
     CHECK(task.train_set().samples.size() == 0);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "data/rows/csv_line.h"
 #include "data/rows/records.h"
 #include "fuzz/target.h"
-#include "tasks/classification/evaluation/predictions.h"
 
 namespace finetune::fuzz {
 

@@ -2,12 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "golden.h"
-#include "tasks/qa/evaluation/evaluation.h"
+#include "tasks/qa/evaluation/evaluator.h"
 #include "tasks/qa/evaluation/postprocess.h"
 #include "tokenizer/tokenizer.h"
 
@@ -19,15 +20,18 @@ using test::have_shared;
 using test::read_json;
 using test::shared_path;
 
-std::string written(const QaEvaluation& evaluation, JsonObjectWriter* AnswerWriters::*which) {
-  std::string out;
-  JsonObjectWriter writer([&](std::string_view text) { out += text; });
-  AnswerWriters writers;
-  writers.*which = &writer;
-  evaluation.write(writers);
-  writer.finish();
-  return out;
-}
+// Outputs in memory, by name.
+class Written final : public PredictionOutput {
+ public:
+  explicit Written(std::string& text) : text_(text) {}
+  void write(std::string_view more) override { text_ += more; }
+  void flush() override {}
+  void complete() override {}
+  void commit() override {}
+
+ private:
+  std::string& text_;
+};
 
 void check_golden(int version, int threads_count) {
   CAPTURE(version);
@@ -45,11 +49,15 @@ void check_golden(int version, int threads_count) {
 
   AnswerOptions options;
   options.squad_version = version;
-  QaEvaluation evaluation(data, windows, options);
-  // Windows arrive in any order, several at a time.
+  QaEvaluator evaluator(data, windows, options);
+  std::map<std::string, std::string> written;
+  evaluator.open_outputs(
+      [&](const std::string& name) { return std::make_unique<Written>(written[name]); });
+  while (evaluator.next()) {
+  }
+  // Several windows at a time.
   std::vector<uint32_t> order(length.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::reverse(order.begin(), order.end());
   for (size_t begin = 0; begin < order.size(); begin += 5) {
     size_t count = std::min<size_t>(5, order.size() - begin);
     PackedBatch batch;
@@ -62,16 +70,17 @@ void check_golden(int version, int threads_count) {
         logits.push_back(end[size_t(order[i] * 384 + t)]);
       }
     }
-    evaluation.add(batch, logits.data());
+    evaluator.add(batch, logits.data());
   }
+  evaluator.commit_outputs();
   set_threads(available_cores());
 
   const auto expected =
       read_json(directory / (version == 1 ? "expected-v1.json" : "expected-v2.json"));
-  const auto predictions = nlohmann::json::parse(written(evaluation, &AnswerWriters::predictions));
+  const auto predictions = nlohmann::json::parse(written["predictions.json"]);
   CHECK(predictions == expected["predictions"]);
 
-  const auto n_best = nlohmann::json::parse(written(evaluation, &AnswerWriters::n_best));
+  const auto n_best = nlohmann::json::parse(written["nbest_predictions.json"]);
   REQUIRE(n_best.size() == expected["nbest_first_5"].size());
   for (const auto& item : expected["nbest_first_5"].items()) {
     const std::string& id = item.key();
@@ -88,7 +97,7 @@ void check_golden(int version, int threads_count) {
     }
   }
   if (version == 2) {
-    const auto odds = nlohmann::json::parse(written(evaluation, &AnswerWriters::null_odds));
+    const auto odds = nlohmann::json::parse(written["null_odds.json"]);
     REQUIRE(odds.size() == expected["null_odds"].size());
     for (const auto& item : expected["null_odds"].items()) {
       const std::string& id = item.key();
@@ -96,7 +105,7 @@ void check_golden(int version, int threads_count) {
       CHECK(std::abs(double(odds[id]) - double(item.value())) <= 2e-6);
     }
   }
-  Metrics metrics = evaluation.metrics();
+  Metrics metrics = evaluator.metrics();
   std::vector<std::string> names;
   for (const auto& [name, value] : metrics) {
     names.push_back(name);

@@ -10,7 +10,7 @@
 #include "data/packing.h"
 #include "golden.h"
 #include "tasks/objective.h"
-#include "tasks/qa/evaluation/file_evaluation.h"
+#include "tasks/qa/evaluation/evaluator.h"
 #include "tasks/qa/evaluation/squad_metrics.h"
 #include "tasks/qa/qa_task.h"
 #include "temporary_directory.h"
@@ -49,34 +49,27 @@ std::vector<float> made_up_logits(const TokenizedSamples& samples, const PackedB
   return logits;
 }
 
-void add_all(const TokenizedSamples& samples, Evaluation& evaluation) {
-  PackedBatch batch;
-  for (int64_t begin = 0; begin < samples.size(); begin += 7) {
-    std::vector<uint32_t> indices(size_t(std::min<int64_t>(7, samples.size() - begin)));
-    std::iota(indices.begin(), indices.end(), uint32_t(begin));
-    pack(samples, indices, {}, batch);
-    evaluation.add(batch, made_up_logits(samples, batch).data());
-  }
-}
-
-// The same, piece by piece. Returns their number.
-int64_t add_pieces(FileEvaluation& evaluation) {
-  int64_t pieces = 0;
+// Chunk by chunk, some windows at a time. Returns the number of chunks.
+int64_t add_all(Evaluator& evaluator, int64_t at_once) {
+  int64_t chunks = 0;
   uint32_t before = 0;
   PackedBatch batch;
-  while (const SampleSet* piece = evaluation.next()) {
-    const TokenizedSamples samples = piece->samples;  // add() may end them
-    for (uint32_t w = 0; w < uint32_t(samples.size()); ++w) {
-      pack(samples, std::span(&w, 1), {}, batch);
-      std::vector<float> logits = made_up_logits(samples, batch);
-      batch.indices[0] += before;
-      evaluation.add(batch, logits.data());
+  while (const auto chunk = evaluator.next()) {
+    TokenizedSamples samples;  // a copy: add() may end the chunk
+    append(chunk->samples, samples);
+    for (int64_t begin = 0; begin < samples.size(); begin += at_once) {
+      std::vector<uint32_t> indices(size_t(std::min(at_once, samples.size() - begin)));
+      std::iota(indices.begin(), indices.end(), uint32_t(begin));
+      pack(samples, indices, {}, batch);
+      const std::vector<float> logits = made_up_logits(samples, batch);
+      for (uint32_t& index : batch.indices) index += before;
+      evaluator.add(batch, logits.data());
     }
     before += uint32_t(samples.size());
-    ++pieces;
+    ++chunks;
   }
-  CHECK(evaluation.share() == 1);
-  return pieces;
+  CHECK(evaluator.share() == 1);
+  return chunks;
 }
 
 // The windows of forward-qa.safetensors are four of the task's; its loss is theirs.
@@ -166,7 +159,7 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
   REQUIRE(task->eval_set() != nullptr);
   CHECK(task->eval_set()->examples == 150);
   auto evaluation = task->start_evaluation();
-  add_all(task->eval_set()->samples, *evaluation);
+  CHECK(add_all(*evaluation, 7) == 1);
   const Metrics metrics = evaluation->metrics();
   CHECK(metrics.at("eval_total") == 150);
   CHECK(metrics.at("eval_loss") > 0);
@@ -214,20 +207,21 @@ TEST_CASE("prediction in pieces gives the answers of the whole, without referenc
   options.eval_files = {scratch / "references.json"};
   auto task = make_qa_task(options, *tokenizer, 512);
   auto whole = task->start_evaluation();
-  add_all(task->eval_set()->samples, *whole);
+  add_all(*whole, 7);
   whole->write_files(scratch.path());
 
   options.eval_files = {scratch / "questions.json"};
   CHECK_THROWS_AS(make_qa_task(options, *tokenizer, 512), Error);
   options.squad_version = 1;
-  QaFileEvaluation pieces(options, *tokenizer, 512, false, 17);
-  std::string text;
-  JsonObjectWriter writer([&](std::string_view piece) { text += piece; });
-  pieces.write_to({&writer, nullptr, nullptr});
-  CHECK(add_pieces(pieces) == (pieces.questions() + 16) / 17);
+  QaEvaluator pieces(options, *tokenizer, 512, false, 17);
+  fs::create_directories(scratch / "pieces");
+  pieces.open_outputs(files_in(scratch / "pieces"));
+  const int64_t chunks = add_all(pieces, 1);
+  CHECK(chunks == (pieces.rows() + 16) / 17);
   CHECK(pieces.metrics().empty());
-  writer.finish();
-  CHECK(text == MappedFile(scratch / "predictions.json").text());
+  pieces.commit_outputs();
+  CHECK(MappedFile(scratch / "pieces/predictions.json").text() ==
+        MappedFile(scratch / "predictions.json").text());
 }
 
 TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
@@ -243,15 +237,16 @@ TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
     options.doc_stride = 32;
     auto task = make_qa_task(options, *tokenizer, 512);
     auto whole = task->start_evaluation();
-    add_all(task->eval_set()->samples, *whole);
+    add_all(*whole, 7);
     fs::create_directories(scratch / "whole");
     whole->write_files(scratch / "whole");
 
-    QaFileEvaluation pieces(options, *tokenizer, 512, true, 17);
+    QaEvaluator pieces(options, *tokenizer, 512, true, 17);
     fs::create_directories(scratch / "pieces");
-    pieces.open_files(scratch / "pieces");
-    CHECK(add_pieces(pieces) == 9);
+    pieces.open_outputs(files_in(scratch / "pieces"));
+    CHECK(add_all(pieces, 1) == 9);
     CHECK(pieces.metrics() == whole->metrics());
+    pieces.commit_outputs();
     pieces.write_files(scratch / "pieces");
     int files = 0;
     for (const auto& entry : fs::directory_iterator(scratch / "whole")) {

@@ -1,9 +1,10 @@
-// Top labels and probabilities of logits, and their CSV columns.
-#include "tasks/classification/evaluation/predictions.h"
+// Chooses labels by logits, and writes them behind a row's own values.
+#include "tasks/classification/predictions/prediction_format.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text/text.h"
@@ -37,6 +38,7 @@ float sigmoid(float logit, double temperature) {
 std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_t k,
                                     double temperature) {
   FINETUNE_CHECK(k >= 1 && k <= classes);
+  if (k == 1) return {top_label(logits, classes, temperature)};
   Softmax softmax(logits, classes, temperature);
   std::vector<int32_t> order(static_cast<size_t>(classes));
   std::iota(order.begin(), order.end(), 0);
@@ -126,56 +128,26 @@ std::vector<float> probabilities_of(const PredictionFormat& format, const float*
   return out;
 }
 
-bool begins_formula(std::string_view value) {
-  if (value.empty() || std::string_view("=+-@\t\r").find(value[0]) == std::string_view::npos) {
-    return false;
-  }
-  if (value[0] != '+' && value[0] != '-') return true;
-  const std::string_view digits = value.substr(1);  // -12.5, +1,234.56, -1 234,56, -5e-3
-  const size_t exponent = digits.find_first_of("eE");
-  const auto has_only = [](std::string_view text, std::string_view characters) {
-    return text.find_first_of("0123456789") != std::string_view::npos &&
-           text.find_first_not_of(characters) == std::string_view::npos;
-  };
-  if (!has_only(digits.substr(0, exponent), "0123456789.,' ")) return true;
-  if (exponent == std::string_view::npos) return false;
-  std::string_view power = digits.substr(exponent + 1);
-  if (power.starts_with('-') || power.starts_with('+')) power.remove_prefix(1);
-  return !has_only(power, "0123456789");
-}
+namespace {
 
-void append_csv_value(std::string_view value, std::string& line, bool spreadsheet_safe) {
-  const std::string_view before = spreadsheet_safe && begins_formula(value) ? "'" : "";
-  if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
-    line += before;
-    line += value;
-    return;
-  }
-  line += '"';
-  line += before;
-  for (char c : value) {
-    if (c == '"') line += '"';
-    line += c;
-  }
-  line += '"';
-}
-
-void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> labels,
-                   std::string& line) {
-  if (format.problem == ProblemType::single_label) {
-    for (const ScoredLabel& label : labels) {
-      const bool best = &label == labels.data();
-      line += ',';
-      append_csv_value(best ? given_name(format, label) : format.labels[size_t(label.id)], line,
-                       format.spreadsheet_safe);
-      line += ',';
-      line += format_number(label.probability);
-    }
-    if (!format.min_probability) return;
+// One label or the top_k.
+void append_top_labels(const PredictionFormat& format, std::span<const ScoredLabel> labels,
+                       std::string& line) {
+  for (const ScoredLabel& label : labels) {
+    const bool best = &label == labels.data();
     line += ',';
-    append_csv_value(format.labels[size_t(labels[0].id)], line, format.spreadsheet_safe);
-    return;
+    append_csv_value(best ? given_name(format, label) : format.labels[size_t(label.id)], line,
+                     format.spreadsheet_safe);
+    line += ',';
+    line += format_number(label.probability);
   }
+  if (!format.min_probability) return;
+  line += ',';
+  append_csv_value(format.labels[size_t(labels[0].id)], line, format.spreadsheet_safe);
+}
+
+void append_label_set(const PredictionFormat& format, std::span<const ScoredLabel> labels,
+                      std::string& line) {
   std::string names, probabilities;
   for (const ScoredLabel& label : labels) {
     if (&label != labels.data()) {
@@ -191,26 +163,59 @@ void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> 
   append_csv_value(probabilities, line);
 }
 
-void append_prediction(const PredictionFormat& format, const float* logits, std::string& line) {
-  int64_t classes = int64_t(format.labels.size());
+}  // namespace
+
+void append_prediction(const PredictionFormat& format, const float* answer, std::string& line) {
+  const auto classes = int64_t(format.labels.size());
   switch (format.problem) {
     case ProblemType::regression:
       line += ',';
-      line += format_number(logits[0]);
+      line += format_number(answer[0]);
       return;
     case ProblemType::single_label:
-      append_labels(
-          format, top_labels(logits, classes, format.top_k, format.calibration.temperature), line);
+      append_top_labels(
+          format, top_labels(answer, classes, format.top_k, format.calibration.temperature), line);
       break;
     case ProblemType::multi_label:
-      append_labels(format, positive_labels(logits, classes, format.calibration), line);
+      append_label_set(format, positive_labels(answer, classes, format.calibration), line);
       break;
   }
   if (!format.all_probabilities) return;
-  for (float probability : probabilities_of(format, logits)) {
+  for (float probability : probabilities_of(format, answer)) {
     line += ',';
     line += format_number(probability);
   }
+}
+
+PredictionLines::PredictionLines(PredictionFormat format, const std::vector<std::string>& columns)
+    : format_(std::move(format)),
+      columns_(format_.json_lines ? json_columns(columns) : columns),
+      predicted_(prediction_columns(format_, columns_)) {}
+
+std::string PredictionLines::header() const {
+  std::string line;
+  if (format_.json_lines) return line;
+  std::vector<std::string> names = columns_;
+  names.insert(names.end(), predicted_.begin(), predicted_.end());
+  append_csv_row(names, line, format_.spreadsheet_safe);
+  return line;
+}
+
+std::string PredictionLines::begin(std::span<const std::string_view> row) const {
+  std::string line;
+  if (format_.json_lines) {
+    append_json_values(columns_, row, line);
+  } else {
+    append_csv_row(row, line, format_.spreadsheet_safe);
+    line.pop_back();
+  }
+  return line;
+}
+
+void PredictionLines::finish(const float* answer, std::string& line) const {
+  if (format_.json_lines) return append_json_prediction(predicted_, format_, answer, line);
+  append_prediction(format_, answer, line);
+  line += '\n';
 }
 
 }  // namespace finetune

@@ -1,15 +1,11 @@
-// Evaluation of question answering: logits of windows to official scores and files.
-// It takes the logits of windows in any order, keeps of each only what its question's answer can
-// need, and gives official scores and Hugging Face's files.
+// Scores of answered questions: losses of windows, exact match and F1 of answers.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/files/files.h"
 #include "data/squad.h"
 #include "data/text_sum.h"
 #include "tasks/qa/evaluation/postprocess.h"
@@ -18,33 +14,6 @@
 #include "tasks/task.h"
 
 namespace finetune {
-
-// Where answers are written; absent ones are left out.
-struct AnswerWriters {
-  JsonObjectWriter* predictions = nullptr;
-  JsonObjectWriter* n_best = nullptr;
-  JsonObjectWriter* null_odds = nullptr;  // version 2
-};
-
-// Hugging Face's files in a directory, written answer by answer: predictions.json,
-// nbest_predictions.json, and null_odds.json under version 2.
-class AnswerFiles {
- public:
-  AnswerFiles(const std::filesystem::path& directory, int squad_version);
-  AnswerWriters writers();
-  void commit();  // without it nothing is left
-
- private:
-  struct File {
-    explicit File(const std::filesystem::path& path)
-        : file(path), writer([this](std::string_view text) { file.write(text); }) {}
-    void commit();
-    AtomicFile file;
-    JsonObjectWriter writer;
-  };
-  File predictions_, n_best_;
-  std::optional<File> null_odds_;
-};
 
 // What the logits (length, 2) of window w can contribute to its question. Error(diverged) for
 // logits that are not finite.
@@ -63,9 +32,6 @@ class MeanLoss {
   double sum_ = 0;
   int64_t windows_ = 0;
 };
-
-void write_answer(const std::string& id, const QuestionAnswer& answer,
-                  const AnswerWriters& writers);
 
 // Questions whose question and context are trained on, too: one flag for each, or none where the
 // trained ones are not known.
@@ -86,33 +52,6 @@ class QuestionScores {
   int squad_version_;
   std::vector<ScoredQuestion> questions_;
   std::vector<NoAnswerScore> no_answer_;  // version 2
-};
-
-class QaEvaluation : public Evaluation {
- public:
-  // Both live longer than the evaluation.
-  QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options,
-               RepeatedQuestions repeated = {});
-
-  void add(const PackedBatch& batch, const float* logits) override;
-  // eval_loss is the mean training loss over the windows that have one.
-  Metrics metrics() override;
-  void write_files(const std::filesystem::path& directory) override;
-
-  // The answers of all questions, in their order. Requires that all windows are in.
-  void write(const AnswerWriters& writers) const;
-
- private:
-  QuestionAnswer answer(int64_t question) const;  // index into SquadData::questions
-  void check_complete() const;
-
-  const SquadData& data_;
-  const QaWindows& windows_;
-  AnswerOptions options_;
-  RepeatedQuestions repeated_;
-  int64_t added_ = 0;
-  std::vector<WindowAnswers> answers_;         // (windows)
-  std::vector<std::optional<double>> losses_;  // (windows)
 };
 
 // Whether any question has a loss: one without an answer, or with an answer whose place is known.

@@ -1,5 +1,5 @@
 // Adds up losses and ranks of hidden pieces.
-#include "tasks/masked_language/evaluation.h"
+#include "tasks/masked_language/masked_evaluator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-void MaskedEvaluation::add(const PackedBatch& batch, const float* scores) {
+void MaskedEvaluator::add(const PackedBatch& batch, const float* scores) {
   for (size_t i = 0; i < batch.scored.size(); ++i) {
     const float loss = scores[2 * i], rank = scores[2 * i + 1];
     if (!std::isfinite(loss)) throw not_finite("a hidden word");
@@ -19,7 +19,7 @@ void MaskedEvaluation::add(const PackedBatch& batch, const float* scores) {
   count_ += int64_t(batch.scored.size());
 }
 
-Metrics MaskedEvaluation::metrics() {
+Metrics MaskedEvaluator::metrics() {
   const double count = double(std::max<int64_t>(1, count_));
   return {{"eval_loss", loss_ / count},
           {"eval_perplexity", std::exp(loss_ / count)},

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/rows/csv_line.h"
 #include "tasks/classification/calibration/calibration.h"
 #include "tasks/classification/rows/dataset.h"
 
@@ -31,7 +32,7 @@ std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels);
 
 // The columns that predictions add to a row:
 //   single-label  label,probability, then with top_k > 1 label_2,probability_2, ...; with
-//                 min_probability the label of less is kUnsure, and best_label has what it is
+//                 min_probability a less probable label is kUnsure, and best_label has its name
 //   multi-label   label (names joined by `separator`), probability (theirs, joined likewise)
 //   regression    label (the number)
 // and with all_probabilities one "probability:NAME" per class.
@@ -43,9 +44,10 @@ struct PredictionFormat {
   bool all_probabilities = false;
   LogitCalibration calibration{};
   std::optional<double> min_probability{};  // single-label
-  bool spreadsheet_safe = false;            // CSV: as append_csv_value() has it
+  bool spreadsheet_safe = false;            // CSV: see append_csv_value()
+  bool json_lines = false;                  // instead of CSV
 };
-// For the log: that probabilities are not the model's own. Empty where they are.
+// A line for the log if probabilities are not the model's own, else an empty string.
 std::string describe_calibration(const LogitCalibration& calibration);
 constexpr std::string_view kUnsure = "unsure";
 // Compared as it is printed: in single precision.
@@ -59,40 +61,37 @@ std::string_view given_name(const PredictionFormat& format, const ScoredLabel& b
 std::vector<std::string> prediction_columns(const PredictionFormat& format,
                                             const std::vector<std::string>& input_columns);
 
-// Whether a spreadsheet would compute the cell: it begins with = + - @, a tab or a carriage return
-// and is not a number.
-bool begins_formula(std::string_view value);
-// One value of a CSV row (RFC 4180): quoted if it holds a comma, quote or line break. With
-// `spreadsheet_safe` an apostrophe is before what begins a formula.
-void append_csv_value(std::string_view value, std::string& line, bool spreadsheet_safe = false);
-// One row with its line end.
-template <typename Values>
-void append_csv_row(const Values& values, std::string& out, bool spreadsheet_safe = false) {
-  bool first = true;
-  for (const auto& value : values) {
-    if (!first) out += ',';
-    append_csv_value(value, out, spreadsheet_safe);
-    first = false;
-  }
-  out += '\n';
-}
-
-// Of every class, by softmax or, of several labels, by sigmoid.
+// Of every class: by softmax, or with several labels by sigmoid.
 std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits);
 
-// An input's columns as an object's keys. Unnamed ones are "column_2" by their place, from 1; a
-// name that occurs again has its place behind it, "Name_3". "_" follows if a column has that name.
-std::vector<std::string> json_columns(const std::vector<std::string>& columns);
-// One object with its line end. names: of json_columns() and of prediction_columns(). Own
-// values are strings, as they were read; several labels and their probabilities are arrays. A
-// number that is not finite is null.
-void append_json_row(const std::vector<std::string>& names, std::span<const std::string_view> row,
-                     const PredictionFormat& format, const float* logits, std::string& out);
+// ",label,probability": what follows a row's own values in CSV. `answer`: its logits, or its
+// number.
+void append_prediction(const PredictionFormat& format, const float* answer, std::string& line);
 
-// ",label,probability": what follows a row's own values.
-void append_prediction(const PredictionFormat& format, const float* logits, std::string& line);
-// The same from labels that were kept (single-label: one or top_k of them).
-void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> labels,
-                   std::string& line);
+// An input's columns as an object's keys. An unnamed column is "column_2" by its place, from 1; a
+// name that occurs again gets its place, "Name_3". "_" follows if a column has that name.
+std::vector<std::string> json_columns(const std::vector<std::string>& columns);
+// An object in two parts: the row's own values as strings, and the prediction with the line end.
+// `names`: of json_columns() or prediction_columns(). Several labels and their probabilities are
+// arrays. A number that is not finite is null.
+void append_json_values(std::span<const std::string> names, std::span<const std::string_view> row,
+                        std::string& line);
+void append_json_prediction(std::span<const std::string> names, const PredictionFormat& format,
+                            const float* answer, std::string& line);
+
+// The lines of an output: a row's own values, then what was predicted.
+class PredictionLines {
+ public:
+  // `columns`: of the input.
+  PredictionLines(PredictionFormat format, const std::vector<std::string>& columns);
+  std::string header() const;  // empty for JSON Lines
+  // A line in two parts, which may be far apart in time.
+  std::string begin(std::span<const std::string_view> row) const;
+  void finish(const float* answer, std::string& line) const;
+
+ private:
+  PredictionFormat format_;
+  std::vector<std::string> columns_, predicted_;  // their names in the output
+};
 
 }  // namespace finetune

@@ -1,5 +1,5 @@
 // Words the log's lines about questions, windows and questions that are cut.
-#include "tasks/qa/evaluation/summary.h"
+#include "tasks/qa/evaluation/window_summary.h"
 
 #include <algorithm>
 

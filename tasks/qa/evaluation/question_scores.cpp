@@ -1,5 +1,5 @@
-// Answers and scores questions from logits of their windows.
-#include "tasks/qa/evaluation/evaluation.h"
+// Adds up the losses of windows and the scores of answers.
+#include "tasks/qa/evaluation/question_scores.h"
 
 #include <algorithm>
 #include <array>
@@ -25,26 +25,6 @@ double negative_log_likelihood(const float* logits, int64_t length, int64_t targ
 }
 
 }  // namespace
-
-AnswerFiles::AnswerFiles(const std::filesystem::path& directory, int squad_version)
-    : predictions_(directory / "predictions.json"), n_best_(directory / "nbest_predictions.json") {
-  if (squad_version == 2) null_odds_.emplace(directory / "null_odds.json");
-}
-
-AnswerWriters AnswerFiles::writers() {
-  return {&predictions_.writer, &n_best_.writer, null_odds_ ? &null_odds_->writer : nullptr};
-}
-
-void AnswerFiles::File::commit() {
-  writer.finish();
-  file.commit();
-}
-
-void AnswerFiles::commit() {
-  if (null_odds_) null_odds_->commit();
-  predictions_.commit();
-  n_best_.commit();
-}
 
 WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
                              const float* logits, const AnswerOptions& options) {
@@ -75,13 +55,6 @@ std::optional<double> window_loss(const QaWindows& windows, int64_t w, const flo
   return (negative_log_likelihood(logits, length, windows.starts[size_t(w)]) +
           negative_log_likelihood(logits + 1, length, windows.ends[size_t(w)])) /
          2;
-}
-
-void write_answer(const std::string& id, const QuestionAnswer& answer,
-                  const AnswerWriters& writers) {
-  if (writers.predictions) writers.predictions->add(id, answer.text);
-  if (writers.n_best) writers.n_best->add(id, answer.n_best);
-  if (writers.null_odds) writers.null_odds->add(id, answer.null_odds);
 }
 
 void QuestionScores::add(const SquadQuestion& question, const QuestionAnswer& answer) {
@@ -123,62 +96,6 @@ Metrics QuestionScores::metrics(const RepeatedQuestions& repeated) const {
   const auto count = int64_t(questions_.size() - unseen.questions_.size());
   add_unseen(unseen.questions_.empty() ? Metrics() : unseen.metrics(), count, metrics);
   return metrics;
-}
-
-QaEvaluation::QaEvaluation(const SquadData& data, const QaWindows& windows,
-                           const AnswerOptions& options, RepeatedQuestions repeated)
-    : data_(data), windows_(windows), options_(options), repeated_(std::move(repeated)) {
-  FINETUNE_CHECK(windows.begin == 0 && windows.end == int64_t(data.questions.size()));
-  answers_.resize(size_t(windows.windows()));
-  losses_.resize(size_t(windows.windows()));
-}
-
-void QaEvaluation::add(const PackedBatch& batch, const float* logits) {
-  // A window takes some ten microseconds: not worth waking threads.
-  for (int64_t b = 0; b < batch.sequences(); ++b) {
-    const int64_t w = batch.indices[size_t(b)];
-    const float* window = logits + 2 * int64_t(batch.offsets[size_t(b)]);  // (length, 2)
-    FINETUNE_CHECK(batch.offsets[size_t(b) + 1] - batch.offsets[size_t(b)] ==
-                   windows_.set.samples.length(w));
-    answers_[size_t(w)] = window_answers(data_, windows_, w, window, options_);
-    losses_[size_t(w)] = window_loss(windows_, w, window);
-  }
-  added_ += batch.sequences();
-}
-
-void QaEvaluation::check_complete() const {
-  FINETUNE_CHECK(added_ == windows_.windows());
-}
-
-QuestionAnswer QaEvaluation::answer(int64_t question) const {
-  const int64_t first = windows_.first_window[size_t(question)];
-  const int64_t count = windows_.first_window[size_t(question) + 1] - first;
-  return answer_question(data_.contexts[data_.questions[size_t(question)].context],
-                         answers_.data() + first, count, options_);
-}
-
-Metrics QaEvaluation::metrics() {
-  check_complete();
-  QuestionScores scores(options_.squad_version);
-  for (int64_t q = 0; q < windows_.end; ++q) scores.add(data_.questions[size_t(q)], answer(q));
-  Metrics out = scores.metrics(repeated_);
-  MeanLoss loss;
-  for (const std::optional<double>& window : losses_) loss.add(window);
-  loss.write(out);
-  return out;
-}
-
-void QaEvaluation::write(const AnswerWriters& writers) const {
-  check_complete();
-  for (int64_t q = 0; q < windows_.end; ++q) {
-    write_answer(data_.questions[size_t(q)].id, answer(q), writers);
-  }
-}
-
-void QaEvaluation::write_files(const std::filesystem::path& directory) {
-  AnswerFiles files(directory, options_.squad_version);
-  write(files.writers());
-  files.commit();
 }
 
 bool has_known_places(const SquadData& data) {

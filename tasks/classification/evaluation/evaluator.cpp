@@ -1,0 +1,269 @@
+// Answers rows in the order of their logits, counts them and writes their lines.
+#include "tasks/classification/evaluation/evaluator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text/counted.h"
+#include "core/text/text.h"
+#include "tasks/baseline.h"
+#include "tasks/classification/evaluation/input_rows.h"
+#include "tasks/classification/evaluation/labelled_files.h"
+#include "tasks/classification/model_options.h"
+#include "tasks/classification/predictions/prediction_checks.h"
+#include "tasks/finite_outputs.h"
+#include "tasks/repeated_texts.h"
+
+namespace finetune {
+std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(
+    const ClassificationData& data, std::span<const float> class_weights, double smoothing,
+    const std::string& separator, Keeps keeps) {
+  std::unique_ptr<ClassificationEvaluator> made(new ClassificationEvaluator);
+  made->options_.label_smoothing = smoothing;
+  made->options_.multi_label_separator = separator;
+  made->class_weights_ = class_weights;
+  made->take_labels(data);
+  made->rows_ = std::make_unique<RowsInMemory>(data);
+  made->logits_.emplace(data, keeps);
+  made->keeps_predictions_ = true;
+  made->lines_.emplace(made->format(), made->rows_->columns());
+  made->start_scores();
+  return made;
+}
+
+std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_files(
+    const TaskOptions& options, const TaskModel& model) {
+  std::unique_ptr<ClassificationEvaluator> made(new ClassificationEvaluator);
+  auto files = std::make_unique<LabelledFiles>(options, model);
+  made->options_ = options;
+  made->take_labels(files->data());
+  made->stored_weights_ = stored_class_weights(model.config, files->data().labels.size());
+  made->class_weights_ = made->stored_weights_;
+  made->rows_ = std::move(files);
+  made->open_mix();
+  made->start_scores();
+  return made;
+}
+
+std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_input(
+    const PredictionRequest& request, const TaskOptions& options, const TaskModel& model) {
+  std::unique_ptr<ClassificationEvaluator> made(new ClassificationEvaluator);
+  check_prediction(request, options, model.config);
+  made->options_ = options;
+  made->problem_ = problem_type(options);
+  made->labels_ = trained_labels(model.config);
+  made->outputs_ = made->problem_ == ProblemType::regression ? 1 : int64_t(made->labels_.size());
+  made->max_length_ =
+      checked_max_length(options.max_length, model.config, !options.text_pair_column.empty());
+  made->open_mix();
+  made->rows_ = std::make_unique<InputRows>(request, options, model, made->max_length_);
+  PredictionFormat format = made->format();
+  format.top_k = request.top_k.value_or(1);
+  format.all_probabilities = request.all_probabilities;
+  format.min_probability = options.min_probability;
+  format.spreadsheet_safe = request.spreadsheet_safe;
+  format.json_lines = request.json_lines;
+  made->lines_.emplace(std::move(format), made->rows_->columns());
+  made->output_name_ = request.output;
+  made->stream_ = request.stream;
+  return made;
+}
+
+void ClassificationEvaluator::take_labels(const ClassificationData& data) {
+  data_ = &data;
+  problem_ = data.problem;
+  labels_ = data.labels.names();
+  outputs_ = data.outputs();
+  max_length_ = data.max_length;
+  target_scale_ = data.target_scale;
+}
+
+PredictionFormat ClassificationEvaluator::format() const {
+  PredictionFormat format;
+  format.problem = problem_;
+  format.labels = labels_;
+  format.separator = options_.multi_label_separator;
+  format.calibration = options_.calibration;
+  return format;
+}
+
+void ClassificationEvaluator::open_mix() {
+  ngrams_ = open_ngram_mix(options_, outputs_);
+  if (!ngrams_) return;
+  mix_ = ngrams_->weights;
+  options_.calibration = {};  // the mix has it in its weights
+}
+
+void ClassificationEvaluator::start_scores() {
+  scores_.emplace(RowScores::Setting{*data_, class_weights_, options_, rows_->slices()});
+  if (!data_->eval.repeated.empty()) scores_->tell_repeated();
+}
+
+std::vector<std::string> ClassificationEvaluator::metric_names() const {
+  std::vector<std::string> names = classification_metric_names(problem_, options_);
+  if (ngrams_) names.insert(names.end(), {"eval_ece_calibrated", "eval_brier_calibrated"});
+  if (!scores_->tells_repeated()) return names;
+  for (std::string& name : unseen_metric_names(names)) names.push_back(std::move(name));
+  return names;
+}
+
+std::string ClassificationEvaluator::answers_line() const {
+  return ngrams_ ? describe_mix(ngrams_->weights) : describe_calibration(options_.calibration);
+}
+
+std::vector<std::string> ClassificationEvaluator::describe_samples() const {
+  std::vector<std::string> lines = rows_->describe_samples();
+  if (scores_) return lines;
+  if (std::string line = answers_line(); !line.empty()) lines.push_back(std::move(line));
+  if (unsure_ > 0) {
+    lines.push_back(concat(unsure_, " of ", counted(answered_, "label"),
+                           unsure_ == 1 ? " is " : " are ", kUnsure, ": below --min-probability"));
+  }
+  return lines;
+}
+
+std::optional<SampleChunk> ClassificationEvaluator::next() {
+  const size_t before = waiting_.size();
+  std::optional<SampleChunk> chunk = rows_->next(waiting_, output_ ? &*lines_ : nullptr);
+  all_given_ = !chunk;
+  if (chunk && ngrams_) add_margins(before);
+  return chunk;
+}
+
+void ClassificationEvaluator::add_margins(size_t first_waiting) {
+  const std::vector<float> margins = ngrams_->scorer.margins_of(rows_->texts());
+  auto next = margins.begin();
+  for (size_t i = first_waiting; i < waiting_.size(); ++i, next += outputs_) {
+    waiting_[i].margins.assign(next, next + outputs_);
+  }
+}
+
+void ClassificationEvaluator::add(const PackedBatch& batch, const float* logits) {
+  for (uint32_t sample : batch.indices) {
+    FINETUNE_CHECK(sample == uint32_t(answered_) && !waiting_.empty());
+    answer(waiting_.front(), logits);
+    waiting_.pop_front();
+    ++answered_;
+    logits += outputs_;
+  }
+  write_ready_lines();
+}
+
+void ClassificationEvaluator::answer(WaitingRow& row, const float* logits) {
+  const auto outputs = size_t(outputs_);
+  if (!all_finite({logits, outputs})) throw not_finite(concat("row ", answered_ + 1));
+  if (logits_) logits_->keep(answered_, logits);
+  const float* unmixed = nullptr;
+  if (mix_) {
+    mixed_.assign(logits, logits + outputs);
+    mix_logits(*mix_, row.margins, mixed_);
+    unmixed = std::exchange(logits, mixed_.data());
+  } else if (!target_scale_.is_identity()) {
+    number_ = float(target_scale_.number(double(logits[0])));
+    logits = &number_;
+  }
+  if (scores_) {
+    scores_->add(row, logits, unmixed);
+  } else if (options_.min_probability) {
+    const ScoredLabel best = top_label(logits, outputs_, options_.calibration.temperature);
+    unsure_ += !is_sure(best.probability, *options_.min_probability);
+  }
+  if (keeps_predictions_) {
+    lines_->finish(logits, predictions_);
+    prediction_ends_.push_back(predictions_.size());
+  } else if (output_) {
+    text_ += row.line;
+    lines_->finish(logits, text_);
+  }
+}
+
+// The first lines of an input come with the header and as a whole chunk, so that a fault in them
+// leaves no output at all.
+void ClassificationEvaluator::write_ready_lines() {
+  if (!output_ || (answers_each_chunk() && !waiting_.empty())) return;
+  output_->write(text_);
+  if (stream_) output_->flush();
+  text_.clear();
+}
+
+void ClassificationEvaluator::mix(const MixWeights& weights, std::span<const float> margins) {
+  const std::vector<float> logits = logits_->take_all();
+  const auto outputs = size_t(outputs_);
+  mix_ = weights;
+  start_scores();
+  predictions_.clear();
+  prediction_ends_.clear();
+  answered_ = 0;
+  rows_->rewind();
+  while (next()) {
+    for (; !waiting_.empty(); waiting_.pop_front(), ++answered_) {
+      const size_t begin = size_t(answered_) * outputs;
+      const auto row_margins = margins.subspan(begin, outputs);
+      waiting_.front().margins.assign(row_margins.begin(), row_margins.end());
+      answer(waiting_.front(), logits.data() + begin);
+    }
+  }
+}
+
+HeldOutLogits ClassificationEvaluator::held_out(std::span<const float> margins,
+                                                bool of_known_labels) const {
+  return logits_->held_out(margins, of_known_labels);
+}
+
+void ClassificationEvaluator::open_outputs(const OpenOutput& open) {
+  if (!lines_) lines_.emplace(format(), rows_->columns());
+  output_ = open(output_name_);
+  text_ = lines_->header();
+}
+
+void ClassificationEvaluator::commit_outputs() {
+  FINETUNE_CHECK(output_ && waiting_.empty());
+  rows_->require_usable_rows();
+  output_->write(text_);
+  output_->complete();
+  output_->commit();
+}
+
+Metrics ClassificationEvaluator::metrics() {
+  FINETUNE_CHECK(all_given_ && waiting_.empty());
+  if (!scores_) return {};
+  Metrics metrics = scores_->metrics();
+  if (ngrams_) {  // the mix is calibrated: the names are those of training
+    metrics["eval_ece_calibrated"] = metrics.at("eval_ece");
+    metrics["eval_brier_calibrated"] = metrics.at("eval_brier");
+  }
+  return metrics;
+}
+
+void ClassificationEvaluator::write_files(const std::filesystem::path& directory) {
+  FINETUNE_CHECK(all_given_ && waiting_.empty());
+  scores_->write_files(directory);
+  if (!keeps_predictions_) return;
+  const std::unique_ptr<PredictionOutput> output = files_in(directory)(output_name_);
+  output->write(lines_->header());
+  rows_->rewind();
+  std::deque<WaitingRow> rows;
+  size_t row = 0, begin = 0;
+  while (rows_->next(rows, &*lines_)) {
+    for (; !rows.empty(); rows.pop_front(), ++row) {
+      output->write(rows.front().line);
+      output->write(std::string_view(predictions_).substr(begin, prediction_ends_[row] - begin));
+      begin = prediction_ends_[row];
+    }
+  }
+  output->commit();
+}
+
+void ClassificationEvaluator::take_training_rows(const TaskOptions& training) {
+  rows_->take_training_rows(training);
+  scores_->tell_repeated();
+}
+
+Baselines ClassificationEvaluator::baselines() {
+  Baselines found = rows_->baselines();
+  if (ngrams_) found.metrics.merge(unmixed_metrics(scores_->unmixed()));
+  return found;
+}
+
+}  // namespace finetune

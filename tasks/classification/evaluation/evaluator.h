@@ -1,0 +1,118 @@
+// The evaluator of classification and regression: scores rows with labels, labels rows without.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/classification/calibration/kept_logits.h"
+#include "tasks/classification/evaluation/row_scores.h"
+#include "tasks/classification/evaluation/row_source.h"
+#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/evaluator.h"
+#include "tasks/prediction_request.h"
+#include "tasks/task_traits.h"
+
+namespace finetune {
+
+class ClassificationEvaluator final : public Evaluator {
+ public:
+  using Keeps = KeptLogits::Keeps;
+
+  // The evaluation rows of a training run. `data` and `class_weights` (one per output, or none)
+  // must outlive the evaluator. `keeps`: logits for held_out(), or all of them for mix().
+  static std::unique_ptr<ClassificationEvaluator> of_memory(const ClassificationData& data,
+                                                            std::span<const float> class_weights,
+                                                            double smoothing,
+                                                            const std::string& separator,
+                                                            Keeps keeps = Keeps::nothing);
+  // options.eval_files with their labels. `options`: the model's stored options with what the
+  // command line changes. The model must outlive the evaluator.
+  static std::unique_ptr<ClassificationEvaluator> of_files(const TaskOptions& options,
+                                                           const TaskModel& model);
+  // Rows without labels. Error(usage) for a request that does not suit the model.
+  static std::unique_ptr<ClassificationEvaluator> of_input(const PredictionRequest& request,
+                                                           const TaskOptions& options,
+                                                           const TaskModel& model);
+
+  Head head() const override { return {HeadKind::sequence, outputs_}; }
+  int64_t max_length() const override { return max_length_; }
+  std::vector<std::string> metric_names() const override;
+  std::vector<std::string> describe() const override { return rows_->describe(answers_line()); }
+  std::vector<std::string> describe_samples() const override;
+  std::vector<std::string> warnings() const override { return rows_->warnings(); }
+  std::vector<std::string> early_warnings() override { return rows_->early_warnings(); }
+
+  std::optional<SampleChunk> next() override;
+  bool answers_each_chunk() const override { return rows_->answers_each_chunk(); }
+  double share() const override { return rows_->share(); }
+  int64_t rows() const override { return answered_; }
+  double seconds_waited() const override { return rows_->seconds_waited(); }
+  void add(const PackedBatch& batch, const float* logits) override;
+
+  void open_outputs(const OpenOutput& open) override;
+  void commit_outputs() override;
+  Metrics metrics() override;
+  void write_files(const std::filesystem::path& directory) override;
+  void take_training_rows(const TaskOptions& training) override;
+  Baselines baselines() override;
+  std::string report() const override { return scores_ ? scores_->describe() : ""; }
+  std::string report_json() const override { return scores_ ? scores_->slices_json() : ""; }
+
+  // Rows in memory: what a calibration is fitted to, by the n-grams' margins (rows, outputs).
+  HeldOutLogits held_out(std::span<const float> margins, bool of_known_labels = true) const;
+  // Rows in memory: whether mix() may be called.
+  bool can_mix() const { return logits_ && logits_->has_all(); }
+  // Rows in memory, after all logits, once: scores all rows again, mixed with the n-grams' margins.
+  void mix(const MixWeights& weights, std::span<const float> margins);
+
+ private:
+  ClassificationEvaluator() = default;
+  void take_labels(const ClassificationData& data);
+  void open_mix();
+  void start_scores();
+  std::string answers_line() const;
+  void add_margins(size_t first_waiting);
+  void answer(WaitingRow& row, const float* logits);
+  void write_ready_lines();
+
+  PredictionFormat format() const;
+
+  TaskOptions options_;  // of scores and answers
+  std::span<const float> class_weights_;
+  std::vector<float> stored_weights_;
+  const ClassificationData* data_ = nullptr;  // of rows with labels
+  ProblemType problem_ = ProblemType::single_label;
+  std::vector<std::string> labels_;  // of the outputs
+  int64_t outputs_ = 0, max_length_ = 0;
+  TargetScale target_scale_;  // turns outputs into numbers, while the head is trained
+  std::unique_ptr<RowSource> rows_;
+  std::unique_ptr<NgramMix> ngrams_;  // of a stored model; null: none
+  std::optional<MixWeights> mix_;     // of ngrams_, or fitted in training
+
+  std::deque<WaitingRow> waiting_;
+  bool all_given_ = false;  // next() has come to the end
+  int64_t answered_ = 0, unsure_ = 0;
+  std::optional<RowScores> scores_;  // of rows with labels
+  std::vector<float> mixed_;
+  float number_ = 0;  // regression
+
+  std::optional<PredictionLines> lines_;
+  std::string output_name_ = "predictions.csv";
+  std::unique_ptr<PredictionOutput> output_;
+  bool stream_ = false;
+  std::string text_;  // lines that are not written yet
+
+  // Rows in memory: what their lines end with, one behind the other, for write_files().
+  bool keeps_predictions_ = false;
+  std::string predictions_;
+  std::vector<size_t> prediction_ends_;
+  std::optional<KeptLogits> logits_;
+};
+
+}  // namespace finetune

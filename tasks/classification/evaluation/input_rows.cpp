@@ -1,0 +1,113 @@
+// Reads the rows of an input once, a chunk at a time.
+#include "tasks/classification/evaluation/input_rows.h"
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/text/counted.h"
+#include "tasks/classification/ngrams/baselines.h"
+
+namespace finetune {
+namespace {
+
+// Without this, options that name columns would be ignored.
+void check_plain_text(const PredictionRequest& request) {
+  if (request.column_option.empty()) return;
+  throw usage_error(
+      request.column_option, ": ", request.input == "-" ? "standard input" : request.input,
+      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file, or "
+      "--input-format");
+}
+
+RowOptions reading(const PredictionRequest& request, const TaskOptions& options) {
+  RowOptions rows = request.rows;
+  rows.columns = row_options_of(options, true).columns;
+  rows.first_line_decides = request.stream && is_pipe(request.input);
+  rows.may_be_empty = true;
+  return rows;
+}
+
+}  // namespace
+
+InputRows::InputRows(const PredictionRequest& request, const TaskOptions& options,
+                     const TaskModel& model, int64_t max_length)
+    : tokenizer_(model.tokenizer),
+      name_(input_name(request.input)),
+      from_pipe_(is_pipe(request.input)),
+      stream_(request.stream),
+      reader_(request.input, reading(request, options)) {
+  const bool is_plain = reader_.format() == RowFormat::plain_text;
+  if (is_plain) check_plain_text(request);
+  // Plain text has one column, whatever columns the model was trained on.
+  text_ = is_plain ? TextColumns{{0}, std::nullopt}
+                   : find_text_columns(reader_.columns(), request.input, options);
+  texts_.max_length = max_length;
+  texts_.positions = model.config.max_length();
+  texts_.long_texts = options.long_texts;
+}
+
+std::optional<SampleChunk> InputRows::next(std::deque<WaitingRow>& waiting,
+                                           const PredictionLines* lines) {
+  const double begin = seconds_now();
+  const bool more = chunk_.read(reader_, RowChunk::kMostRows, RowChunk::kMostBytes, stream_);
+  if (from_pipe_) waited_ += seconds_now() - begin;
+  if (!more) return std::nullopt;
+  const std::span<const RowValues> rows = chunk_.rows();
+  for (RowValues row : rows) {
+    WaitingRow& out = waiting.emplace_back();
+    if (lines) out.line = lines->begin(row);
+    empty_ += empty_text_column(row, text_, reader_.columns()).has_value();
+  }
+  set_ = encode_rows(tokenizer_, rows, text_, texts_.max_length, texts_.long_texts);
+  texts_.add(set_);
+  return SampleChunk{set_.samples, set_.first_window};
+}
+
+std::vector<std::string> InputRows::texts() {
+  return whole_texts(chunk_.rows(), text_);
+}
+
+// As soon as there are enough rows to tell, so that the user can stop a long prediction.
+std::vector<std::string> InputRows::early_warnings() {
+  constexpr int64_t kEnough = 1000;
+  if (warned_early_ || texts_.rows < kEnough) return {};
+  warned_early_ = true;
+  std::vector<std::string> lines;
+  for (const std::string& warning : text_warnings("input", texts_)) {
+    lines.push_back(concat("after ", texts_.rows, " rows: ", warning));
+  }
+  return lines;
+}
+
+std::vector<std::string> InputRows::describe_samples() const {
+  std::vector<std::string> lines = text_warnings("input", texts_);
+  if (texts_.counts.truncated > 0 && describe_cut_texts("input", texts_).empty()) {
+    lines.push_back(concat(texts_.counts.truncated, " of ", counted(texts_.rows, "text"),
+                           texts_.counts.truncated == 1 ? " was" : " were", " cut at ",
+                           cut_length(texts_)));
+  }
+  if (texts_.split > 0) {
+    lines.push_back(concat(counted(texts_.split, "text has", "texts have"), " several windows, ",
+                           counted(texts_.windows, "window"),
+                           " in all; labels are of their mean logits"));
+  }
+  return lines;
+}
+
+std::vector<std::string> InputRows::warnings() const {
+  std::vector<std::string> lines;
+  if (texts_.rows == 0) lines.push_back(concat(name_, " holds no rows"));
+  if (empty_ > 0) lines.push_back(counted(empty_, "text is empty", "texts are empty"));
+  if (const int64_t skipped = reader_.skipped_rows(); skipped > 0) {
+    lines.push_back(concat(counted(skipped, "unusable row was", "unusable rows were"), " dropped"));
+  }
+  return lines;
+}
+
+void InputRows::require_usable_rows() const {
+  if (texts_.rows > 0 || reader_.skipped_rows() == 0) return;
+  throw data_error(reader_.first_problem(), " (and no other row can be used)");
+}
+
+}  // namespace finetune

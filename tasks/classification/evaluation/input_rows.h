@@ -1,0 +1,55 @@
+// Rows of predict's input, which have no labels: a file, a pipe or standard input.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/rows/records.h"
+#include "tasks/classification/evaluation/row_source.h"
+#include "tasks/classification/rows/cut_texts.h"
+#include "tasks/classification/rows/row_chunk.h"
+#include "tasks/classification/rows/text_columns.h"
+#include "tasks/prediction_request.h"
+#include "tasks/task_traits.h"
+
+namespace finetune {
+
+class InputRows final : public RowSource {
+ public:
+  // `options`: the model's stored options with what the command line changes. The tokenizer must
+  // outlive this. Error(usage) for an option that names a column of plain text, Error(data) for
+  // columns that the input lacks.
+  InputRows(const PredictionRequest& request, const TaskOptions& options, const TaskModel& model,
+            int64_t max_length);
+
+  std::optional<SampleChunk> next(std::deque<WaitingRow>& waiting,
+                                  const PredictionLines* lines) override;
+  // So that a row of a pipe is answered although no other row comes.
+  bool answers_each_chunk() const override { return true; }
+  double share() const override { return reader_.share(); }
+  double seconds_waited() const override { return waited_; }
+  std::vector<std::string> texts() override;
+  std::vector<std::string> columns() const override { return reader_.columns(); }
+  std::vector<std::string> describe_samples() const override;
+  std::vector<std::string> warnings() const override;
+  std::vector<std::string> early_warnings() override;
+  void require_usable_rows() const override;
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::string name_;  // of the input
+  bool from_pipe_, stream_;
+  RowReader reader_;
+  TextColumns text_;
+  CutTexts texts_;
+  RowChunk chunk_;
+  SampleSet set_;
+  int64_t empty_ = 0;  // texts
+  double waited_ = 0;
+  bool warned_early_ = false;
+};
+
+}  // namespace finetune

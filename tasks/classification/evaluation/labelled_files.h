@@ -1,0 +1,78 @@
+// Rows of files with labels, of any size, for an evaluation.
+// The files are read twice: first to check all rows and to find their labels, so that a fault ends
+// the command before anything is computed, and then to score them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/rows/row_files.h"
+#include "tasks/classification/evaluation/row_source.h"
+#include "tasks/classification/evaluation/slices.h"
+#include "tasks/classification/labels/label_names.h"
+#include "tasks/classification/ngrams/baselines.h"
+#include "tasks/classification/rows/cut_texts.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/row_chunk.h"
+#include "tasks/task_traits.h"
+
+namespace finetune {
+
+class LabelledFiles final : public RowSource {
+ public:
+  // `options`: the model's stored options with eval_files and what the command line changes. The
+  // model must outlive this. The errors are those of load_classification_data.
+  LabelledFiles(const TaskOptions& options, const TaskModel& model);
+
+  const ClassificationData& data() const { return data_; }  // labels, without samples
+  bool knows_training_rows() const { return trained_.has_value(); }
+
+  std::optional<SampleChunk> next(std::deque<WaitingRow>& waiting,
+                                  const PredictionLines* lines) override;
+  double share() const override { return double(read_) / double(rows_); }
+  std::vector<std::string> texts() override { return whole_texts(chunk_.rows(), text_); }
+  std::vector<std::string> columns() const override { return files_.columns(); }
+  Slices* slices() override { return slices_.empty() ? nullptr : &slices_; }
+  std::vector<std::string> describe(const std::string& answers) const override;
+  std::vector<std::string> describe_samples() const override;
+  void take_training_rows(const TaskOptions& training) override;
+  Baselines baselines() override;
+
+ private:
+  bool next_usable(Row& row);
+  void rewrite_label(Row& row);
+  void survey();
+  void require_known_labels(const std::string& first_unknown) const;
+  int32_t id_of(std::string_view name, const Row& row) const;
+  WaitingRow waiting(const Row& row, const PredictionLines* lines);
+  void keep_for_baselines(const Row& row, const WaitingRow& waiting);
+
+  TaskOptions options_;
+  TaskModel model_;
+  ClassificationData data_;
+  RowFiles files_;
+  TextColumns text_;
+  size_t label_ = 0;                 // index of its column
+  std::optional<LabelNames> names_;  // --normalize-labels
+  JoinedLabels joined_;
+  std::vector<std::string_view> values_;  // of a row whose label is rewritten
+  std::string rewritten_;
+  LabelMap unknown_;
+
+  int64_t rows_ = 0, dropped_ = 0, rows_with_unknown_ = 0;  // from the first reading
+  int64_t read_ = 0, faulty_ = 0;                           // in the current reading
+  CutTexts texts_;
+  RowChunk chunk_;
+  SampleSet set_;
+  std::optional<TrainedRows> trained_;
+  int64_t repeated_ = 0;  // rows whose text was trained on
+  Slices slices_;
+  std::unique_ptr<TextRows> kept_;  // with options.baselines
+};
+
+}  // namespace finetune

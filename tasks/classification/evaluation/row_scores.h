@@ -1,0 +1,70 @@
+// Everything that is counted of rows with labels: all rows, unseen ones, slices, probabilities.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/classification/evaluation/answer_scores.h"
+#include "tasks/classification/evaluation/row_source.h"
+#include "tasks/classification/evaluation/tally.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// eval_loss is the training loss (weights and smoothing included) summed over the rows and
+// divided by their number, or by the sum of the weights of their labels. A row whose label the
+// model does not know has no loss and is left out of it (torch's ignore_index); in all other
+// metrics it counts as wrong. Unknown labels of multi-label rows are not part of the target.
+//
+// Metrics   single-label  eval_loss, eval_accuracy, eval_f1_macro, eval_f1_micro,
+//                         eval_f1_weighted, eval_mcc, eval_ece, eval_brier
+//           multi-label   eval_loss, eval_accuracy (whole sets), eval_f1_*, eval_ece, eval_brier
+//           regression    eval_loss, eval_mse, eval_mae, eval_pearson, eval_spearman
+// Files     confusion.csv    single-label: a row per true label, a column per predicted one;
+//                            multi-label: counts of true and false positives and negatives
+//           per_class.csv    label, precision, recall, f1, support
+//           slices.csv       with slices
+// options: what evaluate may be asked for besides (answer_scores.h).
+std::vector<std::string> classification_metric_names(ProblemType problem,
+                                                     const TaskOptions& options = {});
+
+class RowScores {
+ public:
+  // What a row is scored by. All must outlive the scores. `slices` may be null.
+  struct Setting {
+    const ClassificationData& data;  // labels and problem type
+    std::span<const float> weights;  // of the labels, or empty
+    const TaskOptions& options;      // label_smoothing, calibration, answer options
+    Slices* slices = nullptr;
+  };
+  explicit RowScores(const Setting& setting);
+
+  // From here on rows whose text was trained on are told from the others.
+  void tell_repeated();
+  bool tells_repeated() const { return unseen_.has_value(); }
+  // In the order of the rows: sums depend on it. `answer`: the row's logits, or its number.
+  // `unmixed`: the model's own logits where `answer` is mixed with n-grams; else null.
+  void add(const WaitingRow& row, const float* answer, const float* unmixed);
+
+  Metrics metrics() const;
+  Metrics unmixed() const;       // metrics of the `unmixed` logits, if there were any
+  std::string describe() const;  // for people: thresholds and slices, with line ends
+  std::string slices_json() const;
+  void write_files(const std::filesystem::path& directory) const;
+
+ private:
+  template <typename Count>
+  void count(const WaitingRow& row, Count&& count_in);
+  ClassificationTally new_tally() const;
+
+  Setting setting_;
+  ClassificationTally all_;
+  std::optional<ClassificationTally> unseen_, unmixed_;
+  std::optional<AnswerScores> answers_;  // of labels
+  int64_t rows_ = 0, repeated_ = 0;
+};
+
+}  // namespace finetune

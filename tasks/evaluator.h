@@ -1,0 +1,118 @@
+// Evaluator: turns the logits of rows into metrics and predictions, chunk by chunk.
+// It gives the samples of some rows at a time, gets their logits back in the same order, and then
+// forgets the rows, so that memory does not grow with the files. Training feeds it from rows in
+// memory, evaluate from files, and predict from an input without labels.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Takes the logits of samples, in the order of the samples.
+class LogitsSink {
+ public:
+  virtual ~LogitsSink() = default;
+  // The logits of a micro-batch on the host, row-major: (B, C) for sequences, (T, 2) for tokens, or
+  // the scores that Engine::infer computes for hidden tokens. batch.indices numbers the samples
+  // from 0 through all chunks; each sample comes once.
+  virtual void add(const PackedBatch& batch, const float* logits) = 0;
+};
+
+// The samples of some rows. Valid until the next call of next() or add().
+struct SampleChunk {
+  SampleView samples;
+  std::span<const int64_t> first_window = {};  // as in SampleSet; only differences count
+};
+
+// Cuts a SampleSet in memory into chunks of some rows.
+class SampleSetChunks {
+ public:
+  // `set` must outlive this.
+  explicit SampleSetChunks(const SampleSet& set) : set_(set) {}
+  std::optional<SampleChunk> next();
+  double share() const;  // of the rows, 0 to 1, that next() has given
+  int64_t rows_given() const { return given_; }
+  void rewind() { given_ = 0; }
+
+ private:
+  int64_t rows() const;
+
+  const SampleSet& set_;
+  int64_t given_ = 0;
+};
+
+// An open file of predictions. complete() brings the text to the disk, and commit() gives the file
+// its name. Of several outputs all are completed before the first commit.
+class PredictionOutput {
+ public:
+  virtual ~PredictionOutput() = default;
+  virtual void write(std::string_view text) = 0;
+  virtual void flush() = 0;  // a reader of a pipe sees what was written
+  virtual void complete() = 0;
+  virtual void commit() = 0;
+};
+using OpenOutput = std::function<std::unique_ptr<PredictionOutput>(const std::string& path)>;
+// Opens files in `directory` that appear whole on commit().
+OpenOutput files_in(const std::filesystem::path& directory);
+
+// Words for the log: "predicted 12 rows".
+struct EvaluatedUnit {
+  std::string_view verb = "predicted", rows = "rows";
+};
+
+class Evaluator : public LogitsSink {
+ public:
+  virtual Head head() const = 0;
+  virtual int64_t max_length() const = 0;                               // of a sample, in tokens
+  virtual std::vector<std::string> metric_names() const { return {}; }  // all that may occur
+  // Lines for the log: describe() before the first chunk, describe_samples() after the last one,
+  // when the lengths of the texts are known. warnings() are shown even with --quiet.
+  virtual std::vector<std::string> describe() const { return {}; }
+  virtual std::vector<std::string> describe_samples() const { return {}; }
+  virtual std::vector<std::string> warnings() const { return {}; }
+  // What is already worth a warning while predictions are under way. Each line comes once.
+  virtual std::vector<std::string> early_warnings() { return {}; }
+
+  // The next chunk; nothing at the end. add() must get the logits of all its samples.
+  virtual std::optional<SampleChunk> next() = 0;
+  // Whether add() must have had all logits of a chunk before next() is called again.
+  virtual bool answers_each_chunk() const { return false; }
+  // The share of the input, 0 to 1, that next() has given; negative if it is unknown.
+  virtual double share() const = 0;
+  virtual int64_t rows() const = 0;  // rows or questions answered so far
+  virtual EvaluatedUnit unit() const { return {}; }
+  virtual double seconds_waited() const { return 0; }  // for rows to come through a pipe
+
+  // Opens the outputs, so that predictions are written as they come. Before the first next().
+  virtual void open_outputs(const OpenOutput&) {}
+  // After all logits: completes the outputs and gives them their names. Error(data) if the input
+  // had rows, but none that can be used.
+  virtual void commit_outputs() {}
+  // "eval_loss", "eval_accuracy", ... after all logits; empty without labels.
+  virtual Metrics metrics() = 0;
+  // After all logits: writes confusion.csv, ... into `directory`. From rows in memory it also
+  // writes what open_outputs() would have: predictions.csv, or predictions.json, ...
+  virtual void write_files(const std::filesystem::path& directory) = 0;
+
+  // Reads the rows that the model was trained on: for baselines(), and for the metrics of rows
+  // whose text was not trained on. Call it before metric_names(). Error(data) if they cannot be
+  // read.
+  virtual void take_training_rows(const TaskOptions&) {}
+  // After all logits. Error(device) or Error(model) if the machine cannot compute them.
+  virtual Baselines baselines();
+  // Tables for people after all logits: lines with their ends, or nothing.
+  virtual std::string report() const { return {}; }
+  // The same for programs: members of a JSON object without its braces, or nothing.
+  virtual std::string report_json() const { return {}; }
+};
+
+}  // namespace finetune
