@@ -29,16 +29,15 @@ namespace {
 
 constexpr size_t kLongestShownMetric = 200;
 
-// By run.json and config.toml, which have been written.
-RunIdentity identity_of(const Session& session) {
-  const fs::path config = session.directory->config();
+// From run.json and config.toml, which are there by now.
+RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory) {
   RunIdentity run;
-  run.output = session.given.output;
-  run.task = session.given.task;
-  const std::vector<ConfigEntry> kept = read_config(config, ExitCode::model);
-  run.options = options_given(with_recipe_of(with_cut_of(session.given, kept), kept));
-  run.seed = session.given.seed;
-  for (const auto& [name, value] : read_facts(session.directory->facts())) {
+  run.output = given.output;
+  run.task = given.task;
+  const std::vector<ConfigEntry> kept = read_config(directory.config(), ExitCode::model);
+  run.options = options_given(with_recipe_of(with_cut_of(given, kept), kept));
+  run.seed = given.seed;
+  for (const auto& [name, value] : read_facts(directory.facts())) {
     if (name == "task") run.task = value;
     if (name == "weights_sha256") run.weights_sha256 = value;
     if (name == "started" || name == "ended" || name == "data_sha256") {
@@ -48,11 +47,12 @@ RunIdentity identity_of(const Session& session) {
   return run;
 }
 
-TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
+TrainOutcome outcome_of(const TrainOptions& given, const RunDirectory& directory,
+                        const std::vector<Assertion>& assertions, const Metrics& metrics) {
   TrainOutcome outcome;
-  outcome.result_line = result_line(identity_of(session), metrics);
+  outcome.result_line = result_line(identity_of(given, directory), metrics);
   size_t width = 0;
-  std::vector<std::pair<std::string, double>> lines;  // of a run that is read again: any names
+  std::vector<std::pair<std::string, double>> lines;  // a file's metrics can have any names
   for (const auto& [name, value] : metrics) {
     lines.emplace_back(printable(name, kLongestShownMetric), value);
     width = std::max(width, lines.back().first.size());
@@ -64,9 +64,9 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
     if (!line.empty()) outcome.summary += line + "\n";
   }
-  AssertionReport report = evaluate_assertions(session.assertions, metrics);
-  if (const std::string& junit = session.given.junit; !junit.empty()) {
-    write_junit(junit, junit_xml("train", session.given.output, report, metrics));
+  AssertionReport report = evaluate_assertions(assertions, metrics);
+  if (!given.junit.empty()) {
+    write_junit(given.junit, junit_xml("train", given.output, report, metrics));
   }
   outcome.gate_table = report.table;
   outcome.code = report.passed ? ExitCode::done : ExitCode::assertion;
@@ -87,167 +87,208 @@ int64_t rows_of(const SampleSet* set) {
 }
 
 // What an exported model says of its training, wherever it is moved to.
-std::string model_facts(const Session& s) {
+std::string model_facts(const Task& task, const CheckpointState& state) {
   return facts_json({{"version", FINETUNE_VERSION},
-                     {"started", started_text(s.state)},
+                     {"started", started_text(state)},
                      {"exported", date_text(date_now())},
-                     {"train_rows", concat(s.task->train_set().examples)},
-                     {"eval_rows", concat(rows_of(s.task->eval_set()))},
-                     {"data_sha256", s.state.data_sha256},
-                     {"model_sha256", s.state.model_sha256}});
+                     {"train_rows", concat(task.train_set().examples)},
+                     {"eval_rows", concat(rows_of(task.eval_set()))},
+                     {"data_sha256", state.data_sha256},
+                     {"model_sha256", state.model_sha256}});
 }
 
-void write_run_facts(const Session& session, const std::string& weights_sha256,
+void write_run_facts(const TrainingRun& run, const std::string& weights_sha256,
                      const NamedFacts& calibration) {
+  const TrainOptions& options = run.settings.options;
+  const Task& task = *run.inputs->task;
+  const Communicator& world = run.machine.world;
   NamedFacts facts = {
       {"version", FINETUNE_VERSION},
-      {"started", started_text(session.state)},
+      {"started", started_text(run.state)},
       {"ended", date_text(date_now())},
-      {"train_rows", concat(session.task->train_set().examples)},
-      {"eval_rows", concat(rows_of(session.task->eval_set()))},
-      {"task", session.options.task},
-      {"model", session.options.model},
-      {"code_path", session.engine->backend().description()},
-      {"precision", session.options.precision},
-      {"seed", concat(session.options.seed)},
-      {"virtual_shards", concat(*session.options.virtual_shards)},
-      {"tensor_shards", concat(*session.options.tensor_shards)},
-      {"processes", concat(session.comm.size())},
-      {"hosts", concat(session.comm.hosts())},
+      {"train_rows", concat(task.train_set().examples)},
+      {"eval_rows", concat(rows_of(task.eval_set()))},
+      {"task", options.task},
+      {"model", options.model},
+      {"code_path", run.learner.engine->backend().description()},
+      {"precision", options.precision},
+      {"seed", concat(options.seed)},
+      {"virtual_shards", concat(*options.virtual_shards)},
+      {"tensor_shards", concat(*options.tensor_shards)},
+      {"processes", concat(world.size())},
+      {"hosts", concat(world.hosts())},
   };
-  if (const auto origin = hub_origin(session.options.model)) {
+  if (const auto origin = hub_origin(options.model)) {
     facts.emplace_back("model_id", origin->id);
     facts.emplace_back("model_revision", origin->revision);
   }
   for (auto& fact : host_facts()) facts.push_back(std::move(fact));
-  facts.emplace_back("data_sha256", session.state.data_sha256);
-  facts.emplace_back("model_sha256", session.state.model_sha256);
+  facts.emplace_back("data_sha256", run.state.data_sha256);
+  facts.emplace_back("model_sha256", run.state.model_sha256);
   facts.emplace_back("weights_sha256", weights_sha256);
   facts.insert(facts.end(), calibration.begin(), calibration.end());
-  write_facts(session.directory->facts(), facts);
+  write_facts(run.books->directory->facts(), facts);
 }
 
-// The best step's weights in place of the last step's, on all processes.
-void load_best(Session& session) {
+// Loads the best step's weights in place of the last step's. Collective.
+void load_best(const TrainingRun& run) {
   fs::path path;
-  if (session.leads()) {
-    path = checkpoint_path(session.directory->checkpoints(), session.state.best_step);
-  }
-  load_checkpoint(session, path, false, false);
-  if (!session.leads()) return;
-  log("exporting the best model: step ", session.state.best_step, ", ", session.best_metric, " ",
-      format_number(session.state.best_value));
+  const CheckpointState& state = run.state;
+  if (run.books) path = checkpoint_path(run.books->directory->checkpoints(), state.best_step);
+  load_checkpoint(run.machine, run.learner, path, WithMoments::no, false);
+  if (!run.books) return;
+  log("exporting the best model: step ", state.best_step, ", ", run.settings.options.best_metric,
+      " ", format_number(state.best_value));
 }
 
-// Of the weights in this process's memory.
-bool own_weights_are_finite(Session& s) {
-  const int64_t count = s.engine->table().size();
-  Backend& backend = s.engine->backend();
+// Looks at the weights in this process's memory.
+bool own_weights_are_finite(Engine& engine) {
+  const int64_t count = engine.table().size();
+  Backend& backend = engine.backend();
   std::vector<double> sums(size_t((count + kNormBlock - 1) / kNormBlock));
   const size_t bytes = sums.size() * sizeof(double);
   const auto memory = backend.allocate(bytes);
-  backend.block_square_sums(vector(s.engine->weights(), count), kNormBlock, {},
+  backend.block_square_sums(vector(engine.weights(), count), kNormBlock, {},
                             static_cast<double*>(memory.get()));
   backend.download(sums.data(), memory.get(), bytes);
   return std::isfinite(tree_sum(sums));
 }
 
-// What goes with the model, and the baselines. A result that lacks them because the machine was
-// short of something is an error: the last checkpoint is there, and --resume comes back to here.
-CalibrationReport calibrate(Session& s, Evaluator& evaluator, Metrics& metrics) {
+// Calibrates the model and computes the baselines. If the machine was short of something, this is
+// an error and not a result without them: the last checkpoint is there, and --resume tries again.
+CalibrationReport calibrate(Task& task, const TrainOptions& options, Evaluator& evaluation,
+                            Metrics& metrics) {
   try {
-    CalibrationReport report = s.task->calibrate(evaluator, metrics);
-    s.task->baselines();
+    CalibrationReport report = task.calibrate(evaluation, metrics);
+    task.baselines();
     return report;
   } catch (const Error& error) {
     const char* without =
-        s.options.ngram_mix == "yes" ? "--ngram-mix no --no-ngram-baseline" : "--no-ngram-baseline";
+        options.ngram_mix == "yes" ? "--ngram-mix no --no-ngram-baseline" : "--no-ngram-baseline";
     throw Error(error.code(), concat(error.what(), "; --resume tries again, and with ", without,
                                      " it goes on without it"));
   }
 }
 
+// Rank 0: calibrates with the best evaluation, whose metrics go to `metrics`, and writes its files.
+CalibrationReport finish_evaluation(const TrainingRun& run, Evaluator& best,
+                                    const Metrics& best_metrics, Metrics& metrics) {
+  const TrainOptions& options = run.settings.options;
+  for (const auto& metric : best_metrics) metrics.insert(metric);
+  metrics["best_step"] = double(run.state.best_step);
+  CalibrationReport report = calibrate(*run.inputs->task, options, best, metrics);
+  if (!report.line.empty()) log(report.line);
+  if (options.ngram_mix == "yes" && !report.why_no_mix.empty()) {
+    warn("--ngram-mix yes: there is no mix: ", report.why_no_mix);
+  }
+  const RunDirectory& directory = *run.books->directory;
+  directory.require_there();
+  best.write_files(directory.path());
+  return report;
+}
+
+// Collective: rank 0 writes the model's directory.
+void export_best(const TrainingRun& run) {
+  if (!run.books) {
+    return with_model_tensors(run.machine, run.learner, WithMoments::no, [](ModelTensors&) {});
+  }
+  const RunDirectory& directory = *run.books->directory;
+  const Task& task = *run.inputs->task;
+  directory.require_there();
+  std::vector<ModelFile> files = task.model_files();
+  for (const auto& [name, text] : run.inputs->tokenizer_files) files.push_back({name, text});
+  const std::string facts = model_facts(task, run.state);
+  files.push_back({std::string(kModelFactsFile), facts});
+  with_model_tensors(run.machine, run.learner, WithMoments::no, [&](ModelTensors& tensors) {
+    ScaledHeadTensors scaled(tensors, task.target_scale());
+    const bool is_scaled = !task.target_scale().is_identity();
+    export_model(directory.model(),
+                 {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
+                  run.settings.config.source_json, task.config_json(), std::move(files)});
+  });
+}
+
+// Rank 0: adds the rows, the baselines and the memory.
+void complete_metrics(const TrainingRun& run, Metrics& metrics) {
+  Task& task = *run.inputs->task;
+  metrics["peak_memory_mb"] = peak_memory_mb();
+  metrics["train_rows"] = double(task.train_set().examples);
+  if (const int64_t peak = run.learner.engine->backend().device_memory().peak; peak > 0) {
+    metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
+  }
+  if (!run.settings.has_eval) return;
+  metrics["eval_rows"] = double(rows_of(task.eval_set()));
+  add_baselines(task.baselines(), metrics);
+  if (const std::string line = unseen_line(metrics); !line.empty()) log(line);
+  const std::string line = baseline_line(metrics);
+  if (line.empty()) return;
+  if (run.settings.options.json) {
+    log(line);
+  } else {
+    log_to_file(line);  // on standard output it is the last line of the results
+  }
+}
+
 }  // namespace
 
-bool weights_are_finite(Session& s) {
+bool weights_are_finite(const Machine& machine, const Learner& learner) {
+  Communicator& world = machine.world;
+  Engine& engine = *learner.engine;
   uint8_t finite = 1;
-  agree_on_errors(s.comm, [&] {
-    finite = !speaks_for_weights(*s.engine, *s.groups) || own_weights_are_finite(s);
+  agree_on_errors(world, [&] {
+    finite = !speaks_for_weights(engine, *machine.groups) || own_weights_are_finite(engine);
   });
-  std::vector<uint8_t> all(size_t(s.comm.size()));
-  s.comm.all_gather(&finite, sizeof finite, all.data());
+  std::vector<uint8_t> all(size_t(world.size()));
+  world.all_gather(&finite, sizeof finite, all.data());
   return std::find(all.begin(), all.end(), 0) == all.end();
 }
 
-TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
+TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
                         Evaluator* best_evaluation) {
-  // Of rank 0, for all: is the best model another one, and must it be evaluated again?
+  Communicator& world = run.machine.world;
+  const bool leads = run.machine.leads();
+  // Rank 0 knows whether the best model is another one, and whether to evaluate it again.
   struct Best {
     int64_t step, evaluate;
-  } best{s.state.best_step, best_evaluation == nullptr};
-  s.comm.broadcast(&best, sizeof best, 0);
-  if (s.leads()) s.wait_for_fingerprints();
+  } best{run.state.best_step, best_evaluation == nullptr};
+  world.broadcast(&best, sizeof best, 0);
+  if (leads) run.inputs->keep_sums(run.state);
   std::string sha256;
-  with_model_tensors(s, WithMoments::no,
+  with_model_tensors(run.machine, run.learner, WithMoments::no,
                      [&](ModelTensors& tensors) { sha256 = weights_sha256(tensors); });
   std::unique_ptr<Evaluator> again;
-  if (s.has_eval) {
-    if (best.step != s.state.step) load_best(s);
-    if (best.evaluate) again = s.evaluate(best_metrics, [](double) { return true; });
+  if (run.settings.has_eval) {
+    if (best.step != run.state.step) load_best(run);
+    if (best.evaluate) again = evaluate(run, best_metrics, [](double) { return true; });
   }
   CalibrationReport report;
-  s.comm.set_patient(!s.leads());  // the baselines are rank 0's, however long they take
-  agree_on_errors(s.comm, [&] {
-    if (!s.leads() || !s.has_eval) return;
-    if (again) best_evaluation = again.get();
-    for (const auto& metric : best_metrics) metrics.insert(metric);
-    metrics["best_step"] = double(s.state.best_step);
-    report = calibrate(s, *best_evaluation, metrics);
-    if (!report.line.empty()) log(report.line);
-    if (s.options.ngram_mix == "yes" && !report.why_no_mix.empty()) {
-      warn("--ngram-mix yes: there is no mix: ", report.why_no_mix);
-    }
-    s.directory->require_there();
-    best_evaluation->write_files(s.directory->path());
+  world.set_patient(!leads);  // rank 0 computes the baselines, however long they take
+  agree_on_errors(world, [&] {
+    if (!leads || !run.settings.has_eval) return;
+    report = finish_evaluation(run, again ? *again : *best_evaluation, best_metrics, metrics);
   });
-  s.comm.set_patient(false);
-  if (s.leads()) s.directory->require_there();
-  std::vector<ModelFile> files = s.leads() ? s.task->model_files() : std::vector<ModelFile>();
-  for (const auto& [name, text] : s.tokenizer_files) files.push_back({name, text});
-  const std::string facts = s.leads() ? model_facts(s) : "";
-  if (s.leads()) files.push_back({std::string(kModelFactsFile), facts});
-  with_model_tensors(s, WithMoments::no, [&](ModelTensors& tensors) {
-    ScaledHeadTensors scaled(tensors, s.task->target_scale());
-    const bool is_scaled = !s.task->target_scale().is_identity();
-    export_model(s.directory->model(),
-                 {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
-                  s.model.config.source_json, s.task->config_json(), std::move(files)});
-  });
-  if (!s.leads()) return {};
-  metrics["peak_memory_mb"] = peak_memory_mb();
-  metrics["train_rows"] = double(s.task->train_set().examples);
-  if (s.has_eval) metrics["eval_rows"] = double(rows_of(s.task->eval_set()));
-  if (s.has_eval) {
-    add_baselines(s.task->baselines(), metrics);
-    if (const std::string line = unseen_line(metrics); !line.empty()) log(line);
-    const std::string line = baseline_line(metrics);
-    // Without --json it is the last line of the results.
-    if (!line.empty() && s.options.json) log(line);
-    if (!line.empty() && !s.options.json) log_to_file(line);
-  }
-  s.directory->require_there();
-  write_run_facts(s, sha256, report.facts);
-  if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {
-    metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
-  }
-  write_metrics(s.directory->metrics(), metrics);  // last: its presence says that the run has ended
-  if (s.options.keep_checkpoints.value_or(0) == 0) s.directory->remove_checkpoints();
-  log("model: ", s.directory->model().string(), ", weights sha256 ", sha256);
-  return outcome_of(s, metrics);
+  world.set_patient(false);
+  export_best(run);
+  if (!leads) return {};
+  complete_metrics(run, metrics);
+  const RunDirectory& directory = *run.books->directory;
+  const TrainOptions& options = run.settings.options;
+  directory.require_there();
+  write_run_facts(run, sha256, report.facts);
+  write_metrics(directory.metrics(), metrics);  // last: its presence says that the run has ended
+  if (options.keep_checkpoints.value_or(0) == 0) directory.remove_checkpoints();
+  log("model: ", directory.model().string(), ", weights sha256 ", sha256);
+  return outcome_of(run.settings.given, directory, run.books->assertions, metrics);
 }
 
-TrainOutcome finished_outcome(const Session& session) {
-  return outcome_of(session, read_metrics(session.directory->metrics(), ExitCode::model));
+TrainOutcome finished_outcome(const FinishedRun& run) {
+  const RunDirectory& directory = *run.directory;
+  log(directory.path().string(), ": the run is finished; nothing to resume");
+  if (!directory_exists(directory.model(), ExitCode::model)) {
+    warn(directory.model().string(), " is gone; --overwrite trains the model again");
+  }
+  return outcome_of(run.given, directory, run.assertions,
+                    read_metrics(directory.metrics(), ExitCode::model));
 }
 
 }  // namespace finetune

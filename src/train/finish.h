@@ -1,21 +1,21 @@
 // The end of a run: the best model's export, predictions, metrics, facts and gates.
 #pragma once
 
-#include "train/session.h"
+#include "train/prepare/preparation.h"
 #include "train/trainer.h"
 
 namespace finetune {
 
-// Whether all weights are finite, whoever has them; the same answer for all. Collective.
-bool weights_are_finite(Session& session);
+// Whether all weights of all processes are finite. Collective; the same answer everywhere.
+bool weights_are_finite(const Machine& machine, const Learner& learner);
 
-// Collective; rank 0 alone has a result. `metrics`: what the loop measured. `best_metrics` and
-// `best_evaluation`: of state.best_step, if that evaluation happened in this process, else empty
-// and null (it is then done again).
-TrainOutcome finish_run(Session& session, Metrics metrics, Metrics best_metrics,
+// Exports the best model and writes the run's last files. Only rank 0 gets an outcome. `metrics`:
+// what the loop measured. `best_metrics` and `best_evaluation`: of state.best_step if this process
+// evaluated it, else empty and null, and the evaluation is done again. Collective.
+TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
                         Evaluator* best_evaluation);
 
-// Of a run that had ended before (--resume): its metrics, its gates checked again.
-TrainOutcome finished_outcome(const Session& session);
+// --resume of a run that had ended: returns its metrics and checks its gates again. Of rank 0.
+TrainOutcome finished_outcome(const FinishedRun& run);
 
 }  // namespace finetune

@@ -18,36 +18,30 @@
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
 #include "train/layout/stages.h"
+#include "train/prepare/preparation.h"
 #include "train/record/progress.h"
-#include "train/session.h"
 #include "train/signals.h"
 
 namespace finetune {
 namespace {
 
-// The loop, from a prepared session to its end. Every process runs it; what only rank 0 can know
-// (metrics, the clock, the files) it tells the others at fixed places (Verdict), and requests to
-// stop travel with the step's own sums: all processes take the same turns.
+// The loop, from a prepared run to its end. Every process runs it. Rank 0 alone knows metrics, the
+// clock and the files: it tells the others its decisions at fixed places (Verdict). Requests to
+// stop travel with the step's own sums. So all processes take the same turns.
 class Trainer {
  public:
-  Trainer(Session& session, const SignalGuard& signals, const RunInTurn* turn)
-      : s_(session),
-        signals_(signals),
-        turn_(turn),
-        state_(session.state),
-        count_(session.objective->samples().size()),
-        per_epoch_(steps_per_epoch(count_, *session.options.batch_size)) {}
+  Trainer(TrainingRun& run, const SignalGuard& signals, const RunInTurn* turn)
+      : run_(run), signals_(signals), turn_(turn) {}
 
   TrainOutcome run();
 
  private:
-  int64_t total_steps() const { return s_.schedule.total_steps; }
+  int64_t total_steps() const { return settings_.schedule.total_steps; }
   bool is_last(int64_t done) const { return done == total_steps(); }
-  bool epoch_ends(int64_t done) const { return done % per_epoch_ == 0; }
   double epochs_done() const { return epochs_at(state_.step); }
   double epochs_at(int64_t done) const { return double(done) / double(per_epoch_); }
   bool due(int64_t done, std::optional<int64_t> every) const {
-    return is_last(done) || (every ? done % *every == 0 : epoch_ends(done));
+    return is_last(done) || done % every.value_or(per_epoch_) == 0;
   }
   double& total(const char* name) { return state_.totals[name]; }
 
@@ -59,8 +53,12 @@ class Trainer {
     int evaluate = 0;
   };
   Verdict agree(Verdict verdict) {
-    s_.comm.broadcast(&verdict, sizeof verdict, 0);
+    world_.broadcast(&verdict, sizeof verdict, 0);
     return verdict;
+  }
+  bool has_stopped_improving() const {
+    return options_.early_stopping > 0 &&
+           state_.evaluations_without_improvement >= options_.early_stopping;
   }
   int stop_request() const { return int(stop_requested()); }
 
@@ -91,12 +89,17 @@ class Trainer {
   TrainOutcome finish();
   TrainOutcome stop(int code);
 
-  Session& s_;
+  TrainingRun& run_;
   const SignalGuard& signals_;
-  const RunInTurn* turn_;  // null: a run alone, which goes to its end
-  CheckpointState& state_;
-  int64_t count_;
-  int64_t per_epoch_;
+  const RunInTurn* turn_;  // null: the only run of this process
+  Communicator& world_ = run_.machine.world;
+  const Settings& settings_ = run_.settings;
+  const TrainOptions& options_ = settings_.options;
+  const Learner& learner_ = run_.learner;
+  const Books* books_ = run_.books.get();  // null except on rank 0
+  CheckpointState& state_ = run_.state;
+  const int64_t count_ = learner_.objective->samples().size();
+  const int64_t per_epoch_ = steps_per_epoch(count_, *options_.batch_size);
   int64_t order_epoch_ = -1;
   std::vector<uint32_t> order_;
   double started_ = seconds_now();
@@ -114,16 +117,16 @@ class Trainer {
 int Trainer::step() {
   int64_t epoch = state_.step / per_epoch_;
   if (epoch != order_epoch_) {
-    order_ = epoch_order(count_, s_.options.seed, epoch, !s_.options.no_shuffle);
+    order_ = epoch_order(count_, options_.seed, epoch, !options_.no_shuffle);
     order_epoch_ = epoch;
   }
-  IndexRange range = batch_range(count_, *s_.options.batch_size, state_.step % per_epoch_);
-  const double learning_rate = s_.schedule.at(state_.step);
+  IndexRange range = batch_range(count_, *options_.batch_size, state_.step % per_epoch_);
+  const double learning_rate = settings_.schedule.at(state_.step);
   const Begun begun{state_.step + 1, range.size(), learning_rate, seconds_now()};
   try {
-    s_.step->begin(state_.step,
-                   std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
-                   learning_rate, [this] { return stop_request(); });
+    learner_.step->begin(state_.step,
+                         std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
+                         learning_rate, [this] { return stop_request(); });
   } catch (...) {
     finish_steps_if_possible();
     throw;
@@ -132,7 +135,7 @@ int Trainer::step() {
   state_.step += 1;
   state_.epoch = state_.step / per_epoch_;
   state_.step_in_epoch = state_.step % per_epoch_;
-  finish_steps(s_.step->most_under_way());
+  finish_steps(learner_.step->most_under_way());
   return wanted_;
 }
 
@@ -140,16 +143,16 @@ void Trainer::finish_steps(int64_t left) {
   while (int64_t(begun_.size()) > left) {
     const Begun step = begun_.front();
     begun_.pop_front();
-    const StepResult result = s_.step->finish();
+    const StepResult result = learner_.step->finish();
     wanted_ = std::max(wanted_, result.stop_request);
     if (!result.finite) {  // the same on every process, which meet when no device is at work
-      for (; !begun_.empty(); begun_.pop_front()) s_.step->finish();
-      agree_on_errors(s_.comm, [&] {
+      for (; !begun_.empty(); begun_.pop_front()) learner_.step->finish();
+      agree_on_errors(world_, [&] {
         throw diverged(step.done,
                        concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
       });
     }
-    // A step that began while another was under way has the time since that one's end.
+    // If steps overlap, a step's time counts from the end of the step before.
     const double start = std::max(step.start, last_finish_);
     last_finish_ = seconds_now();
     const double seconds = last_finish_ - start;
@@ -157,8 +160,8 @@ void Trainer::finish_steps(int64_t left) {
     total("seconds") += seconds;
     total("tokens") += double(result.tokens);
     total("samples") += double(step.samples);
-    if (!s_.leads()) continue;
-    if (step.done % s_.options.log_every == 0 || is_last(step.done)) {
+    if (!books_) continue;
+    if (step.done % options_.log_every == 0 || is_last(step.done)) {
       log_step(step, result, seconds);
     }
     show(step.done, result.loss);
@@ -166,7 +169,7 @@ void Trainer::finish_steps(int64_t left) {
 }
 
 void Trainer::finish_steps_if_possible() noexcept {
-  if (s_.comm.size() > 1) return;  // what is under way may wait for others that have failed too
+  if (world_.size() > 1) return;  // what is under way may wait for others that have failed too
   try {
     finish_steps(0);
   } catch (...) {  // what has happened before counts
@@ -174,13 +177,13 @@ void Trainer::finish_steps_if_possible() noexcept {
 }
 
 void Trainer::log_step(const Begun& step, const StepResult& result, double seconds) {
-  s_.log->append_step({{"step", double(step.done)},
-                       {"epoch", epochs_at(step.done)},
-                       {"loss", result.loss},
-                       {"lr", step.learning_rate},
-                       {"grad_norm", result.gradient_norm},
-                       {"tokens_per_second", double(result.tokens) / seconds},
-                       {"samples_per_second", double(step.samples) / seconds}});
+  books_->log->append_step({{"step", double(step.done)},
+                            {"epoch", epochs_at(step.done)},
+                            {"loss", result.loss},
+                            {"lr", step.learning_rate},
+                            {"grad_norm", result.gradient_norm},
+                            {"tokens_per_second", double(result.tokens) / seconds},
+                            {"samples_per_second", double(step.samples) / seconds}});
 }
 
 void Trainer::show(int64_t done, double loss) {
@@ -194,16 +197,16 @@ void Trainer::show(int64_t done, double loss) {
 
 Trainer::Verdict Trainer::evaluate_on_rank_0() {
   Metrics metrics;
-  auto evaluation = s_.evaluate(metrics, [&](double share) {
+  auto evaluation = finetune::evaluate(run_, metrics, [&](double share) {
     show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
     return stop_requested() == ExitCode::done;
   });
   clear_progress();
   if (!evaluation) return {.stop = stop_request()};
-  const Metrics shown = without_unseen(metrics, s_.best_metric);
+  const Metrics shown = without_unseen(metrics, options_.best_metric);
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
   entry.insert(entry.end(), shown.begin(), shown.end());
-  s_.log->append_evaluation(entry);
+  books_->log->append_evaluation(entry);
   total("evaluated") = double(state_.step);
   const Verdict verdict = judge(metrics, std::move(evaluation));
   const bool is_best = state_.best_step == state_.step;
@@ -215,11 +218,11 @@ int Trainer::evaluate() {
   finish_steps(0);
   if (wanted_ != 0 && !is_last(state_.step)) return wanted_;  // --resume makes up for it
   Verdict verdict;
-  if (s_.leads()) {
+  if (books_) {
     verdict = evaluate_on_rank_0();
   } else {
     Metrics none;
-    s_.evaluate(none, nullptr);
+    finetune::evaluate(run_, none, nullptr);
   }
   verdict = agree(verdict);
   if (verdict.stop != 0) return verdict.stop;
@@ -231,8 +234,8 @@ int Trainer::evaluate() {
 
 Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluator> evaluation) {
   Verdict verdict;
-  double value = value_or_nan(metrics, s_.best_metric);
-  bool larger = s_.task->larger_is_better(s_.best_metric);
+  double value = value_or_nan(metrics, options_.best_metric);
+  bool larger = run_.inputs->task->larger_is_better(options_.best_metric);
   bool better = state_.best_step < 0 || !std::isfinite(state_.best_value) ||
                 (larger ? value > state_.best_value : value < state_.best_value);
   if (better) {
@@ -245,8 +248,7 @@ Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluato
     return verdict;
   }
   state_.evaluations_without_improvement += 1;
-  verdict.stop_early = s_.options.early_stopping > 0 &&
-                       state_.evaluations_without_improvement >= s_.options.early_stopping;
+  verdict.stop_early = has_stopped_improving();
   return verdict;
 }
 
@@ -254,25 +256,25 @@ void Trainer::save() {
   finish_steps(0);
   if (saved_step_ == state_.step) return;
   fs::path path;
-  if (s_.leads()) {
+  if (books_) {
     clear_progress();
     total("runtime") = runtime_before_ + seconds_now() - started_;
-    s_.log->sync();
-    s_.wait_for_fingerprints();
-    path = checkpoint_path(s_.directory->own_checkpoints(), state_.step);
+    books_->log->sync();
+    run_.inputs->keep_sums(state_);
+    path = checkpoint_path(books_->directory->own_checkpoints(), state_.step);
   }
-  save_checkpoint(s_, path);
+  save_checkpoint(run_.machine, learner_, state_, path);
   saved_step_ = state_.step;
-  if (!s_.leads()) return;
-  prune_checkpoints(s_.directory->own_checkpoints(), state_.step,
-                    s_.options.keep_checkpoints.value_or(kKeptDuringRun), state_.best_step);
+  if (!books_) return;
+  prune_checkpoints(books_->directory->own_checkpoints(), state_.step,
+                    options_.keep_checkpoints.value_or(kKeptDuringRun), state_.best_step);
 }
 
 ExitCode Trainer::stop_requested() const {
   if (StopRequest request = signals_.request(); request != StopRequest::none) {
     return exit_code_of(request);
   }
-  bool late = s_.time_limit > 0 && seconds_since_start() > s_.time_limit;
+  bool late = settings_.time_limit > 0 && seconds_since_start() > settings_.time_limit;
   return late ? ExitCode::time_limit : ExitCode::done;
 }
 
@@ -280,12 +282,12 @@ TrainOutcome Trainer::stop(int wanted) {
   save();
   TrainOutcome outcome;
   outcome.code = ExitCode(wanted);
-  if (!s_.leads()) return outcome;
+  if (!books_) return outcome;
   const char* why = outcome.code == ExitCode::time_limit    ? "time limit reached"
                     : outcome.code == ExitCode::interrupted ? "interrupted"
                                                             : "asked to stop by a signal";
   log(why, ": stopped after step ", state_.step, " of ", total_steps(), ", checkpoint ",
-      checkpoint_path(s_.directory->checkpoints(), state_.step).string(),
+      checkpoint_path(books_->directory->checkpoints(), state_.step).string(),
       "; continue with --resume");
   return outcome;
 }
@@ -294,25 +296,22 @@ TrainOutcome Trainer::stop(int wanted) {
 bool Trainer::is_pause(int64_t done) const {
   const double share = turn_ ? turn_->pause_share : 0;
   if (share == 0 || is_last(done) || stop_early_) return false;
-  const int64_t interval = s_.options.eval_every.value_or(per_epoch_);
+  const int64_t interval = options_.eval_every.value_or(per_epoch_);
   return done >= evaluation_at_share(share, total_steps(), interval);
 }
 
 TrainOutcome Trainer::pause() {
   save();
-  TrainOutcome outcome;
-  outcome.paused = true;
-  if (s_.leads()) log("paused after step ", state_.step, " of ", total_steps());
-  return outcome;
+  if (books_) log("paused after step ", state_.step, " of ", total_steps());
+  return {.paused = true};
 }
 
 Trainer::Verdict Trainer::beginning() const {
   Verdict verdict;
   verdict.stop = stop_request();
-  verdict.stop_early = s_.options.early_stopping > 0 &&
-                       state_.evaluations_without_improvement >= s_.options.early_stopping;
-  verdict.evaluate = state_.step > 0 && s_.has_eval && due(state_.step, s_.options.eval_every) &&
-                     evaluated_step(state_) != state_.step;
+  verdict.stop_early = has_stopped_improving();
+  verdict.evaluate = state_.step > 0 && settings_.has_eval &&
+                     due(state_.step, options_.eval_every) && evaluated_step(state_) != state_.step;
   return verdict;
 }
 
@@ -326,36 +325,37 @@ TrainOutcome Trainer::run() {
   if (code == 0 && verdict.evaluate) code = evaluate();
   if (code == 0 && state_.step > 0 && is_pause(state_.step)) return pause();
   while (code == 0 && state_.step < total_steps() && !stop_early_) {
-    if (s_.comm.size() == 1 && (code = stop_request()) != 0) break;
+    if (world_.size() == 1 && (code = stop_request()) != 0) break;
     code = step();
-    // What is due after the last step is begun whatever is asked for: the run is over then. A
-    // request during its evaluation still ends that.
+    // After the last step the run is over: its evaluation begins even if a stop was requested, and
+    // only a request during that evaluation ends it.
     const bool last = is_last(state_.step);
     if (code != 0 && !last) break;
-    if (s_.has_eval && due(state_.step, s_.options.eval_every)) {
+    if (settings_.has_eval && due(state_.step, options_.eval_every)) {
       code = evaluate();
       if (code == 0 && is_pause(state_.step)) return pause();
     } else if (last) {
       code = 0;
     }
-    if (code == 0 && !last && due(state_.step, s_.options.save_every)) {
+    if (code == 0 && !last && due(state_.step, options_.save_every)) {
       save();
       code = wanted_;  // of a step that was under way
     }
   }
   if (code != 0) return stop(code);
-  if (stop_early_ && s_.leads()) {
-    log("stopped early at step ", state_.step, ": ", s_.best_metric, " has not improved for ",
-        counted(s_.options.early_stopping, "evaluation"));
+  if (stop_early_ && books_) {
+    log("stopped early at step ", state_.step, ": ", options_.best_metric, " has not improved for ",
+        counted(options_.early_stopping, "evaluation"));
   }
   return finish();
 }
 
 TrainOutcome Trainer::finish() {
   finish_steps(0);
-  s_.step->settle();
-  if (!weights_are_finite(s_)) {  // the last update is one that no loss has seen
-    agree_on_errors(s_.comm, [&] { throw diverged(state_.step, "the weights are not finite"); });
+  learner_.step->settle();
+  if (!weights_are_finite(run_.machine,
+                          learner_)) {  // the last update is one that no loss has seen
+    agree_on_errors(world_, [&] { throw diverged(state_.step, "the weights are not finite"); });
   }
   save();
   Metrics metrics;
@@ -366,32 +366,32 @@ TrainOutcome Trainer::finish() {
   metrics["train_epochs"] = epochs_done();
   metrics["train_samples_per_second"] = total("samples") / seconds;
   metrics["train_tokens_per_second"] = total("tokens") / seconds;
-  metrics["startup_seconds"] = s_.startup_seconds;
-  add_layout_metrics(s_, state_.step - first_step_, metrics);
-  return finish_run(s_, metrics, best_metrics_, best_evaluation_.get());
+  if (books_) metrics["startup_seconds"] = books_->startup_seconds;
+  add_layout_metrics(run_.machine, settings_, learner_, state_.step - first_step_, metrics);
+  return finish_run(run_, metrics, best_metrics_, best_evaluation_.get());
+}
+
+TrainOutcome train(TrainingRun& run, const SignalGuard& signals, const RunInTurn* turn) {
+  try {
+    return Trainer(run, signals, turn).run();
+  } catch (const OutOfDeviceMemory&) {
+    const SampleSet* eval = run.inputs ? run.inputs->task->eval_set() : nullptr;
+    throw too_little_memory(run.machine, run.settings, run.learner, eval);
+  }
 }
 
 }  // namespace
 
 TrainOutcome run_training(const TrainOptions& options, Communicator& comm, RunInTurn* turn) {
-  // From here on a signal ends with a checkpoint, while data are read too.
+  // From here on a signal ends the run with a checkpoint, also while data is read.
   const SignalGuard& signals = signals_of_runs();
-  std::unique_ptr<Session> session =
-      prepare_session(options, comm, signals, turn ? &turn->inputs : nullptr);
+  PreparedRun prepared = prepare_run(options, comm, signals, turn ? &turn->inputs : nullptr);
   if (turn) turn->began = true;
   TrainOutcome outcome;
-  if (!session->finished) {
-    try {
-      outcome = Trainer(*session, signals, turn).run();
-    } catch (const OutOfDeviceMemory&) {
-      throw session->too_little_memory();
-    }
-  } else if (session->leads()) {
-    log(session->directory->path().string(), ": the run is finished; nothing to resume");
-    if (!directory_exists(session->directory->model(), ExitCode::model)) {
-      warn(session->directory->model().string(), " is gone; --overwrite trains the model again");
-    }
-    outcome = finished_outcome(*session);
+  if (const auto* run = std::get_if<std::unique_ptr<TrainingRun>>(&prepared)) {
+    outcome = train(**run, signals, turn);
+  } else if (const auto& finished = std::get<FinishedRun>(prepared); finished.directory) {
+    outcome = finished_outcome(finished);
   }
   comm.broadcast(&outcome.code, sizeof outcome.code, 0);
   return outcome;

@@ -15,10 +15,11 @@ namespace finetune {
 struct TrainOutcome {
   ExitCode code = ExitCode::done;
   bool paused = false;  // by RunInTurn::pause_share
-  // Empty if the run did not end:
-  std::string result_line;  // the run and its final metrics as one JSON object (result_line.h)
-  std::string summary;      // the metrics for people
-  std::string gate_table;   // metric, value, bound, PASS/FAIL; empty without --assert, --baseline
+  // Empty if the run did not end.
+  std::string result_line = {};  // the run and its final metrics as one JSON object (result_line.h)
+  std::string summary = {};      // the metrics for people
+  // Metric, value, bound, PASS or FAIL; empty without --assert and --baseline.
+  std::string gate_table = {};
 };
 
 // What a run is told that is one of several in a process.

@@ -1,10 +1,11 @@
-// bench layout: a session without files, its steps, and what they have moved and left.
+// bench layout: a run without files, its steps, and what they have moved and left.
 #include "bench/layout/layout_bench.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 
@@ -23,9 +24,9 @@
 #include "train/options/layout_options.h"
 #include "train/plan/memory_forecast.h"
 #include "train/plan/memory_probe.h"
+#include "train/prepare/learner.h"
 #include "train/recipe/recipe.h"
 #include "train/run/run_setup.h"
-#include "train/session.h"
 
 namespace finetune {
 namespace {
@@ -42,8 +43,7 @@ struct PassTime {
 
 class LayoutBench {
  public:
-  LayoutBench(const LayoutBenchOptions& options, Communicator& comm)
-      : o_(options), comm_(comm), s_(comm) {}
+  LayoutBench(const LayoutBenchOptions& options, Communicator& comm) : o_(options), comm_(comm) {}
 
   LayoutBenchResult run();
 
@@ -56,15 +56,15 @@ class LayoutBench {
   void take_memory();
   void simulate_passes();
   std::vector<bool> words() const;
-  MicroBatchLimits limits() const;
 
   static constexpr double kLearningRate = 1e-5;
   const LayoutBenchOptions& o_;
   Communicator& comm_;
-  Session s_;
+  Settings settings_;
+  std::optional<Machine> machine_;
   std::unique_ptr<Task> task_;
   std::unique_ptr<Backend> backend_;
-  TrainingArrays arrays_;
+  Learner learner_;
   std::vector<uint32_t> batch_;
   std::map<std::tuple<int32_t, int32_t, int32_t>, double> passes_;
   bool recording_ = false;
@@ -81,91 +81,90 @@ void LayoutBench::check() {
     validate_values(given);
     validate_pipeline(given);
     if (o_.steps < 1) throw usage_error("--steps ", o_.steps, ": must be at least 1");
-    s_.options = given;
-    s_.options.device = "cpu";
-    s_.options.max_length = o_.length;
-    s_.model.config = shape_config(o_.shape);
-    stages_of(s_.options, s_.model.config, HeadKind::sequence);
+    settings_.options = given;
+    settings_.options.device = "cpu";
+    settings_.options.max_length = o_.length;
+    settings_.config = shape_config(o_.shape);
+    stages_of(settings_.options, settings_.config, HeadKind::sequence);
   });
 }
 
 // The machine, and what follows from the layout.
 void LayoutBench::choose() {
-  TrainOptions& o = s_.options;
-  make_groups(s_);
+  TrainOptions& o = settings_.options;
+  machine_.emplace(Machine{comm_, make_groups(comm_, o), "", {}});
   o.precision = agreed_precision(comm_, o.device, o.precision);
   backend_ = make_backend(o.device, o.threads.value_or(cores_for_process(comm_)), o.precision,
                           comm_.local_rank());
-  take_layout_defaults(o, s_.groups->layout());
+  take_layout_defaults(o, machine_->layout());
   if (!o.micro_batches && !o.micro_batch_tokens) {
-    o.micro_batch_tokens = auto_micro_batch_tokens(s_.model.config, o_.length, 0);
+    o.micro_batch_tokens = auto_micro_batch_tokens(settings_.config, o_.length, 0);
   }
 }
 
 void LayoutBench::make_samples() {
+  TrainingArrays arrays;
   agree_on_errors(comm_, [&] {
-    const BertConfig& config = s_.model.config;
+    const BertConfig& config = settings_.config;
     task_ = make_synthetic_task(*task_named(o_.task),
                                 length_distribution(concat(o_.length), config.max_length()),
-                                *s_.options.batch_size, config.vocab_size);
-    arrays_ = task_->training_arrays();
+                                *settings_.options.batch_size, config.vocab_size);
+    arrays = task_->training_arrays();
   });
-  s_.objective = make_objective(arrays_);
-  s_.head = arrays_.head;
-  cut_into_stages(s_);
-  batch_.resize(size_t(*s_.options.batch_size));
+  learner_.objective = make_objective(arrays);
+  settings_.head = arrays.head;
+  agree_on_errors(comm_, [&] { plan_micro_batches(settings_, arrays.samples); });
+  batch_.resize(size_t(*settings_.options.batch_size));
   std::iota(batch_.begin(), batch_.end(), 0u);
 }
 
-MicroBatchLimits LayoutBench::limits() const {
-  const int64_t samples = part(*s_.options.batch_size, *s_.options.virtual_shards, 0).size();
-  return micro_batch_limits(s_.objective->samples(), micro_batching(s_.options), samples);
-}
-
 void LayoutBench::make_model() {
-  const BertConfig& config = s_.model.config;
+  const BertConfig& config = settings_.config;
   Workload work;
-  work.training = limits();
-  probe_memory(*backend_, config, s_.head, *s_.options.tensor_shards, work, s_.options.recompute);
+  work.training = settings_.training;
+  probe_memory(*backend_, config, settings_.head, *settings_.options.tensor_shards, work,
+               settings_.options.recompute);
   comm_.barrier();
   program_ = bytes_of_mb(proportional_memory_mb());
   comm_.barrier();
-  s_.tensor_sum = make_tensor_sum(s_, *backend_, nullptr, {});
-  s_.engine = std::make_unique<Engine>(std::move(backend_), config, s_.head, s_.groups->data(),
-                                       own_part(s_), s_.tensor_sum.get());
-  if (s_.groups->data().local_rank() == 0) {
-    s_.engine->set_weights(
-        [&](float* arena) { initialize(s_.engine->table(), config.initializer_range, 1, arena); });
+  learner_.tensor_sum = make_tensor_sum(*machine_, settings_, *backend_, nullptr);
+  learner_.engine = std::make_unique<Engine>(
+      std::move(backend_), config, settings_.head, machine_->groups->data(),
+      own_part(*machine_, settings_), learner_.tensor_sum.get());
+  if (machine_->groups->data().local_rank() == 0) {
+    learner_.engine->set_weights([&](float* arena) {
+      initialize(learner_.engine->table(), config.initializer_range, 1, arena);
+    });
   }
-  s_.engine->share_weights(s_.groups->data());
+  learner_.engine->share_weights(machine_->groups->data());
   comm_.barrier();
-  reserve_buffers(s_, {});
-  StagePlan plan = stage_plan(s_);
+  reserve_buffers(*machine_, settings_, learner_);
+  StagePlan plan = stage_plan(*machine_, settings_, learner_);
   plan.record = [this](const PipelineAction& action, double seconds) {
-    const double sums = s_.tensor_sum ? s_.tensor_sum->cpu_seconds() : 0;
+    const double sums = learner_.tensor_sum ? learner_.tensor_sum->cpu_seconds() : 0;
     if (recording_) {
       const bool backward = action.kind == PipelineAction::Kind::backward;
       passes_[{backward, action.chunk, action.micro}] += seconds - (sums - sums_before_);
     }
     sums_before_ = sums;
   };
-  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
-                                           step_options(s_.options, config), *s_.options.batch_size,
-                                           std::move(plan));
+  learner_.step = std::make_unique<TrainingStep>(
+      *learner_.engine, *learner_.objective, machine_->groups->data(),
+      step_options(settings_.options, config), *settings_.options.batch_size, std::move(plan));
 }
 
 void LayoutBench::run_steps() {
   const auto step = [&](int64_t number) {
-    if (!s_.step->run(number, batch_, kLearningRate).finite) {
+    if (!learner_.step->run(number, batch_, kLearningRate).finite) {
       throw internal_error("a step on random weights is not finite");
     }
   };
   step(0);
-  const StepBytes before = bytes_of_steps(s_);
+  const StepBytes before = bytes_of_steps(comm_, learner_);
   recording_ = true;
   for (int64_t i = 1; i <= o_.steps; ++i) step(i);
   recording_ = false;
-  const StepBytes after = bytes_of_steps(s_);
+  const StepBytes after = bytes_of_steps(comm_, learner_);
   const auto of_a_step = [&](int64_t first, int64_t last) {
     result_.counts_divide = result_.counts_divide && (last - first) % o_.steps == 0;
     return (last - first) / o_.steps;
@@ -176,41 +175,41 @@ void LayoutBench::run_steps() {
 }
 
 std::vector<bool> LayoutBench::words() const {
-  std::vector<bool> found(size_t(s_.model.config.vocab_size), false);
-  for (int32_t id : s_.objective->samples().ids) found[size_t(id)] = true;
+  std::vector<bool> found(size_t(settings_.config.vocab_size), false);
+  for (int32_t id : learner_.objective->samples().ids) found[size_t(id)] = true;
   return found;
 }
 
 void LayoutBench::take_memory() {
-  const Communicator& replicas = s_.groups->data();
-  const Engine& engine = *s_.engine;
+  const Communicator& replicas = machine_->groups->data();
+  const Engine& engine = *learner_.engine;
   Workload work;
-  work.training = limits();
+  work.training = settings_.training;
   const int64_t first = replicas.first_rank(replicas.host());
   RunShape shape{.table = engine.table(),
-                 .bert = s_.engine->bert(),
-                 .shards = *s_.options.virtual_shards,
+                 .bert = learner_.engine->bert(),
+                 .shards = *settings_.options.virtual_shards,
                  .processes = replicas.size(),
                  .words = words(),
                  .slots = engine.slots(),
                  .here = IndexRange{first, first + replicas.local_size()},
                  .checkpoints = false};
-  const MemoryForecast forecast = forecast_memory(shape, work, s_.options.recompute);
+  const MemoryForecast forecast = forecast_memory(shape, work, settings_.options.recompute);
   ProcessMemory own;
   own.rank = comm_.rank();
   own.host = comm_.host();
-  own.at = s_.groups->place();
+  own.at = machine_->groups->place();
   own.parameters = engine.table().count();
   own.weights = forecast.weights / replicas.local_size();
   own.moments = forecast.optimizer / replicas.local_size();
   own.gradients = forecast.shared / replicas.local_size() - own.weights - own.moments;
   own.activations = forecast.activations;
   own.program = program_;
-  own.formula = stage_memory(layout_run(s_), own.at.p).total();
+  own.formula = stage_memory(layout_run(*machine_, settings_), own.at.p).total();
   comm_.barrier();
   own.measured = bytes_of_mb(proportional_memory_mb());
   std::vector<int64_t> measured(size_t(replicas.size()));
-  s_.groups->data().all_gather(&own.measured, sizeof own.measured, measured.data());
+  machine_->groups->data().all_gather(&own.measured, sizeof own.measured, measured.data());
   // Who has touched a page is a matter of chance.
   const auto local = measured.begin() + first;
   own.measured =
@@ -222,7 +221,7 @@ void LayoutBench::take_memory() {
 // The passes of the first replica's first tensor ranks, stage by stage.
 void LayoutBench::simulate_passes() {
   std::vector<PassTime> own;
-  const Coordinates at = s_.groups->place();
+  const Coordinates at = machine_->groups->place();
   if (at.d == 0 && at.t == 0) {
     for (const auto& [pass, seconds] : passes_) {
       own.push_back({std::get<0>(pass), std::get<1>(pass), std::get<2>(pass), seconds});
@@ -232,7 +231,7 @@ void LayoutBench::simulate_passes() {
   if (!own.empty()) std::memcpy(bytes.data(), own.data(), bytes.size());
   const std::vector<std::vector<uint8_t>> all = comm_.gather(bytes);
   if (comm_.rank() != 0) return;
-  const Layout& layout = s_.groups->layout();
+  const Layout& layout = machine_->layout();
   using Key = std::tuple<int, int32_t, int32_t, int32_t>;
   std::map<Key, double> seconds;
   for (int stage = 0; stage < layout.pp(); ++stage) {
@@ -261,11 +260,11 @@ LayoutBenchResult LayoutBench::run() {
   run_steps();
   take_memory();
   result_.shape = o_.shape;
-  result_.backend = s_.engine->backend().description();
+  result_.backend = learner_.engine->backend().description();
   result_.hosts = host_names(comm_);
   result_.steps = o_.steps;
   result_.threads = threads();
-  result_.run = layout_run(s_);
+  result_.run = layout_run(*machine_, settings_);
   const std::vector<bool> found = words();
   result_.run.word_rows = std::count(found.begin(), found.end(), true);
   result_.formula = step_bytes(result_.run);

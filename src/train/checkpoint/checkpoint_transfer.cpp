@@ -1,4 +1,4 @@
-// What a process of a run has of the model's tensors, for its checkpoints, exports and sums.
+// Lists the tensors that each process of a run has, for checkpoints, exports and sums.
 #include "train/checkpoint/checkpoint_transfer.h"
 
 #include <vector>
@@ -8,11 +8,11 @@
 namespace finetune {
 namespace {
 
-// Of the moments: on a device this process's part, else the host's.
-void add_moments(const Session& s, std::vector<HeldRun>& runs) {
-  const ZeroPartition& partition = s.step->partition();
-  const Communicator& replicas = s.groups->data();
-  const bool of_host = s.engine->backend().uses_host_memory();
+// Adds the moments: on a device this process's part of them, else the host's.
+void add_moments(const Communicator& replicas, const Learner& learner, std::vector<HeldRun>& runs) {
+  const TrainingStep& step = *learner.step;
+  const ZeroPartition& partition = step.partition();
+  const bool of_host = learner.engine->backend().uses_host_memory();
   const std::vector<IndexRange> slices =
       of_host ? std::vector<IndexRange>{partition.host_dense(replicas.host())}
               : partition.slices_of(replicas, replicas.rank());
@@ -20,8 +20,7 @@ void add_moments(const Session& s, std::vector<HeldRun>& runs) {
       of_host ? partition.host_rows(replicas.host()) : partition.rows_of(replicas, replicas.rank());
   const int64_t words = partition.dense_elements(), cols = partition.cols();
   for (Arena arena : {Arena::m, Arena::v}) {
-    const HostArena& moments =
-        arena == Arena::m ? s.step->first_moments() : s.step->second_moments();
+    const HostArena& moments = arena == Arena::m ? step.first_moments() : step.second_moments();
     for (IndexRange slice : slices) {
       if (slice.size() > 0) runs.push_back({arena, slice, moments.dense(slice.begin)});
     }
@@ -30,34 +29,40 @@ void add_moments(const Session& s, std::vector<HeldRun>& runs) {
   }
 }
 
-std::vector<HeldPart> parts_of(Session& s, const ParameterTable& whole, WithMoments moments) {
+std::vector<HeldPart> parts_of(const Machine& machine, const Learner& learner,
+                               const ParameterTable& whole, WithMoments moments) {
   std::vector<HeldRun> runs;
-  const HeldRun weights = all_weights(*s.engine);  // packed anew when they are used next
-  if (speaks_for_weights(*s.engine, *s.groups)) {
+  Engine& engine = *learner.engine;
+  const HeldRun weights = all_weights(engine);  // packed anew when they are used next
+  if (speaks_for_weights(engine, *machine.groups)) {
     runs.push_back(weights);
-    if (moments == WithMoments::yes) add_moments(s, runs);
+    if (moments == WithMoments::yes) add_moments(machine.groups->data(), learner, runs);
   }
-  return held_parts(whole, held_slices(s.engine->table()), runs);
+  return held_parts(whole, held_slices(engine.table()), runs);
 }
 
 }  // namespace
 
-void with_model_tensors(Session& s, WithMoments moments,
+void with_model_tensors(const Machine& machine, const Learner& learner, WithMoments moments,
                         const std::function<void(ModelTensors&)>& action) {
-  s.step->settle();
-  const ParameterTable whole(s.engine->config(), s.engine->table().head());
-  with_whole_tensors(s.comm, s.engine->backend(), whole, parts_of(s, whole, moments), action);
+  learner.step->settle();
+  Engine& engine = *learner.engine;
+  const ParameterTable whole(engine.config(), engine.table().head());
+  with_whole_tensors(machine.world, engine.backend(), whole,
+                     parts_of(machine, learner, whole, moments), action);
 }
 
-void save_checkpoint(Session& s, const std::filesystem::path& path) {
-  s.step->settle();
-  s.comm.note("checkpoint", s.state.step);
-  with_model_tensors(s, WithMoments::yes,
-                     [&](ModelTensors& tensors) { write_checkpoint(path, s.state, tensors); });
+void save_checkpoint(const Machine& machine, const Learner& learner, const CheckpointState& state,
+                     const std::filesystem::path& path) {
+  learner.step->settle();
+  machine.world.note("checkpoint", state.step);
+  with_model_tensors(machine, learner, WithMoments::yes,
+                     [&](ModelTensors& tensors) { write_checkpoint(path, state, tensors); });
 }
 
-void load_checkpoint(Session& s, const std::filesystem::path& path, bool moments, bool verified) {
-  with_model_tensors(s, moments ? WithMoments::yes : WithMoments::no,
+void load_checkpoint(const Machine& machine, const Learner& learner,
+                     const std::filesystem::path& path, WithMoments moments, bool verified) {
+  with_model_tensors(machine, learner, moments,
                      [&](ModelTensors& tensors) { read_checkpoint(path, tensors, verified); });
 }
 

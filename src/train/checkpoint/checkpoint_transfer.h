@@ -1,27 +1,27 @@
-// The tensors of a run's model on rank 0, and the checkpoints that are made of them.
-// What other processes have of them goes to and comes from rank 0 in bounded pieces, so that no
-// file system need be shared and nobody need have the whole model.
+// The tensors of a run's model on rank 0, and the checkpoints that are made of them. Other
+// processes send their tensors to rank 0, and get them from it, in bounded pieces: no file system
+// is shared, and no process needs the whole model.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 
 #include "engine/model_tensors.h"
-#include "train/session.h"
+#include "train/training_run.h"
 
 namespace finetune {
 
-// Collective. action(tensors) on rank 0; others than rank 0 have no tensors to look at and serve.
-// An error of the action ends the command everywhere.
 enum class WithMoments { no, yes };
-void with_model_tensors(Session& session, WithMoments moments,
+// Calls action(tensors) on rank 0, while the other processes serve it. An error of the action ends
+// the command everywhere. Collective.
+void with_model_tensors(const Machine& machine, const Learner& learner, WithMoments moments,
                         const std::function<void(ModelTensors&)>& action);
 
-// Both collective, after which the file, or the arenas, are complete. Of others than rank 0 `path`
-// is not read. Errors as write_checkpoint and read_checkpoint.
-void save_checkpoint(Session& session, const std::filesystem::path& path);
-// With or without moments; `verified` as in read_checkpoint.
-void load_checkpoint(Session& session, const std::filesystem::path& path, bool moments,
-                     bool verified);
+// Write the file, and fill the learner's weights (and moments) from it. Only rank 0 reads `path`.
+// Errors and `verified` as write_checkpoint and read_checkpoint. Collective.
+void save_checkpoint(const Machine& machine, const Learner& learner, const CheckpointState& state,
+                     const std::filesystem::path& path);
+void load_checkpoint(const Machine& machine, const Learner& learner,
+                     const std::filesystem::path& path, WithMoments moments, bool verified);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Makes groups, stages, slots and links of a run from its options.
+// Cuts layers and batches for a layout, and measures what its axes exchange.
 #include "train/layout/stages.h"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "comm/agreement.h"
 #include "core/error.h"
-#include "distributed/device/device_tensor_sum.h"
 #include "distributed/pipeline/pipeline_simulation.h"
 #include "train/options/layout_options.h"
 #include "train/run/layout_table.h"
@@ -19,22 +18,8 @@ namespace {
 constexpr int64_t kUnknownLength = 128;      // tokens of a sample, where only errors are asked for
 constexpr int64_t kMostSimulated = 1 << 18;  // passes
 
-PipelineShape shape_of(const Session& s, int64_t micro_batches) {
-  return pipeline_shape(s.options, s.model.config, s.split, micro_batches);
-}
-
 int64_t samples_of_a_shard(const TrainOptions& o) {
   return part(*o.batch_size, *o.virtual_shards, 0).size();
-}
-
-int64_t most_micro_batches(const Session& s) {
-  return most_micro_batches(s.options, s.objective->samples());
-}
-
-BatchSize training_size(const Session& s, const Backend& backend) {
-  return reserved_size(backend,
-                       micro_batch_limits(s.objective->samples(), micro_batching(s.options),
-                                          samples_of_a_shard(s.options)));
 }
 
 }  // namespace
@@ -43,10 +28,10 @@ Layout layout_of(const TrainOptions& o, int processes) {
   return Layout(processes, o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
 }
 
-void make_groups(Session& s) {
+std::unique_ptr<LayoutGroups> make_groups(Communicator& world, const TrainOptions& options) {
   Layout layout;
-  agree_on_errors(s.comm, [&] { layout = layout_of(s.options, s.comm.size()); });
-  s.groups = std::make_unique<LayoutGroups>(s.comm, layout);
+  agree_on_errors(world, [&] { layout = layout_of(options, world.size()); });
+  return std::make_unique<LayoutGroups>(world, layout);
 }
 
 // The head's outputs are left out of the costs: processes agree on them later.
@@ -93,61 +78,12 @@ int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage) {
   return std::max(1, most_slots(shape, stage));
 }
 
-void cut_into_stages(Session& s) {
-  agree_on_errors(s.comm, [&] { s.split = stages_of(s.options, s.model.config, s.head.kind); });
-}
-
-ModelPart own_part(const Session& s) {
-  return part_of(s.split, s.groups->layout(), *s.options.tensor_shards, s.comm.rank());
-}
-
-std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& s, Backend& backend,
-                                                  const LayoutPeers* peers, BatchSize evaluation) {
-  if (s.groups->layout().tp() == 1) return nullptr;
-  int64_t tokens = training_size(s, backend).tokens;
-  if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
-  Communicator& ranks = s.groups->tensor();
-  GroupPeers* devices = peers ? peers->along(Axis::tensor) : nullptr;
-  return std::make_unique<CountedTensorSum>(
-      ranks, make_tensor_sum(backend, ranks, devices, *s.options.tensor_shards,
-                             tokens * s.model.config.hidden_size));
-}
-
-int64_t activation_slots(const Session& s) {
-  const LayoutGroups& groups = *s.groups;
-  const Coordinates place = groups.place();
-  const int64_t shards = part(*s.options.virtual_shards, groups.layout().dp(), place.d).size();
-  return slots_of_stage(shape_of(s, most_micro_batches(s)), shards, place.p);
-}
-
-void reserve_buffers(Session& s, BatchSize evaluation) {
-  const BatchSize training = training_size(s, s.engine->backend());
-  const LayoutGroups& groups = *s.groups;
-  s.engine->reserve(training, evaluation, s.options.recompute, activation_slots(s),
-                    s.options.offload_activations.value_or(0));
-  s.objective->reserve(s.engine->backend(), training.sequences);
-  if (groups.layout().pp() > 1) {
-    const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
-    s.links =
-        std::make_unique<PipelineLinks>(groups.pipeline(), s.engine->backend(), shape_of(s, 0),
-                                        capacity, s.peers_along(Axis::pipeline));
-  }
-  if (s.has_eval && s.has_parts())
-    s.replica_stages =
-        std::make_unique<ReplicaStages>(*s.engine, groups, s.peers_along(Axis::pipeline));
-}
-
-StagePlan stage_plan(const Session& s) {
-  StagePlan plan;
-  plan.world = &s.comm;
-  plan.replicas = s.peers_along(Axis::data);
-  if (s.groups->layout().pp() == 1) return plan;
-  plan.actions = [shape = shape_of(s, 0), stage = s.groups->place().p](int64_t m) mutable {
-    shape.micro_batches = int(m);
-    return pipeline_actions(shape, stage);
-  };
-  plan.links = s.links.get();
-  return plan;
+void plan_micro_batches(Settings& settings, const SampleView& training) {
+  const TrainOptions& options = settings.options;
+  settings.split = stages_of(options, settings.config, settings.head.kind);
+  settings.shard_micro_batches = most_micro_batches(options, training);
+  settings.training =
+      micro_batch_limits(training, micro_batching(options), samples_of_a_shard(options));
 }
 
 void take_layout_defaults(TrainOptions& o, const Layout& layout) {
@@ -157,24 +93,24 @@ void take_layout_defaults(TrainOptions& o, const Layout& layout) {
   o.micro_batches = default_micro_batches(layout, *o.virtual_shards);
 }
 
-LayoutRun layout_run(const Session& s) {
+LayoutRun layout_run(const Machine& machine, const Settings& settings) {
+  const TrainOptions& options = settings.options;
   LayoutRun run;
-  run.config = s.model.config;
-  run.head = s.head;
-  run.layout = s.groups->layout();
-  run.tensor_shards = *s.options.tensor_shards;
-  run.split = s.split;
-  run.schedule = parse_pipeline_kind(s.options.pipeline_schedule);
-  run.first_rank = first_ranks(s.comm);
-  run.virtual_shards = *s.options.virtual_shards;
-  run.batch_size = *s.options.batch_size;
-  run.length = *s.options.max_length;
-  run.micro_batches = most_micro_batches(s);
-  run.micro_batch_tokens =
-      divided_up(samples_of_a_shard(s.options), run.micro_batches) * run.length;
-  run.compute = s.options.precision == "bf16" ? DType::bf16 : DType::f32;
-  run.recompute = s.options.recompute;
-  run.horizon = s.options.offload_activations.value_or(0);
+  run.config = settings.config;
+  run.head = settings.head;
+  run.layout = machine.layout();
+  run.tensor_shards = *options.tensor_shards;
+  run.split = settings.split;
+  run.schedule = parse_pipeline_kind(options.pipeline_schedule);
+  run.first_rank = first_ranks(machine.world);
+  run.virtual_shards = *options.virtual_shards;
+  run.batch_size = *options.batch_size;
+  run.length = *options.max_length;
+  run.micro_batches = settings.shard_micro_batches;
+  run.micro_batch_tokens = divided_up(samples_of_a_shard(options), run.micro_batches) * run.length;
+  run.compute = options.precision == "bf16" ? DType::bf16 : DType::f32;
+  run.recompute = options.recompute;
+  run.horizon = options.offload_activations.value_or(0);
   return run;
 }
 
@@ -226,22 +162,23 @@ double forecast_bubble(const LayoutRun& run) {
       .bubble;
 }
 
-void write_layout(const Session& s) {
-  if (!s.has_parts()) {  // one that is continued may have had some
+void write_layout(const std::filesystem::path& path, const Machine& machine,
+                  const Settings& settings) {
+  if (!machine.has_parts()) {
     std::error_code error;
-    std::filesystem::remove(s.directory->layout(), error);
+    std::filesystem::remove(path, error);
     if (!error) return;
-    throw model_error(s.directory->layout().string(), ": cannot be removed: ", error.message());
+    throw model_error(path.string(), ": cannot be removed: ", error.message());
   }
-  const LayoutRun run = layout_run(s);
-  write_layout(s.directory->layout(), {run, host_names(s.comm)});
+  const LayoutRun run = layout_run(machine, settings);
+  write_layout(path, {run, host_names(machine.world)});
 }
 
-StepBytes bytes_of_steps(Session& s) {
-  const StepBytes own{s.tensor_sum ? s.tensor_sum->bytes() : 0, s.links ? s.links->bytes_sent() : 0,
-                      s.step->data_bytes()};
-  std::vector<StepBytes> all(size_t(s.comm.size()));
-  s.comm.all_gather(&own, sizeof own, all.data());
+StepBytes bytes_of_steps(Communicator& world, const Learner& learner) {
+  const StepBytes own{learner.tensor_sum ? learner.tensor_sum->bytes() : 0,
+                      learner.links ? learner.links->bytes_sent() : 0, learner.step->data_bytes()};
+  std::vector<StepBytes> all(size_t(world.size()));
+  world.all_gather(&own, sizeof own, all.data());
   StepBytes sum;
   for (const StepBytes& each : all) {
     sum.tensor += each.tensor;
@@ -251,19 +188,22 @@ StepBytes bytes_of_steps(Session& s) {
   return sum;
 }
 
-void add_layout_metrics(Session& s, int64_t steps, Metrics& metrics) {
-  if (!s.groups || s.comm.size() == 1) return;
-  const StepBytes bytes = bytes_of_steps(s);
+void add_layout_metrics(const Machine& machine, const Settings& settings, const Learner& learner,
+                        int64_t steps, Metrics& metrics) {
+  if (machine.world.size() == 1) return;
+  const StepBytes bytes = bytes_of_steps(machine.world, learner);
   const auto of_a_step = [&](int64_t sum) {
     return double(sum) / double(std::max<int64_t>(1, steps));
   };
-  const Layout& layout = s.groups->layout();
+  const Layout& layout = machine.layout();
   if (layout.pp() > 1) {
-    metrics["pipeline_bubble"] = forecast_bubble(layout_run(s));
+    metrics["pipeline_bubble"] = forecast_bubble(layout_run(machine, settings));
     metrics["pp_bytes"] = of_a_step(bytes.pipeline);
   }
   if (layout.tp() > 1) metrics["tp_bytes"] = of_a_step(bytes.tensor);
-  if (layout.dp() > 1 && s.step->counts_data_bytes()) metrics["dp_bytes"] = of_a_step(bytes.data);
+  if (layout.dp() > 1 && learner.step->counts_data_bytes()) {
+    metrics["dp_bytes"] = of_a_step(bytes.data);
+  }
 }
 
 }  // namespace finetune

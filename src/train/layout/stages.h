@@ -1,69 +1,63 @@
-// A training run's layout: who is which replica and stage, and what a stage does in a step.
+// A training run's layout: processes and layers, as formulas, for the log and as metrics.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "train/plan/layout_forecast.h"
-#include "train/session.h"
+#include "train/training_run.h"
 
 namespace finetune {
 
-// Collective: communicators along the axes. Error(usage) where the processes cannot have the
-// layout.
-void make_groups(Session& session);
-
-// Of so many processes. Error(usage), naming the numbers.
+// The layout that the options ask for. Error(usage): it does not divide the number of processes.
 Layout layout_of(const TrainOptions& options, int processes);
+// The communicators along the axes of that layout. Collective; throws as layout_of.
+std::unique_ptr<LayoutGroups> make_groups(Communicator& world, const TrainOptions& options);
 
-// The model's layers cut into stages, the same on all processes. Error(usage) naming the numbers.
+// Sets the options that follow from the layout unless they are given: one virtual shard a replica,
+// one tensor shard a tensor rank and, with several stages, about four micro-batches a stage.
+void take_layout_defaults(TrainOptions& options, const Layout& layout);
+
+// Cuts the model's layers into stages. Error(usage), naming the numbers: they cannot be cut so.
 StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
-// Of resolved options.
-void cut_into_stages(Session& session);
-// Micro-batches of one virtual shard at most, whatever the lengths of its samples. Of resolved
-// options, as what follows.
+
+// The functions from here on need resolved options.
+
+// Sets the settings that follow from its options, the model's shape and the training samples:
+// stages and sizes of micro-batches. Error(usage) as stages_of.
+void plan_micro_batches(Settings& settings, const SampleView& training);
+// The most micro-batches that a virtual shard can have, whatever its samples' lengths.
 int64_t most_micro_batches(const TrainOptions& options, const SampleView& samples);
 PipelineShape pipeline_shape(const TrainOptions& options, const BertConfig& config,
                              const StageSplit& split, int64_t micro_batches);
-// Slots of a stage whose replica has so many virtual shards, each with the shape's micro-batches.
+// Activation slots of a stage whose replica has `shards` virtual shards, each with the
+// micro-batches of the shape.
 int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage);
-ModelPart own_part(const Session& session);
-// Collective over the tensor ranks: their sum, for the largest micro-batches of training and of
-// `evaluation` (zeros: none); through the host without `peers`. Null where one process has all
-// tensor shards.
-std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& session, Backend& backend,
-                                                  const LayoutPeers* peers, BatchSize evaluation);
 
-// Micro-batches of which this process keeps activations at once.
-int64_t activation_slots(const Session& session);
-// Collective, with the engine there: buffers for the largest micro-batches of training and of
-// `evaluation` (zeros: none), and the links between stages for both.
-void reserve_buffers(Session& session, BatchSize evaluation);
-// What this stage does in a step.
-StagePlan stage_plan(const Session& session);
-
-// What of the result follows from the layout at the start: a virtual shard a replica, a tensor
-// shard a tensor rank, and with several stages, where nothing says how to cut, about four
-// micro-batches a stage.
-void take_layout_defaults(TrainOptions& options, const Layout& layout);
-
-// Of a run whose replicas have several processes, by formulas: what layout_table.h tells of it.
-LayoutRun layout_run(const Session& session);
-// The same of these processes with a model's shape alone, and a batch that keeps all busy: who
-// would be where. Error(usage) for options that the processes or the model cannot have.
+// The layout in numbers, for formulas and tables.
+LayoutRun layout_run(const Machine& machine, const Settings& settings);
+// The same from a model's shape alone, with a batch that keeps all processes busy. Error(usage):
+// the processes or the model cannot have this layout.
 LayoutRun layout_run(const Communicator& comm, const BertConfig& config,
                      const TrainOptions& options);
 std::vector<std::string> host_names(const Communicator& comm);
-// Share of a step in which stages wait, from the layers' arithmetic.
+// The share of a step in which stages wait, from the layers' arithmetic.
 double forecast_bubble(const LayoutRun& run);
-void write_layout(const Session& session);  // the run's layout.json; none without stages
-// Of all processes, in this session's steps: what step_bytes() forecasts (layout_forecast.h).
+// Writes the run's layout.json. If replicas have no parts, removes it: an earlier part of a resumed
+// run may have written it.
+void write_layout(const std::filesystem::path& path, const Machine& machine,
+                  const Settings& settings);
+
+// The bytes that all processes have sent in steps so far, by axis: what step_bytes() forecasts.
 // Collective.
-StepBytes bytes_of_steps(Session& session);
-// Collective: pipeline_bubble, by forecast, and tp_bytes, pp_bytes and dp_bytes, what the processes
-// of each axis have handed to each other in each of the last `steps`, on average. Nothing of an
-// axis along which there is one process, nor of what goes from device to device.
-void add_layout_metrics(Session& session, int64_t steps, Metrics& metrics);
+StepBytes bytes_of_steps(Communicator& world, const Learner& learner);
+// Adds pipeline_bubble (forecast) and tp_bytes, pp_bytes and dp_bytes: bytes that the processes
+// along an axis sent to each other, on average over the last `steps` steps. It leaves out axes with
+// one process, and bytes from device to device. Collective.
+void add_layout_metrics(const Machine& machine, const Settings& settings, const Learner& learner,
+                        int64_t steps, Metrics& metrics);
 
 }  // namespace finetune

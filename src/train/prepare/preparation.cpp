@@ -1,0 +1,300 @@
+// Prepares a training run step by step; each step returns what the next ones need.
+#include "train/prepare/preparation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/agreement.h"
+#include "comm/placement.h"
+#include "core/date.h"
+#include "core/files/files.h"
+#include "core/log.h"
+#include "core/process_stats.h"
+#include "core/threads/parallel.h"
+#include "distributed/rank0_values.h"
+#include "engine/model_outputs.h"
+#include "engine/pretrained.h"
+#include "tasks/registry.h"
+#include "train/checkpoint/checkpoint_transfer.h"
+#include "train/layout/stages.h"
+#include "train/options/config_file.h"
+#include "train/options/duration.h"
+#include "train/options/option_transfer.h"
+#include "train/options/option_values.h"
+#include "train/prepare/learner.h"
+#include "train/prepare/reading.h"
+#include "train/recipe/recipe.h"
+#include "train/resume.h"
+#include "train/run/junit.h"
+#include "train/run/process_check.h"
+#include "train/run/run_setup.h"
+#include "weights/weights.h"
+
+namespace finetune {
+namespace {
+
+// Checks that the options are valid and equal on all processes. Returns --time-limit in seconds.
+double check_options(Communicator& world, const TrainOptions& options) {
+  double time_limit = 0;
+  agree_on_errors(world, [&] {
+    validate(options);
+    if (const std::string& limit = options.time_limit; !limit.empty())
+      time_limit = parse_duration(limit, "--time-limit");
+    world.set_timeout(comm_timeout_seconds(options));
+    world.set_patient(false);
+    world.set_remedy("--resume continues from the newest whole checkpoint");
+    if (options.threads) set_threads(int(*options.threads));  // files are read with them
+  });
+  require_equal_processes(world, options);
+  return time_limit;
+}
+
+// With --resume, completes `options` from the checkpoint or the finished run.
+Output look_at_output(Communicator& world, TrainOptions& options) {
+  Output out;
+  agree_on_errors(world, [&] {
+    if (world.rank() != 0) return;
+    check_output(options.output, output_mode(options));
+    if (!options.junit.empty()) check_junit_output(options.junit, options.output, is_name_of_run);
+    if (!options.resume || output_state(options.output) != OutputState::run) return;
+    out.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
+    if ((out.finished = has_ended(options.output))) {
+      out.assertions = finished_assertions(*out.directory, options);
+      return;
+    }
+    out.found = checkpoint_to_continue(*out.directory);
+    if (out.found) out.adopted = continue_from(*out.found, options);
+  });
+  world.broadcast(&out.finished, sizeof out.finished, 0);
+  if (out.finished) return out;
+  options = options_from_text(broadcast_from_rank0(world, options_to_text(options)));
+  out.label_order = names_from_text(broadcast_from_rank0(
+      world, names_to_text(out.found ? out.found->state.labels : std::vector<std::string>())));
+  return out;
+}
+
+// Chooses device, precision and threads. Sets the precision in `options`.
+ChosenMachine choose_machine(Communicator& world, TrainOptions& options, const Output& output) {
+  std::unique_ptr<LayoutGroups> groups = make_groups(world, options);
+  std::string wanted = wanted_device(options);
+  if (wanted == "auto" && output.found) wanted = device_of(output.found->state.code_path);
+  std::string unused_gpu;
+  const std::string device = agreed_device(world, broadcast_from_rank0(world, wanted), unused_gpu);
+  options.precision = agreed_precision(world, device, options.precision);
+  const int threads = options.threads ? int(*options.threads) : cores_for_process(world);
+  std::unique_ptr<Backend> backend;
+  agree_on_errors(world, [&] {
+    backend = make_backend(device, threads, options.precision, world.local_rank());
+  });
+  const DeviceMemory at_start = backend->device_memory();
+  const std::string code_path = backend->code_path();
+  if (options.precision == "bf16") require_equal_code_paths(world, groups->tensor(), code_path);
+  return {{world, std::move(groups), code_path, at_start},
+          std::move(backend),
+          {unused_gpu, code_path_warning(world, code_path), binding_advice(world)}};
+}
+
+// Numbers that rank 0 finds from the data and all processes need.
+struct Facts {
+  MicroBatchLimits evaluation;
+  int64_t has_eval = 0;
+  int64_t step = -1;  // of the checkpoint to continue; -1: there is none
+  int64_t micro_batch_tokens = 0;
+};
+
+// Resolves the options that depend on the data. Rank 0 knows the data and tells the others. Returns
+// the step of the checkpoint to continue, or -1.
+int64_t resolve_options(const ChosenMachine& chosen, const Reading& reading, const Output& output,
+                        Settings& settings, std::vector<std::string>& remarks) {
+  Communicator& world = chosen.machine.world;
+  const Backend& backend = *chosen.backend;
+  TrainOptions& options = settings.options;
+  Facts facts;
+  const int64_t device_bytes = least_device_bytes(world, *chosen.backend);
+  if (world.rank() == 0) {
+    const Task& task = *reading.inputs.task;
+    options.best_metric = reading.best_metric;
+    options.task = finetune::name_of(task.kind());
+    options.max_length = task.max_length();
+    remarks.push_back(fill_recipe(options, settings.given, recipe_facts(task, settings.config)));
+    facts.micro_batch_tokens = options.micro_batch_tokens.value_or(
+        auto_micro_batch_tokens(settings.config, task.max_length(), device_bytes));
+    take_layout_defaults(options, chosen.machine.layout());
+    if (!options.micro_batches) options.micro_batch_tokens = facts.micro_batch_tokens;
+    if (const SampleSet* eval = task.eval_set()) {
+      facts.has_eval = 1;
+      const int64_t tokens = evaluation_tokens(backend, settings.config, facts.micro_batch_tokens,
+                                               *options.tensor_shards);
+      facts.evaluation = micro_batch_limits(eval->samples, MicroBatching::of_tokens(tokens),
+                                            Engine::kEvaluationSequences);
+    }
+    if (output.found) facts.step = output.found->state.step;
+  }
+  options = options_from_text(broadcast_from_rank0(world, options_to_text(options)));
+  world.broadcast(&facts, sizeof facts, 0);
+  settings.evaluation = facts.evaluation;
+  settings.micro_batch_tokens = facts.micro_batch_tokens;
+  settings.has_eval = facts.has_eval != 0;
+  return facts.step;
+}
+
+// The training samples of this process. `owner` keeps the memory that `arrays` views.
+struct TrainingSamples {
+  TrainingArrays arrays;
+  std::shared_ptr<void> owner;
+};
+
+// The processes of a host share one copy. The task keeps the arrays where a process has its host
+// for itself.
+TrainingSamples share_samples(const Context& context, const std::shared_ptr<Task>& task) {
+  TrainingSamples out;
+  if (context.reads()) out.arrays = task->training_arrays();
+  out.owner = share_with_host(context.world, context.reads() ? &out.arrays : nullptr, out.arrays);
+  if (!out.owner) {
+    out.owner = task;
+  } else if (context.reads() && !context.keeps_inputs) {
+    task->release_training_arrays();
+  }
+  return out;
+}
+
+// The state that the run begins in: the checkpoint's, from `step` on, or an empty one if `step` is
+// -1. Loads the checkpoint's weights and moments.
+CheckpointState first_state(const Machine& machine, const Inputs& inputs, const Learner& learner,
+                            Output& output, int64_t step) {
+  CheckpointState state;
+  if (step < 0) return state;
+  machine.world.note("reading the checkpoint", -1);
+  agree_on_errors(machine.world, [&] {
+    if (!output.found) return;
+    state = std::move(output.found->state);
+    inputs.keep_sums(state);  // reports changed data now, and not after hours of training
+  });
+  state.step = step;
+  load_checkpoint(machine, learner, output.found ? output.found->file.path : fs::path(),
+                  WithMoments::yes, true);
+  return state;
+}
+
+// Rank 0: opens console and log. The config is the first file: with it the directory is a run's,
+// which --resume accepts whatever happens next.
+void open_run_files(const RunDirectory& directory, const TrainOptions& options,
+                    const std::string& config) {
+  write_file(directory.config(), config);
+  open_console(options.quiet);
+  enable_progress(!options.no_progress);
+  open_log_file(directory.log());
+}
+
+// Rank 0: what every checkpoint of the run says about it.
+void complete_state(const Machine& machine, const TrainOptions& options, const Task& task,
+                    CheckpointState& state) {
+  state.labels = task.labels();
+  state.version = FINETUNE_VERSION;
+  state.totals.try_emplace(kStartedTotal, double(date_now()));
+  state.code_path = machine.code_path;
+  state.loss = named_loss(options);
+}
+
+std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings settings,
+                                              Output output, double began) {
+  Communicator& world = context.world;
+  ChosenMachine chosen = choose_machine(world, settings.options, output);
+  Machine& machine = chosen.machine;
+  std::vector<std::string> remarks = std::move(chosen.remarks);
+  const int own_threads = threads();
+  Reading reading = read_data_and_model(context, chosen, settings.options, output);
+  settings.config = reading.model.files.config;
+  const int64_t first_step = resolve_options(chosen, reading, output, settings, remarks);
+  const TrainOptions& options = settings.options;
+
+  TrainingSamples samples = share_samples(context, reading.inputs.task);
+  const SampleView& training = samples.arrays.samples;
+  settings.head = samples.arrays.head;
+  settings.schedule = make_schedule(options, training.size());
+  agree_on_errors(world, [&] { plan_micro_batches(settings, training); });
+
+  Learner learner;
+  learner.samples = samples.owner;
+  learner.objective = make_objective(samples.arrays);
+  PretrainedReport loaded;
+  CheckpointState state;
+  const SampleSet* eval = context.leads() ? reading.inputs.task->eval_set() : nullptr;
+  try {
+    loaded = load_weights(machine, settings, samples.arrays, reading.model.source.get(),
+                          std::move(chosen.backend), learner);
+    if (context.leads()) {
+      start_sums(context, reading.model, reading.inputs);
+    } else {
+      reading.inputs.task.reset();
+    }
+    reading.model.source.reset();  // its mapping is as large as the weights
+    set_threads(own_threads);
+    reserve_buffers(machine, settings, learner);
+    learner.step =
+        std::make_unique<TrainingStep>(*learner.engine, *learner.objective, machine.groups->data(),
+                                       step_options(options, settings.config), *options.batch_size,
+                                       stage_plan(machine, settings, learner));
+    state = first_state(machine, reading.inputs, learner, output, first_step);
+  } catch (const OutOfDeviceMemory&) {
+    throw too_little_memory(machine, settings, learner, eval);
+  }
+
+  std::unique_ptr<Books> books;
+  std::unique_ptr<Inputs> inputs;
+  agree_on_errors(world, [&] {
+    if (!context.leads()) return;
+    inputs = std::make_unique<Inputs>(std::move(reading.inputs));
+    books = std::make_unique<Books>();
+    books->assertions = std::move(reading.assertions);
+    books->directory = output.directory
+                           ? std::move(output.directory)
+                           : std::make_unique<RunDirectory>(options.output, output_mode(options));
+    const RunDirectory& directory = *books->directory;
+    state.options =
+        write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
+    open_run_files(directory, options, state.options);
+    remarks.push_back(loaded.warning);
+    const bool resumed = output.found.has_value();  // then the weights are the checkpoint's
+    describe_run(machine, settings, *inputs, learner,
+                 resumed ? std::vector<std::string>() : loaded.lines, remarks);
+    write_layout(directory.layout(), machine, settings);
+    if (options.resume) {
+      describe_continuation(resumed ? &output.found->file.path : nullptr, state, machine.code_path);
+    }
+    complete_state(machine, options, *inputs->task, state);
+    finetune::create_directories(directory.checkpoints());
+    books->log =
+        std::make_unique<RunLog>(directory, resumed ? state.step : -1, evaluated_step(state),
+                                 options.log_every, options.tensorboard);
+    books->startup_seconds = seconds_since_start() - began;
+  });
+  return std::unique_ptr<TrainingRun>(new TrainingRun{std::move(machine), std::move(settings),
+                                                      std::move(inputs), std::move(learner),
+                                                      std::move(books), std::move(state)});
+}
+
+}  // namespace
+
+PreparedRun prepare_run(const TrainOptions& given, Communicator& world, const SignalGuard& signals,
+                        SharedInputs* shared) {
+  SharedInputs own;
+  const Context context{world, signals, shared ? *shared : own, shared != nullptr};
+  const double began = shared ? seconds_since_start() : 0;
+  Settings settings;
+  settings.given = given;
+  settings.options = with_fixed_recipe(given);
+  settings.time_limit = check_options(world, settings.options);
+  Output output = look_at_output(world, settings.options);
+  if (!output.finished) {
+    return prepare_training(context, std::move(settings), std::move(output), began);
+  }
+  agree_on_errors(world, [&] {
+    if (!context.leads()) return;
+    open_console(settings.options.quiet);
+    compare_finished(context, settings.options, *output.directory);
+  });
+  return FinishedRun{given, std::move(output.directory), std::move(output.assertions)};
+}
+
+}  // namespace finetune
