@@ -8,7 +8,7 @@
 #include <span>
 
 #include "core/numeric/packed_batch.h"
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "ops/backend.h"
 #include "tasks/masking_options.h"
 #include "tasks/target_scale.h"

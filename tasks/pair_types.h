@@ -9,7 +9,7 @@
 namespace finetune {
 
 // `what` needs pairs. Error(model) for a model whose embedding has no row for the second text.
-inline void require_pair_types(const BertConfig& config, std::string_view what) {
+inline void require_pair_types(const EncoderConfig& config, std::string_view what) {
   if (config.type_vocab_size >= 2) return;
   throw model_error("--model: type_vocab_size is ", config.type_vocab_size,
                     " in its config.json, but ", what,

@@ -18,7 +18,7 @@
 #include "core/numeric/packed_batch.h"
 #include "data/input_file.h"
 #include "data/rows/row_options.h"
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "tasks/classification/calibration/calibration.h"
 #include "tasks/classification/rows/long_texts.h"
 #include "tasks/target_scale.h"

@@ -18,7 +18,7 @@ namespace finetune {
 // A model as a task needs it; all of it must outlive what is made of it.
 struct TaskModel {
   const Tokenizer& tokenizer;
-  const BertConfig& config;
+  const EncoderConfig& config;
   bool trained_head = false;  // which may be kept
 };
 
@@ -50,7 +50,7 @@ struct TaskTraits {
                                                const TaskOptions& options, const TaskModel& model);
   // Options that the model was trained with, from the object `finetune` in its config.json; what
   // is missing there has train's default. Files are not part of them.
-  TaskOptions (*stored_options)(const BertConfig& config);
+  TaskOptions (*stored_options)(const EncoderConfig& config);
 
   // The weight that only a model with this task's head has.
   std::string head_weight(const Architecture& architecture) const {

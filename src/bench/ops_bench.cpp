@@ -23,7 +23,7 @@ constexpr PhiloxKey kOperandKey = {0x6F707362, 0x656E6368};
 
 class OpsBench {
  public:
-  OpsBench(std::unique_ptr<Backend> backend, Clock clock, const BertConfig& config,
+  OpsBench(std::unique_ptr<Backend> backend, Clock clock, const EncoderConfig& config,
            const PackedBatch& batch, const Task& task)
       : backend_(std::move(backend), clock),
         config_(config),
@@ -85,7 +85,7 @@ class OpsBench {
   void update();
 
   ProfilingBackend backend_;
-  const BertConfig& config_;
+  const EncoderConfig& config_;
   DeviceBatch batch_;
   const PackedBatch& host_;
   const Task& task_;
@@ -224,7 +224,7 @@ void OpsBench::update() {
 
 OpsBenchResult bench_ops(const StepBenchOptions& options) {
   check(options);
-  const BertConfig config = shape_config(options.shape);
+  const EncoderConfig config = shape_config(options.shape);
   const LengthDistribution lengths = length_distribution(options.lengths, config.max_length());
   const TaskKind kind = task_kind(options);
   OpsBenchResult result;

@@ -151,7 +151,7 @@ void check(const StepBenchOptions& o) {
   }
 }
 
-BertConfig shape_config(const std::string& shape) {
+EncoderConfig shape_config(const std::string& shape) {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
     if (shape == name && !directory_exists(shape, ExitCode::model)) return named_shape(shape);
   }
@@ -167,7 +167,7 @@ BertConfig shape_config(const std::string& shape) {
 
 StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) {
   check(options);
-  BertConfig config = shape_config(options.shape);
+  EncoderConfig config = shape_config(options.shape);
   check_tensor_shards(options.tensor_shards, 1, config.num_attention_heads,
                       config.intermediate_size);
   const LengthDistribution lengths = length_distribution(options.lengths, config.max_length());

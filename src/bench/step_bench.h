@@ -63,7 +63,7 @@ struct StepBenchResult {
 StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm);
 
 // The config of --shape. Error(usage) for a name that is neither a shape nor a directory.
-BertConfig shape_config(const std::string& shape);
+EncoderConfig shape_config(const std::string& shape);
 // Error(usage) for values that are out of range.
 void check(const StepBenchOptions& options);
 void check_threads(Clock clock, int64_t threads);

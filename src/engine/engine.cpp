@@ -32,7 +32,7 @@ constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are 
 
 // Every token has a row in the embeddings. Data that could break this are refused when they are
 // read (open_model, require_pair_types, the tasks' max-length).
-void check_embedding(const PackedBatch& batch, const BertConfig& config) {
+void check_embedding(const PackedBatch& batch, const EncoderConfig& config) {
   if (batch.tokens() == 0) return;
   FINETUNE_CHECK(batch.ids[size_t(batch.order.front())] >= 0);  // sorted by id
   FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
@@ -115,7 +115,7 @@ ModelFiles open_model(const std::string& path) {
   return files;
 }
 
-int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length,
+int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes) {
   int64_t per_token =
       4 * (config.num_hidden_layers * (9 * config.hidden_size + 2 * config.intermediate_size) +
@@ -130,7 +130,7 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length,
 
 // Where whole layers are computed a token needs little memory, but the weights are packed for each
 // micro-batch: they are large, and still enough for several processes.
-int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
+int64_t evaluation_tokens(const Backend& backend, const EncoderConfig& config,
                           int64_t micro_batch_tokens, int64_t tensor_shards) {
   if (!has_whole_layers(backend, config, tensor_shards)) return micro_batch_tokens;
   return std::max(micro_batch_tokens, kWholeLayerTokens);
@@ -147,18 +147,18 @@ std::shared_ptr<void> allocate_weights(Backend& backend, const ParameterTable& t
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
+Engine::Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
                Communicator& comm)
     : Engine(std::move(backend), config, head, comm, ModelPart::whole(config)) {}
 
-Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
+Engine::Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
                Communicator& comm, const ModelPart& part, TensorSum* sum)
     : backend_(std::move(backend)),
       config_(config),
       part_(part),
       table_(config, head, part),
       weights_(allocate_weights(*backend_, table_, comm)),
-      bert_(*backend_, config_, table_, part, sum) {}
+      encoder_(*backend_, config_, table_, part, sum) {}
 
 std::shared_ptr<const float> Engine::weights_on_host() {
   const float* own = weights();
@@ -193,7 +193,7 @@ void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, in
                      int64_t horizon) {
   if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
   inference_size_ = inference;
-  bert_.reserve(training, inference, recompute, slots, horizon);
+  encoder_.reserve(training, inference, recompute, slots, horizon);
   batches_.clear();
   batches_.emplace_back(*backend_, std::max(training.tokens, inference.tokens),
                         std::max(training.sequences, inference.sequences));
@@ -241,19 +241,19 @@ void Engine::infer_chunk(int64_t chunk, const DeviceBatch& batch) {
   const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length,
                          batch.scored()};
   replay(ChunkSlot::kInference, key, [&] {
-    bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
+    encoder_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
   });
 }
 
 void Engine::replay(int64_t slot, std::span<const int64_t> key, const std::function<void()>& work) {
-  bert_.may_be_replayed(slot) ? backend_->replay(key, work) : work();
+  encoder_.may_be_replayed(slot) ? backend_->replay(key, work) : work();
 }
 
 // What fills the micro-batch up lies behind its own sequences and tokens.
 void Engine::append_logits(const PackedBatch& batch, const DeviceBatch& computed,
                            std::vector<float>& logits) {
   const int64_t chunk = int64_t(part_.chunks.size()) - 1;
-  const Tensor out = bert_.output_of({chunk, ChunkSlot::kInference}, computed);
+  const Tensor out = encoder_.output_of({chunk, ChunkSlot::kInference}, computed);
   FINETUNE_CHECK(out.contiguous() && part_.head);
   const size_t before = logits.size();
   const size_t count = size_t(logit_floats(table_.head(), batch));

@@ -11,7 +11,7 @@
 #include "comm/communicator.h"
 #include "core/numeric/packed_batch.h"
 #include "data/plan.h"
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "ops/backend.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
@@ -37,7 +37,7 @@ bool multiplies_bf16_fast(std::string_view device);
 // the embedding.
 struct ModelFiles {
   ModelDirectory directory;
-  BertConfig config;
+  EncoderConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
 };
 ModelFiles open_model(const std::string& path);
@@ -46,10 +46,11 @@ ModelFiles open_model_config(const std::string& path, bool need_weights);  // wi
 // --micro-batch-tokens auto: a fixed function of the model's shape, the longest input and, on a
 // device with memory of its own, the size of that (`device_bytes`, as least_device_bytes has it;
 // else 0). Never of free memory or the number of processes, since equal values give equal bits.
-int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length, int64_t device_bytes);
+int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
+                                int64_t device_bytes);
 
 // The same for evaluation and prediction, which on some backends take more than training.
-int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
+int64_t evaluation_tokens(const Backend& backend, const EncoderConfig& config,
                           int64_t micro_batch_tokens, int64_t tensor_shards = 1);
 
 // What is kept of the logits of a scored token: the cross entropy of its target, and how many words
@@ -68,15 +69,16 @@ class Engine {
   // Collective on the host, whose processes share the weights, but on devices of their own. It
   // computes the whole model, or a part of it. `sum`: over tensor shards, where others have some of
   // them; must outlive the engine.
-  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm);
-  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm,
-         const ModelPart& part, TensorSum* sum = nullptr);
+  Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
+         Communicator& comm);
+  Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
+         Communicator& comm, const ModelPart& part, TensorSum* sum = nullptr);
 
   Backend& backend() { return *backend_; }
-  const BertConfig& config() const { return config_; }
+  const EncoderConfig& config() const { return config_; }
   const ParameterTable& table() const { return table_; }
   const ModelPart& part() const { return part_; }
-  Bert& bert() { return bert_; }
+  Encoder& encoder() { return encoder_; }
   // Backend memory, to read and to write. Whoever trains may keep updates back until somebody asks
   // for the weights: then on_weights_wanted's function is called to make them complete.
   float* weights() {
@@ -97,7 +99,7 @@ class Engine {
 
   // Buffers for micro-batches of up to these sizes. Once. Those of training are as they are
   // computed (reserved_size), those of inference as infer() gets them. `slots`: of training
-  // micro-batches between their forward and their backward pass (Bert::reserve).
+  // micro-batches between their forward and their backward pass (Encoder::reserve).
   // `horizon`: of inputs that wait in memory of the host; 0: none.
   void reserve(BatchSize training, BatchSize inference, bool recompute = false, int64_t slots = 1,
                int64_t horizon = 0);
@@ -111,8 +113,8 @@ class Engine {
   // it up are computed beside its own.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
   // The same of a part of the model, chunk by chunk: the micro-batch as it is computed, the pass
-  // from Bert::input_of() to output_of() in ChunkSlot::kInference, and, after that of a chunk with
-  // the head, the logits.
+  // from Encoder::input_of() to output_of() in ChunkSlot::kInference, and, after that of a chunk
+  // with the head, the logits.
   const DeviceBatch& upload_for_inference(const PackedBatch& batch);
   void infer_chunk(int64_t chunk, const DeviceBatch& batch);
   void append_logits(const PackedBatch& batch, const DeviceBatch& computed,
@@ -132,12 +134,12 @@ class Engine {
   void score(const PackedBatch& batch, const DeviceBatch& computed, Tensor logits, float* out);
 
   std::unique_ptr<Backend> backend_;
-  BertConfig config_;
+  EncoderConfig config_;
   ModelPart part_;
   ParameterTable table_;
   std::shared_ptr<void> weights_;
   std::function<void()> complete_weights_;
-  Bert bert_;
+  Encoder encoder_;
   std::vector<DeviceBatch> batches_;  // of each slot; inference has the first
   PackedBatch filled_;
   std::shared_ptr<void> losses_;  // (1, most tokens), of a masked head

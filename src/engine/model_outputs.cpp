@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-void name_outputs(BertConfig& config, const WeightSource& source) {
+void name_outputs(EncoderConfig& config, const WeightSource& source) {
   const Role role = traits_of(HeadKind::sequence).role;
   const WeightInfo* head = source.find(config.architecture->module_of(role) + ".weight");
   if (!head || head->shape.size() != 2 || !config.labels_fault.empty()) return;

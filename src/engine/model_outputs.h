@@ -14,7 +14,7 @@ namespace finetune {
 // LABEL_0, LABEL_1, ... as in Hugging Face's config. If the number of names is not the number of
 // the classifier's rows, labels becomes empty and labels_fault says both numbers. Nothing changes
 // where there is no classifier.
-void name_outputs(BertConfig& config, const WeightSource& source);
+void name_outputs(EncoderConfig& config, const WeightSource& source);
 
 // What helps where memory runs out, for with_memory_advice (core/failure.h).
 inline constexpr std::string_view kModelAdvice =

@@ -67,7 +67,7 @@ void require_equal_processes(Communicator& comm, std::string_view given) {
   }
 }
 
-void require_equal_configs(Communicator& comm, const BertConfig& config) {
+void require_equal_configs(Communicator& comm, const EncoderConfig& config) {
   if (comm.hosts() == 1) return;
   const int rank = first_different(told_by_all(comm, sha256_of(config.source_json)));
   if (rank < 0) return;

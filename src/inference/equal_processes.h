@@ -28,7 +28,7 @@ int first_different(const std::vector<ProcessWord>& all);
 void require_equal_processes(Communicator& comm, std::string_view given);
 // Collective. Error(model) naming the first process whose config.json is not that of rank 0: layers
 // of other sizes could not even exchange anything.
-void require_equal_configs(Communicator& comm, const BertConfig& config);
+void require_equal_configs(Communicator& comm, const EncoderConfig& config);
 // Collective over comm. Error(model) for other weights on another host; `replicas` are those with
 // this process's part of the model. Processes of one host share a memory or read the same file.
 void require_equal_weights(Communicator& comm, Communicator& replicas, Engine& engine);

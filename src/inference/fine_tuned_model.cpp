@@ -23,7 +23,7 @@
 namespace finetune {
 namespace {
 
-TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
+TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
   auto parsed = nlohmann::json::parse(config.source_json, nullptr, false);
   if (parsed.is_object() && parsed.contains("finetune") && parsed["finetune"].is_object()) {
     const auto& stored = parsed["finetune"];
@@ -122,7 +122,7 @@ struct Loading {
 };
 
 // Which layers each stage has changes no bit of the results.
-StageSplit split_of(const InferenceOptions& options, const BertConfig& config, Loading loading,
+StageSplit split_of(const InferenceOptions& options, const EncoderConfig& config, Loading loading,
                     const Layout& layout) {
   check_tensor_shards(tensor_shards_of(options), layout.tp(), config.num_attention_heads,
                       config.intermediate_size);

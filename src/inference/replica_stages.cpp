@@ -66,7 +66,7 @@ int ReplicaStages::source_of_logits(int replica) const {
 void ReplicaStages::infer(std::span<const PackedBatch> batches, std::vector<float>& logits) {
   logits.clear();
   const bool source = source_of_logits(groups_.place().d) == world().rank();
-  const Bert& bert = engine_.bert();
+  const Encoder& encoder = engine_.encoder();
   const DeviceBatch* batch = nullptr;
   int uploaded = -1;
   const PipelineShape shape =
@@ -80,15 +80,15 @@ void ReplicaStages::infer(std::span<const PackedBatch> batches, std::vector<floa
     const ChunkSlot at{action.chunk, ChunkSlot::kInference};
     switch (action.kind) {
       case PipelineAction::Kind::receive_activation:
-        receive(action, bert.input_of(at, *batch));
+        receive(action, encoder.input_of(at, *batch));
         break;
       case PipelineAction::Kind::send_activation:
-        send(action, bert.output_of(at, *batch));
+        send(action, encoder.output_of(at, *batch));
         break;
       default:
         FINETUNE_CHECK(action.kind == PipelineAction::Kind::forward);
         engine_.infer_chunk(action.chunk, *batch);
-        if (source && bert.has_head(action.chunk)) {
+        if (source && encoder.has_head(action.chunk)) {
           engine_.append_logits(batches[size_t(action.micro)], *batch, logits);
         }
     }

@@ -32,7 +32,7 @@ class Allocator {
   int64_t begin_, end_;
 };
 
-void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config, Head head,
+void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config, Head head,
               int64_t tokens, int64_t sequences, int64_t scored) {
   const int64_t h = config.hidden_size;
   switch (head.kind) {
@@ -60,7 +60,7 @@ int64_t ring_tensors_of(const ModelChunk& chunk, Head head) {
 }
 
 // What a layer computes between its input and its output, of first tokens apart.
-LayerOffsets take_results(Allocator& memory, const BertConfig& config, const ModelChunk& chunk,
+LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const ModelChunk& chunk,
                           int64_t tokens, int64_t sequences, bool first_only) {
   const int64_t h = config.hidden_size, v = chunk.tensor_shards;
   const int64_t rows = first_only ? sequences : tokens;
@@ -112,7 +112,7 @@ std::vector<int64_t> take_partials(Allocator& memory, const ModelChunk& chunk, i
   return places;
 }
 
-void take_gradients(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
+void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
                     const ModelChunk& chunk, int64_t tokens, int64_t sequences, int64_t scored,
                     bool first_only, bool all_first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
@@ -141,7 +141,7 @@ ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
           part.shards.size()};
 }
 
-InputRing InputRing::make(const BertConfig& config, Head head, const ModelPart& part,
+InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPart& part,
                           int64_t tokens, int64_t slots, int64_t horizon) {
   InputRing ring;
   if (horizon == 0) return ring;
@@ -154,7 +154,7 @@ InputRing InputRing::make(const BertConfig& config, Head head, const ModelPart& 
   return ring;
 }
 
-ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
+ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
                                         const ModelChunk& chunk, DType type, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slot_at,
                                         int64_t working_at, const InputRing& ring, int64_t scored) {
@@ -215,9 +215,10 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
   return plan;
 }
 
-int64_t ActivationPlan::training_floats(const BertConfig& config, Head head, const ModelPart& part,
-                                        DType type, int64_t tokens, int64_t sequences,
-                                        bool recompute, int64_t slots, int64_t horizon) {
+int64_t ActivationPlan::training_floats(const EncoderConfig& config, Head head,
+                                        const ModelPart& part, DType type, int64_t tokens,
+                                        int64_t sequences, bool recompute, int64_t slots,
+                                        int64_t horizon) {
   int64_t one = 0, kept = 0, working = 0;
   const InputRing ring = InputRing::make(config, head, part, tokens, slots, horizon);
   for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
@@ -230,9 +231,9 @@ int64_t ActivationPlan::training_floats(const BertConfig& config, Head head, con
   return slots == 1 && !ring.on() ? one : slots * kept + ring.floats() + working;
 }
 
-int64_t ActivationPlan::inference_floats(const BertConfig& config, Head head, const ModelPart& part,
-                                         DType type, int64_t tokens, int64_t sequences,
-                                         bool whole_layers) {
+int64_t ActivationPlan::inference_floats(const EncoderConfig& config, Head head,
+                                         const ModelPart& part, DType type, int64_t tokens,
+                                         int64_t sequences, bool whole_layers) {
   int64_t floats = 0;
   for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
     floats = std::max(floats, inference(config, head, ModelChunk::of(part, c), type, tokens,
@@ -244,7 +245,7 @@ int64_t ActivationPlan::inference_floats(const BertConfig& config, Head head, co
 
 // A layer reads its input from `state` and leaves its output there; attention's tensors are dead
 // when the feed-forward begins, so the two share `wide`.
-ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,
+ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
                                          const ModelChunk& chunk, DType type, int64_t tokens,
                                          int64_t sequences, bool whole_layers, int64_t scored) {
   const int64_t h = config.hidden_size;

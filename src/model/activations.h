@@ -60,7 +60,7 @@ struct ModelChunk {
   bool embeddings = true, head = true;
   int64_t tensor_shards = 1, held_shards = 1;
 
-  static ModelChunk whole(const BertConfig& config, int64_t tensor_shards = 1) {
+  static ModelChunk whole(const EncoderConfig& config, int64_t tensor_shards = 1) {
     return {{0, config.num_hidden_layers}, true, true, tensor_shards, tensor_shards};
   }
   static ModelChunk of(const ModelPart& part, int64_t chunk);
@@ -81,8 +81,8 @@ struct InputRing {
   int64_t of(int64_t tensor) const { return at + tensor % places * stride; }
   // For micro-batches of up to T tokens. `horizon` + 1 layers' inputs are in the block; 0, or so
   // many that all are: no ring.
-  static InputRing make(const BertConfig& config, Head head, const ModelPart& part, int64_t tokens,
-                        int64_t slots, int64_t horizon);
+  static InputRing make(const EncoderConfig& config, Head head, const ModelPart& part,
+                        int64_t tokens, int64_t slots, int64_t horizon);
 };
 
 struct ActivationPlan {
@@ -119,21 +119,21 @@ struct ActivationPlan {
   // float `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both
   // are multiples of 16. What a ring has is no part of the slot. `scored`: M, of a head that has
   // such; kAbsent: as many as there are tokens.
-  static ActivationPlan training(const BertConfig& config, Head head, const ModelChunk& chunk,
+  static ActivationPlan training(const EncoderConfig& config, Head head, const ModelChunk& chunk,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
                                  int64_t slot_at = 0, int64_t working_at = kAbsent,
                                  const InputRing& ring = {}, int64_t scored = kAbsent);
   // Of the block of a part of the model, with its largest chunk in each of the slots; `horizon`: of
   // the ring.
-  static int64_t training_floats(const BertConfig& config, Head head, const ModelPart& part,
+  static int64_t training_floats(const EncoderConfig& config, Head head, const ModelPart& part,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
                                  int64_t slots, int64_t horizon = 0);
   // Inference has a handful of buffers for all layers, two where the backend computes whole layers
   // (Backend::has_layer): all are working memory, from the block's start.
-  static ActivationPlan inference(const BertConfig& config, Head head, const ModelChunk& chunk,
+  static ActivationPlan inference(const EncoderConfig& config, Head head, const ModelChunk& chunk,
                                   DType type, int64_t tokens, int64_t sequences, bool whole_layers,
                                   int64_t scored = kAbsent);
-  static int64_t inference_floats(const BertConfig& config, Head head, const ModelPart& part,
+  static int64_t inference_floats(const EncoderConfig& config, Head head, const ModelPart& part,
                                   DType type, int64_t tokens, int64_t sequences, bool whole_layers);
 };
 

@@ -221,14 +221,14 @@ void check_length(const ConfigReader& reader, simdjson::dom::object object) {
   }
 }
 
-double parameters_of(const BertConfig& c) {
+double parameters_of(const EncoderConfig& c) {
   const double h = double(c.hidden_size);
   const double embeddings =
       h * (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
   return embeddings + double(c.num_hidden_layers) * h * (4 * h + 2 * double(c.intermediate_size));
 }
 
-void check_size(const ConfigReader& reader, const BertConfig& c) {
+void check_size(const ConfigReader& reader, const EncoderConfig& c) {
   if (parameters_of(c) <= kMostParameters) return;
   throw reader.error("vocab_size ", c.vocab_size, ", hidden_size ", c.hidden_size,
                      ", num_hidden_layers ", c.num_hidden_layers, ", intermediate_size ",
@@ -272,7 +272,7 @@ std::vector<std::string> default_labels(int64_t count) {
   return labels;
 }
 
-BertConfig parse_config(std::string_view json, const std::filesystem::path& path) {
+EncoderConfig parse_config(std::string_view json, const std::filesystem::path& path) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   auto fault = parser.parse(padded_copy(json)).get(root);
@@ -288,7 +288,7 @@ BertConfig parse_config(std::string_view json, const std::filesystem::path& path
   check_length(reader, object);
   const Architecture& architecture = read_architecture(reader);
 
-  BertConfig c;
+  EncoderConfig c;
   c.architecture = &architecture;
   reader.integer("vocab_size", 1, kMostIds, c.vocab_size);
   reader.integer("hidden_size", 1, kWidest, c.hidden_size);
@@ -320,7 +320,7 @@ BertConfig parse_config(std::string_view json, const std::filesystem::path& path
   return c;
 }
 
-BertConfig named_shape(std::string_view name) {
+EncoderConfig named_shape(std::string_view name) {
   struct Shape {
     std::string_view name;
     int64_t layers, hidden, heads, intermediate;
@@ -331,7 +331,7 @@ BertConfig named_shape(std::string_view name) {
                                      {"large", 24, 1024, 16, 4096}};
   for (const Shape& shape : shapes) {
     if (shape.name != name) continue;
-    BertConfig c;
+    EncoderConfig c;
     c.num_hidden_layers = shape.layers;
     c.hidden_size = shape.hidden;
     c.num_attention_heads = shape.heads;

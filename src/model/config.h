@@ -14,7 +14,7 @@ namespace finetune {
 
 constexpr int64_t kMostLabels = int64_t{1} << 18;
 
-struct BertConfig {
+struct EncoderConfig {
   const Architecture* architecture = &default_architecture();
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
@@ -53,10 +53,10 @@ std::vector<std::string> default_labels(int64_t count);
 // do not divide the hidden size, a relative position type, an unknown activation or model_type; and
 // for sizes that no machine has the memory for. Sizes that pass are not to be allocated before
 // weights of these shapes have been found.
-BertConfig parse_config(std::string_view json, const std::filesystem::path& path);
+EncoderConfig parse_config(std::string_view json, const std::filesystem::path& path);
 
 // Shapes without weights, for benchmarks: "tiny" (2 layers, 128 wide), "minilm", "base", "large".
 // Error(usage) for another name.
-BertConfig named_shape(std::string_view name);
+EncoderConfig named_shape(std::string_view name);
 
 }  // namespace finetune

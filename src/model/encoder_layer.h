@@ -53,7 +53,7 @@ struct LayerDropout {
 // What a pass over one layer works on.
 struct LayerPass {
   Backend& backend;
-  const BertConfig& config;
+  const EncoderConfig& config;
   const DeviceBatch& batch;
   std::span<const LayerSlots> shards;  // those held here, in order
   const LayerOffsets& offsets;

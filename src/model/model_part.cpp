@@ -5,7 +5,7 @@
 
 namespace finetune {
 
-ModelPart ModelPart::whole(const BertConfig& config, int64_t tensor_shards) {
+ModelPart ModelPart::whole(const EncoderConfig& config, int64_t tensor_shards) {
   ModelPart part;
   part.chunks = {{0, config.num_hidden_layers}};
   part.tensor_shards = tensor_shards;
@@ -13,7 +13,7 @@ ModelPart ModelPart::whole(const BertConfig& config, int64_t tensor_shards) {
   return part;
 }
 
-bool ModelPart::is_whole(const BertConfig& config) const {
+bool ModelPart::is_whole(const EncoderConfig& config) const {
   return embeddings && head && shards.size() == tensor_shards &&
          layers() == config.num_hidden_layers;
 }

@@ -19,8 +19,8 @@ struct ModelPart {
   int64_t tensor_shards = 1;  // V
   IndexRange shards{0, 1};    // those it holds
 
-  static ModelPart whole(const BertConfig& config, int64_t tensor_shards = 1);
-  bool is_whole(const BertConfig& config) const;
+  static ModelPart whole(const EncoderConfig& config, int64_t tensor_shards = 1);
+  bool is_whole(const EncoderConfig& config) const;
   bool holds_layer(int64_t layer) const;  // encoder layer, 0 for the first
   int64_t layers() const;                 // encoder layers in all chunks
 };

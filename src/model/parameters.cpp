@@ -116,7 +116,7 @@ class Builder {
   int64_t region_size_ = 0, whole_ = 0;  // so far
 };
 
-void add_encoder_layer(Builder& builder, const BertConfig& config, int layer,
+void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,
                        const ModelPart& part) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size;
   const bool held = part.holds_layer(layer - 1);
@@ -161,10 +161,10 @@ double normal_value(const PhiloxBlock& bits, size_t index) {
 
 }  // namespace
 
-ParameterTable::ParameterTable(const BertConfig& config, Head head)
+ParameterTable::ParameterTable(const EncoderConfig& config, Head head)
     : ParameterTable(config, head, ModelPart::whole(config)) {}
 
-ParameterTable::ParameterTable(const BertConfig& config, Head head, const ModelPart& part)
+ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part)
     : architecture_(config.architecture), head_(head), part_(part) {
   FINETUNE_CHECK(config.num_attention_heads % part.tensor_shards == 0 &&
                  config.intermediate_size % part.tensor_shards == 0);

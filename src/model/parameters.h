@@ -67,8 +67,8 @@ class ParameterTable {
   // has H/V rows of query, key and value, I/V of the inner layer, so many columns of attention
   // output and output, each slice a contiguous matrix; their biases, added once, are shard 0's.
   // V must divide the heads and the intermediate size.
-  ParameterTable(const BertConfig& config, Head head, const ModelPart& part);
-  ParameterTable(const BertConfig& config, Head head);  // the whole model, uncut
+  ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part);
+  ParameterTable(const EncoderConfig& config, Head head);  // the whole model, uncut
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Region>& regions() const { return regions_; }  // in the arena's order

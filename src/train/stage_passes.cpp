@@ -32,7 +32,7 @@ StagePasses::StagePasses(Engine& engine, Objective& objective, GradientReduce& s
     Chunk& chunk = chunks_.emplace_back();
     chunk.elements = elements;
     chunk.has_backward =
-        engine.bert().has_backward(int64_t(chunks_.size()) - 1, options.lowest_layer);
+        engine.encoder().has_backward(int64_t(chunks_.size()) - 1, options.lowest_layer);
   }
 }
 
@@ -107,19 +107,19 @@ void StagePasses::take(const PipelineAction& action) {
     return;
   }
   FINETUNE_CHECK(plan_.links != nullptr);
-  Bert& bert = engine_.bert();
+  Encoder& encoder = engine_.encoder();
   const DeviceBatch& batch = batch_in_slot(action);
   const ChunkSlot at{action.chunk, action.slot};
   switch (action.kind) {
     case receive_activation:
-      bert.make_room_for_input(at, batch);
-      return plan_.links->receive(action, bert.input_of(at, batch));
+      encoder.make_room_for_input(at, batch);
+      return plan_.links->receive(action, encoder.input_of(at, batch));
     case send_activation:
-      return plan_.links->send(action, bert.output_of(at, batch));
+      return plan_.links->send(action, encoder.output_of(at, batch));
     case receive_gradient:
-      return plan_.links->receive(action, bert.gradient_of_output(at, batch));
+      return plan_.links->receive(action, encoder.gradient_of_output(at, batch));
     default:
-      return plan_.links->send(action, bert.gradient_of_input(at, batch));
+      return plan_.links->send(action, encoder.gradient_of_input(at, batch));
   }
 }
 
@@ -150,11 +150,11 @@ const PackedBatch& StagePasses::packed(int micro_batch) {
 // that the work takes is in the key or the same in all of the run.
 void StagePasses::compute(Unit unit, const PipelineAction& action) {
   Backend& backend = engine_.backend();
-  Bert& bert = engine_.bert();
+  Encoder& encoder = engine_.encoder();
   const MicroBatch& micro = micro_batches_.at(size_t(action.micro));
   const ChunkSlot at{action.chunk, action.slot};
   DeviceBatch& batch = batch_in_slot(action);
-  const bool head = bert.has_head(at.chunk), backward = unit != Unit::forward;
+  const bool head = encoder.has_head(at.chunk), backward = unit != Unit::forward;
   const bool scores = head && unit != Unit::backward;
   if (scores) objective_.upload_targets(backend, packed(action.micro));
   float* weights = engine_.weights_as_they_are();
@@ -162,15 +162,15 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   const bool accumulate = !micro.first;  // else it overwrites what an earlier step has left
   const int64_t count = objective_.losses(batch);
   const auto work = [&] {
-    if (unit != Unit::backward) bert.forward(at, batch, weights, step_.dropout);
-    const Tensor logits = head ? bert.output_of(at, batch) : Tensor{};
+    if (unit != Unit::backward) encoder.forward(at, batch, weights, step_.dropout);
+    const Tensor logits = head ? encoder.output_of(at, batch) : Tensor{};
     if (scores) objective_.loss(backend, batch, logits, losses(count), logits);
     if (!backward) return;
-    bert.backward(at, batch, weights, gradients, logits, step_.dropout, options_.lowest_layer,
-                  accumulate, [&](int layer) {
-                    sum_.ready(layer);
-                    advance();
-                  });
+    encoder.backward(at, batch, weights, gradients, logits, step_.dropout, options_.lowest_layer,
+                     accumulate, [&](int layer) {
+                       sum_.ready(layer);
+                       advance();
+                     });
   };
   const int64_t key[] = {int64_t(unit),
                          at.chunk,

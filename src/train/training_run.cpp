@@ -141,7 +141,7 @@ void describe_machine(const Machine& machine, const Settings& settings, const Le
     }
   }
   if (!step.route().empty()) log(step.route());
-  if (const int64_t bytes = engine.bert().offloaded_bytes(); bytes > 0) {
+  if (const int64_t bytes = engine.encoder().offloaded_bytes(); bytes > 0) {
     log("inputs of layers wait in ", (bytes + (1 << 20) - 1) >> 20,
         " MiB of the host's memory, loading horizon ", *options.offload_activations);
   }
@@ -155,7 +155,7 @@ void describe_machine(const Machine& machine, const Settings& settings, const Le
 void describe_run(const Machine& machine, const Settings& settings, const Inputs& inputs,
                   const Learner& learner, const std::vector<std::string>& loaded,
                   const std::vector<std::string>& remarks) {
-  const BertConfig& config = settings.config;
+  const EncoderConfig& config = settings.config;
   log("model: ", inputs.model.string(), ", ", counted(config.num_hidden_layers, "layer"),
       ", hidden ", config.hidden_size, ", ", ParameterTable(config, settings.head).count(),
       " parameters");

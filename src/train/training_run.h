@@ -48,7 +48,7 @@ struct Settings {
   TrainOptions given;     // from the command line and --config
   TrainOptions options;   // resolved: every option that the run uses has a value
   double time_limit = 0;  // seconds since the process started; 0: none
-  BertConfig config;
+  EncoderConfig config;
   Head head;
   StageSplit split;  // of the model's layers
   Schedule schedule;

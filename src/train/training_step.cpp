@@ -268,7 +268,7 @@ StepResult TrainingStep::finish() {
 
 void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double learning_rate,
                          const std::function<int()>& stop_request) {
-  const BertConfig& config = engine_.config();
+  const EncoderConfig& config = engine_.config();
   auto probability = [&](double own) { return options_.dropout >= 0 ? options_.dropout : own; };
   DropoutPlan dropout;
   dropout.hidden = probability(config.hidden_dropout_prob);

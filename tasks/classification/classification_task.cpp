@@ -114,7 +114,7 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
 }  // namespace
 
 ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
-                                       const BertConfig& config, bool model_head)
+                                       const EncoderConfig& config, bool model_head)
     : options_(options), data_(load_classification_data(options, tokenizer, config, model_head)) {
   if (options.train_files.empty()) {
     class_weights_ = stored_class_weights(config, data_.labels.size());

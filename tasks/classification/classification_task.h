@@ -24,7 +24,7 @@ class ClassificationTask final : public Task {
   // a trained head that may be kept, false with --reinit-head. Without options.train_files the task
   // can only evaluate: take `options` from classification_defaults(config), with eval_files set.
   ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
-                     const BertConfig& config, bool model_head);
+                     const EncoderConfig& config, bool model_head);
 
   TaskKind kind() const override { return TaskKind::classification; }
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
@@ -82,6 +82,6 @@ class ClassificationTask final : public Task {
 
 // The options of a classification model's training run, from the object `finetune` in its
 // config.json; what is missing there has train's default. Labels and files are not part of them.
-TaskOptions classification_defaults(const BertConfig& config);
+TaskOptions classification_defaults(const EncoderConfig& config);
 
 }  // namespace finetune

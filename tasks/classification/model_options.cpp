@@ -20,7 +20,7 @@ constexpr const char* kObject = "finetune";
 constexpr float kLeastClassWeight = 1e-10f, kMostClassWeight = 1e10f;
 
 // The object `finetune` of a config.json, or an empty object.
-Stored stored_options(const BertConfig& config) {
+Stored stored_options(const EncoderConfig& config) {
   Stored json = Stored::parse(config.source_json, nullptr, false);
   if (json.is_object() && json.contains(kObject) && json[kObject].is_object()) {
     return json[kObject];
@@ -41,7 +41,7 @@ T value_or(const Stored& object, const char* key, T otherwise, const char* insid
 }
 
 // Error(model) for one that no fit can have given.
-LogitCalibration stored_calibration(const Stored& stored, const BertConfig& config) {
+LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& config) {
   LogitCalibration out;
   if (!stored.contains("calibration")) return out;
   const Stored fitted = value_or(stored, "calibration", Stored::object());
@@ -124,7 +124,7 @@ std::optional<StoredMix> stored_mix(const Stored& stored) {
 
 }  // namespace
 
-const std::vector<std::string>& trained_labels(const BertConfig& config) {
+const std::vector<std::string>& trained_labels(const EncoderConfig& config) {
   if (!config.labels_fault.empty()) throw model_error(config.labels_fault);
   if (config.labels.empty()) {
     throw model_error("the model has no trained classification head; train one first");
@@ -182,7 +182,7 @@ std::string classification_config_json(const TaskOptions& options, const Classif
   return json.dump();
 }
 
-std::vector<float> stored_class_weights(const BertConfig& config, int64_t classes) {
+std::vector<float> stored_class_weights(const EncoderConfig& config, int64_t classes) {
   auto weights = value_or(stored_options(config), "class_weights", std::vector<float>{});
   if (!weights.empty() && int64_t(weights.size()) != classes) {
     throw model_error("config.json: finetune.class_weights has ", weights.size(), " values for ",
@@ -196,7 +196,7 @@ std::vector<float> stored_class_weights(const BertConfig& config, int64_t classe
   return weights;
 }
 
-TaskOptions classification_defaults(const BertConfig& config) {
+TaskOptions classification_defaults(const EncoderConfig& config) {
   const Stored stored = stored_options(config);
   TaskOptions options;
   take_columns(stored, options);

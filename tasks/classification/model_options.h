@@ -15,7 +15,7 @@ namespace finetune {
 
 // Names of the outputs of the model's own head. Error(model) where it has no head, or where its
 // config.json does not name the outputs.
-const std::vector<std::string>& trained_labels(const BertConfig& config);
+const std::vector<std::string>& trained_labels(const EncoderConfig& config);
 
 // {"id2label", "label2id", "problem_type", "finetune": {"task", "text_column", "text_pair_column",
 //  "label_column", "max_length", "long_text", "window_stride", "max_windows", "multi_label",
@@ -27,6 +27,6 @@ std::string classification_config_json(const TaskOptions& options, const Classif
                                        const std::optional<StoredMix>& mix = {});
 
 // Class weights that the model was trained with, or none.
-std::vector<float> stored_class_weights(const BertConfig& config, int64_t classes);
+std::vector<float> stored_class_weights(const EncoderConfig& config, int64_t classes);
 
 }  // namespace finetune

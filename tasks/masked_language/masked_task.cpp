@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-void require_tied_words(const BertConfig& config) {
+void require_tied_words(const EncoderConfig& config) {
   const auto json = nlohmann::json::parse(config.source_json, nullptr, false);
   if (!json.is_object() || !json.contains("tie_word_embeddings")) return;
   if (json["tie_word_embeddings"] != false) return;

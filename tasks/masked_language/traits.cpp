@@ -25,7 +25,7 @@ std::unique_ptr<Evaluator> no_predictor(const PredictionRequest&, const TaskOpti
   throw internal_error("masked words are not predicted");
 }
 
-TaskOptions nothing_stored(const BertConfig&) {
+TaskOptions nothing_stored(const EncoderConfig&) {
   return {};
 }
 

@@ -7,7 +7,7 @@
 
 namespace finetune {
 
-TaskOptions qa_defaults(const BertConfig& config) {
+TaskOptions qa_defaults(const EncoderConfig& config) {
   TaskOptions options;
   nlohmann::json parsed = nlohmann::json::parse(config.source_json, nullptr, false);
   if (!parsed.is_object() || !parsed.contains("finetune")) return options;

@@ -28,7 +28,7 @@ TrainedTexts trained_questions(const TaskOptions& options);
 
 // The options of a question-answering model's training run, from the object `finetune` in its
 // config.json; what is missing there has train's default.
-TaskOptions qa_defaults(const BertConfig& config);
+TaskOptions qa_defaults(const EncoderConfig& config);
 
 // The window and answer options of a task, checked and completed.
 WindowOptions qa_window_options(const TaskOptions& options, const Tokenizer& tokenizer,

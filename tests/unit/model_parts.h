@@ -13,7 +13,7 @@ struct PartLayout {
 
 // Stage by stage, of each the tensor ranks in turn. Chunk c of stage s has run c * stages + s of
 // the layers.
-inline std::vector<ModelPart> parts_of(const BertConfig& config, PartLayout layout) {
+inline std::vector<ModelPart> parts_of(const EncoderConfig& config, PartLayout layout) {
   std::vector<ModelPart> parts;
   for (int64_t stage = 0; stage < layout.stages; ++stage) {
     for (int64_t rank = 0; rank < layout.tensor_ranks; ++rank) {

@@ -5,8 +5,8 @@
 
 namespace finetune::test {
 
-inline BertConfig one_layer_config() {
-  BertConfig config;
+inline EncoderConfig one_layer_config() {
+  EncoderConfig config;
   config.vocab_size = 20;
   config.hidden_size = 8;
   config.num_hidden_layers = 1;

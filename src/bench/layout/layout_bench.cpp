@@ -105,7 +105,7 @@ void LayoutBench::choose() {
 void LayoutBench::make_samples() {
   TrainingArrays arrays;
   agree_on_errors(comm_, [&] {
-    const BertConfig& config = settings_.config;
+    const EncoderConfig& config = settings_.config;
     task_ = make_synthetic_task(*task_named(o_.task),
                                 length_distribution(concat(o_.length), config.max_length()),
                                 *settings_.options.batch_size, config.vocab_size);
@@ -119,7 +119,7 @@ void LayoutBench::make_samples() {
 }
 
 void LayoutBench::make_model() {
-  const BertConfig& config = settings_.config;
+  const EncoderConfig& config = settings_.config;
   Workload work;
   work.training = settings_.training;
   probe_memory(*backend_, config, settings_.head, *settings_.options.tensor_shards, work,
@@ -187,7 +187,7 @@ void LayoutBench::take_memory() {
   work.training = settings_.training;
   const int64_t first = replicas.first_rank(replicas.host());
   RunShape shape{.table = engine.table(),
-                 .bert = learner_.engine->bert(),
+                 .encoder = learner_.engine->encoder(),
                  .shards = *settings_.options.virtual_shards,
                  .processes = replicas.size(),
                  .words = words(),

@@ -70,7 +70,7 @@ void refuse_runs(const fs::path& output) {
 class Model {
  public:
   // Every tensor of the encoder must be there in the config's shape; pooler and heads may be.
-  Model(const BertConfig& config, const WeightSource& source) : source_(source) {
+  Model(const EncoderConfig& config, const WeightSource& source) : source_(source) {
     const Architecture& architecture = *config.architecture;
     const std::string answers_head = architecture.module_of(traits_of(HeadKind::token).role);
     const WeightInfo* classifier =
@@ -117,7 +117,7 @@ class Model {
   }
 
   // A head's rows, as its shape says: (rows, hidden).
-  int64_t outputs_of(const BertConfig& config, const WeightInfo& head) const {
+  int64_t outputs_of(const EncoderConfig& config, const WeightInfo& head) const {
     const std::vector<int64_t>& shape = head.shape;
     const bool fits = shape.size() == 2 && shape[1] == config.hidden_size && shape[0] > 0 &&
                       shape[0] <= kMostLabels;
@@ -179,7 +179,7 @@ bool has_label_names(const ordered_json& json) {
 
 // config.json of the output: unknown keys stay, in their order; what Google's bert_config.json
 // lacks is added, and the class of the model and the type of the stored numbers are stated.
-std::string converted_config(const BertConfig& config, const fs::path& path, const Model& model,
+std::string converted_config(const EncoderConfig& config, const fs::path& path, const Model& model,
                              DType dtype) {
   ordered_json json = parse_json(config.source_json, path);
   if (!json.contains("model_type")) json["model_type"] = config.architecture->model_type;
@@ -230,7 +230,8 @@ void convert(const ConvertOptions& options) {
   }
   refuse_runs(output);
   check_output_directory(output, options.overwrite, kExportedModel);
-  BertConfig config = parse_config(read_text_file(source.config, ExitCode::model), source.config);
+  EncoderConfig config =
+      parse_config(read_text_file(source.config, ExitCode::model), source.config);
   auto weights = open_weights(source.weights, config.architecture->base_prefix);
   name_outputs(config, *weights);
   const Model model(config, *weights);

@@ -73,7 +73,7 @@ ordered_json describe_weights(const WeightSource& source) {
   return result;
 }
 
-ordered_json describe_config(const BertConfig& config, const fs::path& path) {
+ordered_json describe_config(const EncoderConfig& config, const fs::path& path) {
   ordered_json result;
   result["path"] = path.string();
   result["num_hidden_layers"] = config.num_hidden_layers;
@@ -90,7 +90,7 @@ ordered_json describe_config(const BertConfig& config, const fs::path& path) {
 ordered_json describe_model(const fs::path& directory) {
   ordered_json result;
   result["directory"] = directory.string();
-  BertConfig config;
+  EncoderConfig config;
   const auto path = find_config(directory), weights = find_weights(directory);
   if (path) config = parse_config(read_text_file(*path, ExitCode::model), *path);
   std::unique_ptr<WeightSource> source;

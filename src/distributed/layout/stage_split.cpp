@@ -93,7 +93,7 @@ double LayerCosts::total(IndexRange range) const {
   return RunCosts(*this).of(range.begin, range.end);
 }
 
-LayerCosts layer_costs(const BertConfig& config, Head head, int64_t length) {
+LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length) {
   const double h = double(config.hidden_size), inner = double(config.intermediate_size);
   const double dense = 2 * (4 * h * h + 2 * h * inner);
   const double attention = 4 * h * double(length);

@@ -23,7 +23,7 @@ struct LayerCosts {
 // Arithmetic of a token in sequences of `length` tokens: matrix products, attention, and what an
 // element costs that is only read and added. Under a sequence head the last layer is computed for
 // first tokens alone.
-LayerCosts layer_costs(const BertConfig& config, Head head, int64_t length);
+LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length);
 
 // Cuts layers into `blocks` contiguous runs of at least one layer such that the slowest costs
 // least; of those cuts the one with the most even costs; of equal ones, the fewer layers early,

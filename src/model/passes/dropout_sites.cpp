@@ -11,7 +11,8 @@ constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kLayerStreams = 2;
 
 }  // namespace
 
-std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step) {
+std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t seed,
+                                           uint32_t step) {
   std::vector<DropoutStream> streams;
   auto add = [&](uint32_t use) { streams.push_back({derive_key(seed, use), step}); };
   add(uint32_t(RandomUse::embedding_dropout));

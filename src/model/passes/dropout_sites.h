@@ -22,7 +22,8 @@ struct DropoutPlan {
   const DropoutStream* streams = nullptr;
 };
 // One for each use of dropout in such a model.
-std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step);
+std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t seed,
+                                           uint32_t step);
 
 // Dropout of every site of one step; without a plan there is none. The plan must outlive it.
 class DropoutSites {

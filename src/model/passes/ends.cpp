@@ -5,7 +5,7 @@
 
 namespace finetune {
 
-EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const BertConfig& config) {
+EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const EncoderConfig& config) {
   auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
   word_ = weight(Role::word_embeddings);
   position_ = weight(Role::position_embeddings);

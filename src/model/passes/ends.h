@@ -15,7 +15,7 @@ namespace finetune {
 // What a pass over an end works on.
 struct EndPass {
   Backend& backend;
-  const BertConfig& config;
+  const EncoderConfig& config;
   const DeviceBatch& batch;
   const ActivationPlan& plan;
   const DropoutSites& sites;
@@ -30,7 +30,7 @@ struct EndPass {
 class EmbeddingEnd {
  public:
   EmbeddingEnd() = default;  // of a part that lacks it
-  EmbeddingEnd(const ParameterTable& table, const BertConfig& config);
+  EmbeddingEnd(const ParameterTable& table, const EncoderConfig& config);
 
   // Writes the first layer's input.
   void forward(const EndPass& pass, bool keep) const;

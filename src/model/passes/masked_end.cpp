@@ -41,7 +41,7 @@ void MaskedEnd::clear(const EndPass& pass, float* arena) const {
 }
 
 // The word embedding's gradient is added to what is there in any case, as the embeddings add theirs
-// (Bert::backward). The gradient of the encoder's output goes where its scored rows were.
+// (Encoder::backward). The gradient of the encoder's output goes where its scored rows were.
 void MaskedEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                          bool accumulate) const {
   Backend& backend = pass.backend;

@@ -6,7 +6,7 @@
 
 namespace finetune {
 
-PlannedParts::PlannedParts(const TrainOptions& options, const BertConfig& config, Head head,
+PlannedParts::PlannedParts(const TrainOptions& options, const EncoderConfig& config, Head head,
                            const Layout& layout, Backend& backend, const SampleView& samples)
     : options_(options),
       config_(config),
@@ -21,9 +21,9 @@ MemoryForecast PlannedParts::forecast_of(int rank, const Common& common, int slo
   const ModelPart part = part_of(split_, layout_, *options_.tensor_shards, rank);
   const ParameterTable table(config_, head_, part);
   const auto sum = make_solo_tensor_sum(part.tensor_shards);  // nothing is added
-  const Bert bert(backend_, config_, table, part, sum.get());
+  const Encoder encoder(backend_, config_, table, part, sum.get());
   const RunShape run{.table = table,
-                     .bert = bert,
+                     .encoder = encoder,
                      .lowest_layer = common.lowest_layer,
                      .shards = *options_.virtual_shards,
                      .processes = layout_.dp(),

@@ -17,7 +17,7 @@ class PlannedParts {
  public:
   // Of resolved options, on the processes of one host. Error(usage) where they cannot have the
   // layout. `backend` and `samples` must outlive this.
-  PlannedParts(const TrainOptions& options, const BertConfig& config, Head head,
+  PlannedParts(const TrainOptions& options, const EncoderConfig& config, Head head,
                const Layout& layout, Backend& backend, const SampleView& samples);
 
   bool whole() const { return layout_.pp() * layout_.tp() == 1; }
@@ -44,7 +44,7 @@ class PlannedParts {
                              const Forecast& forecast) const;
 
   TrainOptions options_;
-  BertConfig config_;
+  EncoderConfig config_;
   Head head_;
   Layout layout_;
   StageSplit split_;

@@ -35,7 +35,7 @@ std::unique_ptr<LayoutGroups> make_groups(Communicator& world, const TrainOption
 }
 
 // The head's outputs are left out of the costs: processes agree on them later.
-StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind head) {
+StageSplit stages_of(const TrainOptions& o, const EncoderConfig& config, HeadKind head) {
   const int64_t tp = o.tp.value_or(1);
   check_tensor_shards(o.tensor_shards.value_or(tp), tp, config.num_attention_heads,
                       config.intermediate_size);
@@ -46,7 +46,7 @@ StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind h
   return split_stages(o.stages, stages, chunks, layer_costs(config, {head, 2}, length));
 }
 
-PipelineShape pipeline_shape(const TrainOptions& o, const BertConfig& config,
+PipelineShape pipeline_shape(const TrainOptions& o, const EncoderConfig& config,
                              const StageSplit& split, int64_t micro_batches) {
   PipelineShape shape;
   shape.kind = parse_pipeline_kind(o.pipeline_schedule);
@@ -114,7 +114,7 @@ LayoutRun layout_run(const Machine& machine, const Settings& settings) {
   return run;
 }
 
-LayoutRun layout_run(const Communicator& comm, const BertConfig& config, const TrainOptions& o) {
+LayoutRun layout_run(const Communicator& comm, const EncoderConfig& config, const TrainOptions& o) {
   validate_pipeline(o);
   for (const auto& [name, value] : {std::pair("--pp", o.pp), {"--tp", o.tp}}) {
     if (value.value_or(1) < 1) throw usage_error(name, " ", *value, ": must be at least 1");

@@ -22,7 +22,7 @@ std::unique_ptr<LayoutGroups> make_groups(Communicator& world, const TrainOption
 void take_layout_defaults(TrainOptions& options, const Layout& layout);
 
 // Cuts the model's layers into stages. Error(usage), naming the numbers: they cannot be cut so.
-StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
+StageSplit stages_of(const TrainOptions& options, const EncoderConfig& config, HeadKind head);
 
 // The functions from here on need resolved options.
 
@@ -31,7 +31,7 @@ StageSplit stages_of(const TrainOptions& options, const BertConfig& config, Head
 void plan_micro_batches(Settings& settings, const SampleView& training);
 // The most micro-batches that a virtual shard can have, whatever its samples' lengths.
 int64_t most_micro_batches(const TrainOptions& options, const SampleView& samples);
-PipelineShape pipeline_shape(const TrainOptions& options, const BertConfig& config,
+PipelineShape pipeline_shape(const TrainOptions& options, const EncoderConfig& config,
                              const StageSplit& split, int64_t micro_batches);
 // Activation slots of a stage whose replica has `shards` virtual shards, each with the
 // micro-batches of the shape.
@@ -41,7 +41,7 @@ int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage);
 LayoutRun layout_run(const Machine& machine, const Settings& settings);
 // The same from a model's shape alone, with a batch that keeps all processes busy. Error(usage):
 // the processes or the model cannot have this layout.
-LayoutRun layout_run(const Communicator& comm, const BertConfig& config,
+LayoutRun layout_run(const Communicator& comm, const EncoderConfig& config,
                      const TrainOptions& options);
 std::vector<std::string> host_names(const Communicator& comm);
 // The share of a step in which stages wait, from the layers' arithmetic.

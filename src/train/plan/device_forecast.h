@@ -9,7 +9,7 @@
 
 #include "core/numeric/packed_batch.h"
 #include "data/plan.h"
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "model/model_part.h"
 #include "model/parameters.h"
 #include "ops/backend.h"
@@ -18,7 +18,7 @@ namespace finetune {
 
 // What a process has, whatever its micro-batches.
 struct DeviceRun {
-  const BertConfig& config;
+  const EncoderConfig& config;
   const ParameterTable& table;
   SampleView training;
   std::optional<SampleView> evaluation;
@@ -33,7 +33,7 @@ struct DeviceRun {
   bool library_attention = false;   // ops/backend.h
   int64_t micro_batches = 0;        // of a shard in training; 0: by their tokens
   std::optional<ModelPart> part{};  // of a pipeline's stage; without: the whole model
-  int64_t slots = 1;                // of its activations (Bert::reserve)
+  int64_t slots = 1;                // of its activations (Encoder::reserve)
   int64_t horizon = 0;              // of inputs that wait on the host, with recomputation alone
   BatchSize evaluation_limits{};    // of micro-batches, for who has not `evaluation`; zeros: none
   // Where hidden states and partial sums go from device to device: outboxes of a stage in training

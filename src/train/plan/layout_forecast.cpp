@@ -28,16 +28,16 @@ int64_t share_of(int64_t count, int64_t numerator, int64_t denominator) {
 }
 
 // A layer's matrices that tensor ranks cut.
-int64_t layer_matrices(const BertConfig& c) {
+int64_t layer_matrices(const EncoderConfig& c) {
   return 4 * c.hidden_size * c.hidden_size + 2 * c.hidden_size * c.intermediate_size;
 }
 
-int64_t embedding_rows(const BertConfig& c) {
+int64_t embedding_rows(const EncoderConfig& c) {
   const bool types = c.architecture->has(Role::type_embeddings);
   return c.vocab_size + c.max_position_embeddings + (types ? c.type_vocab_size : 0);
 }
 
-int64_t head_matrices(const BertConfig& c, Head head) {
+int64_t head_matrices(const EncoderConfig& c, Head head) {
   if (head.kind == HeadKind::masked) return c.hidden_size * c.hidden_size;  // but for the words
   const int64_t pooler = head.kind == HeadKind::sequence ? c.hidden_size * c.hidden_size : 0;
   return pooler + head.outputs * c.hidden_size;
@@ -152,7 +152,7 @@ int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards) {
   return divided_up(int64_t{4} * layout.pp() * layout.dp(), virtual_shards);
 }
 
-int64_t parameters_of(const BertConfig& c, Head head, const ModelPart& part) {
+int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) {
   const int64_t h = c.hidden_size;
   const int64_t cut = layer_matrices(c) + 3 * h + c.intermediate_size;
   int64_t count = part.layers() * (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
@@ -179,14 +179,14 @@ ModelPart LayoutRun::part_of_stage(int stage) const {
   return part_of(split, stage, tensor_shards, layout.tp(), 0);
 }
 
-int64_t layer_token_bytes(const BertConfig& c, int64_t t, DType compute) {
+int64_t layer_token_bytes(const EncoderConfig& c, int64_t t, DType compute) {
   const int64_t h = c.hidden_size, wide = 4 * h + c.intermediate_size;
   const int64_t whole = compute == DType::f32 ? 16 * h : 20 * h;
   return whole + element_bytes(compute) * wide / t + 4 * c.num_attention_heads / t + 16;
 }
 
 StageMemory stage_memory(const LayoutRun& run, int stage) {
-  const BertConfig& c = run.config;
+  const EncoderConfig& c = run.config;
   const ModelPart part = run.part_of_stage(stage);
   const int64_t h = c.hidden_size, t = run.layout.tp(), d = run.layout.dp();
   const int64_t tokens = run.micro_batch_tokens, element = element_bytes(run.compute);

@@ -19,11 +19,11 @@ int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards);
 
 // Trainable values of a part. Embeddings, LayerNorms, biases of row-parallel products and the head
 // are on every tensor rank.
-int64_t parameters_of(const BertConfig& config, Head head, const ModelPart& part);
+int64_t parameters_of(const EncoderConfig& config, Head head, const ModelPart& part);
 
 // What the formulas speak of.
 struct LayoutRun {
-  BertConfig config;
+  EncoderConfig config;
   Head head;
   Layout layout;
   StageSplit split;
@@ -67,7 +67,7 @@ struct StageMemory {
 StageMemory stage_memory(const LayoutRun& run, int stage);
 
 // Bytes that a token keeps of a layer: input of the next one, attention, feed-forward part.
-int64_t layer_token_bytes(const BertConfig& config, int64_t tensor_ranks, DType compute);
+int64_t layer_token_bytes(const EncoderConfig& config, int64_t tensor_ranks, DType compute);
 
 // What processes hand to each other in a step, in bytes of fp32, each value as often as there are
 // processes that get it: through memory of a host as well as between hosts. So the formulas do not

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kMostStepTokens = int64_t{1} << 28;
 
 // LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]] as the JSON that checks of models are for.
-BertConfig config_from(const std::string& shape) {
+EncoderConfig config_from(const std::string& shape) {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
     if (shape == name) return named_shape(shape);
   }
@@ -44,7 +44,7 @@ BertConfig config_from(const std::string& shape) {
   }
 }
 
-BertConfig config_of(const TrainOptions& train, const FormulaOptions& formula) {
+EncoderConfig config_of(const TrainOptions& train, const FormulaOptions& formula) {
   if (!train.model.empty() && !formula.shape.empty()) {
     throw usage_error("--model and --shape exclude each other");
   }
@@ -213,7 +213,7 @@ class Planner {
   const TrainOptions& train_;
   int64_t world_;
   const int64_t batch_size_;
-  BertConfig config_;
+  EncoderConfig config_;
   Head head_;
   PipelineKind kind_;
   int64_t device_memory_ = 0, length_ = 0;

@@ -220,7 +220,7 @@ Json forecast_json(const LayoutForecast& f) {
 
 std::string layout_text(const LayoutPlan& plan) {
   const LayoutRun& run = plan.chosen.run;
-  const BertConfig& c = run.config;
+  const EncoderConfig& c = run.config;
   std::string out = concat(
       plan.parameters < 1'000'000'000 ? short_number(double(plan.parameters) / 1e6) + " million"
                                       : short_number(double(plan.parameters) / 1e9) + " billion",

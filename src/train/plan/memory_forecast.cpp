@@ -76,7 +76,7 @@ int64_t untouched_bytes(const RunShape& run, const MicroBatchLimits& size) {
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute) {
   auto activations = [&](const MicroBatchLimits& size, bool training) {
     const int64_t slots = training ? run.slots : 1;
-    return run.bert.activation_bytes(size.tokens, size.sequences, training, recompute, slots) +
+    return run.encoder.activation_bytes(size.tokens, size.sequences, training, recompute, slots) +
            slots * batch_bytes(size) - slots * untouched_bytes(run, size);
   };
   // Of others' arenas a process touches its part of those that hold what they pass on.

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "train/plan/workload.h"
 
 namespace finetune {
@@ -16,7 +16,7 @@ namespace finetune {
 // What a run has, whatever its micro-batches.
 struct RunShape {
   const ParameterTable& table;
-  const Bert& bert;
+  const Encoder& encoder;
   int lowest_layer = 0;
   int64_t shards = 1, processes = 1;
   std::vector<bool> words;  // rows of the word embedding that the data have
@@ -24,7 +24,7 @@ struct RunShape {
   // Resident, measured: the program once it has worked (memory_probe.h), pages of files among it,
   // and what the data add.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
-  int64_t slots = 1;  // of activations in training (Bert::reserve)
+  int64_t slots = 1;  // of activations in training (Encoder::reserve)
   // Where the processes are on several hosts, those of this one; else all.
   std::optional<IndexRange> here = std::nullopt;
   bool checkpoints = true;  // which read all moments

@@ -32,7 +32,7 @@ PackedBatch batch_of(const MicroBatchLimits& size) {
 
 }  // namespace
 
-void probe_memory(Backend& backend, BertConfig config, Head head, int64_t tensor_shards,
+void probe_memory(Backend& backend, EncoderConfig config, Head head, int64_t tensor_shards,
                   const Workload& work, bool recompute) {
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
   config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
@@ -41,19 +41,19 @@ void probe_memory(Backend& backend, BertConfig config, Head head, int64_t tensor
   const size_t bytes = size_t(table.size()) * sizeof(float);
   const auto weights = backend.allocate(bytes), gradients = backend.allocate(bytes);
   auto* w = static_cast<float*>(weights.get());
-  Bert bert(backend, config, table);
+  Encoder encoder(backend, config, table);
   auto pass = [&](MicroBatchLimits size, bool training) {
     if (size.tokens == 0) return;
-    while (size.sequences > 1 &&
-           bert.activation_bytes(size.tokens, size.sequences, training, recompute) > kMostBytes) {
+    while (size.sequences > 1 && encoder.activation_bytes(size.tokens, size.sequences, training,
+                                                          recompute) > kMostBytes) {
       size = {size.tokens / 2, size.sequences / 2};
     }
     DeviceBatch batch(backend, size.tokens, size.sequences);
     batch.upload(batch_of(size));
-    bert.reserve(size.tokens, size.sequences, training, recompute);
-    const Tensor logits = bert.forward(batch, w, nullptr, training);
+    encoder.reserve(size.tokens, size.sequences, training, recompute);
+    const Tensor logits = encoder.forward(batch, w, nullptr, training);
     if (!training) return;
-    bert.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);
+    encoder.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);
   };
   // Until every thread has come by its largest piece: of a small model one may take them all.
   double resident = 0;

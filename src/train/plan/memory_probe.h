@@ -9,7 +9,7 @@ namespace finetune {
 
 // In micro-batches of the run's largest sizes, or as large as a bounded memory allows, with as many
 // threads as are set. The pass's own memory is gone afterwards.
-void probe_memory(Backend& backend, BertConfig config, Head head, int64_t tensor_shards,
+void probe_memory(Backend& backend, EncoderConfig config, Head head, int64_t tensor_shards,
                   const Workload& work, bool recompute);
 
 }  // namespace finetune

@@ -12,7 +12,7 @@ namespace finetune {
 struct TimedRun {
   const TrainOptions& options;  // as resolved
   std::unique_ptr<Backend> backend;
-  const BertConfig& config;
+  const EncoderConfig& config;
   Task& task;
   int64_t micro_batch_tokens = 0;  // of evaluation, as evaluation_tokens takes it
 };

@@ -67,7 +67,7 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
   return values;
 }
 
-RecipeFacts recipe_facts(const Task& task, const BertConfig& config) {
+RecipeFacts recipe_facts(const Task& task, const EncoderConfig& config) {
   return {task.kind(), task.train_set().samples.size(), config.hidden_size, task.head().outputs};
 }
 

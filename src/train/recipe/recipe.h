@@ -21,7 +21,7 @@ struct RecipeFacts {
   int64_t hidden_size = 0;
   int64_t labels = 2;  // of classification; numbers count as two
 };
-RecipeFacts recipe_facts(const Task& task, const BertConfig& config);
+RecipeFacts recipe_facts(const Task& task, const EncoderConfig& config);
 
 // Options of which the recipe's are set, and no others.
 TrainOptions recipe_hf();

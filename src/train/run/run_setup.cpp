@@ -181,7 +181,7 @@ std::string checked_best_metric(const TrainOptions& options, const Task& task) {
   throw usage_error("--best-metric ", options.best_metric, ": this run gives ", join(names, ", "));
 }
 
-int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) {
+int lowest_trained_layer(const TrainOptions& options, const EncoderConfig& config) {
   if (options.freeze == "none") return 0;
   if (options.freeze == "embeddings") return 1;
   auto layers = parse_int(options.freeze);
@@ -205,7 +205,7 @@ Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   return schedule;
 }
 
-ModelPart whole_model(const TrainOptions& options, const BertConfig& config) {
+ModelPart whole_model(const TrainOptions& options, const EncoderConfig& config) {
   return ModelPart::whole(config, options.tensor_shards.value_or(1));
 }
 
@@ -218,7 +218,7 @@ std::string describe_micro_batches(const TrainOptions& o) {
       v > 1 ? concat(", layers in ", counted(v, "tensor shard")) : "");
 }
 
-StepOptions step_options(const TrainOptions& o, const BertConfig& config) {
+StepOptions step_options(const TrainOptions& o, const EncoderConfig& config) {
   StepOptions step;
   step.seed = o.seed;
   step.virtual_shards = *o.virtual_shards;
@@ -250,7 +250,7 @@ void check_initial(const TrainOptions& options, const ParameterTable& table,
   check_pretrained(table, source, head_policy(options));
 }
 
-PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
+PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& config,
                               const ParameterTable& table, const ParameterTable& held,
                               const WeightSource& source, float* arena) {
   return load_pretrained(table, held, source, config.initializer_range, options.seed,

@@ -47,12 +47,12 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
 std::string checked_best_metric(const TrainOptions& options, const Task& task);
 
 // --freeze: layers below are frozen (0: none is). Error(usage).
-int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
+int lowest_trained_layer(const TrainOptions& options, const EncoderConfig& config);
 Schedule make_schedule(const TrainOptions& options, int64_t samples);
 // Of resolved options: --virtual-shards and --micro-batch-tokens have values.
-StepOptions step_options(const TrainOptions& options, const BertConfig& config);
+StepOptions step_options(const TrainOptions& options, const EncoderConfig& config);
 // All of the model, cut into the run's tensor shards.
-ModelPart whole_model(const TrainOptions& options, const BertConfig& config);
+ModelPart whole_model(const TrainOptions& options, const EncoderConfig& config);
 std::string describe_micro_batches(const TrainOptions& options);  // for the log
 
 // Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
@@ -61,7 +61,7 @@ void check_initial(const TrainOptions& options, const ParameterTable& table,
                    const WeightSource& source);
 // The weights that the run begins with, into an arena of `held`, the whole model's table or that of
 // a part (pretrained.h).
-PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
+PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& config,
                               const ParameterTable& table, const ParameterTable& held,
                               const WeightSource& source, float* arena);
 

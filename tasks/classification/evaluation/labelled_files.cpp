@@ -23,7 +23,7 @@ void check_answer_options(const TaskOptions& options, ProblemType problem) {
 }
 
 // What the model and the options say. The files say the rest.
-ClassificationData checked_data(const TaskOptions& options, const BertConfig& config) {
+ClassificationData checked_data(const TaskOptions& options, const EncoderConfig& config) {
   ClassificationData data;
   data.problem = problem_type(options);
   check_problem_options(options, data.problem);

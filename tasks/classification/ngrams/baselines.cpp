@@ -180,7 +180,7 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
   return out;
 }
 
-TrainedRows read_trained_rows(const TaskOptions& training, const BertConfig& config,
+TrainedRows read_trained_rows(const TaskOptions& training, const EncoderConfig& config,
                               const ClassificationData& data) {
   ClassificationData trained = load_classification_data(training, UnreadTokens(), config, true);
   if (trained.labels.names() != data.labels.names()) {

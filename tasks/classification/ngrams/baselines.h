@@ -54,7 +54,7 @@ struct TrainedRows {
   TrainedTexts sums;
 };
 // `data` has the model's labels. Error(data) where the rows cannot be read, or have other labels.
-TrainedRows read_trained_rows(const TaskOptions& training, const BertConfig& config,
+TrainedRows read_trained_rows(const TaskOptions& training, const EncoderConfig& config,
                               const ClassificationData& data);
 
 // Baselines for a model that is there. `trained` null: the majority is that of `eval`.

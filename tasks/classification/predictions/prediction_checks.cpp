@@ -55,7 +55,7 @@ void check_top_k(const PredictionRequest& request, ProblemType problem, int64_t 
 }  // namespace
 
 void check_prediction(const PredictionRequest& request, const TaskOptions& options,
-                      const BertConfig& config) {
+                      const EncoderConfig& config) {
   check_request(request, options);
   const std::vector<std::string>& labels = trained_labels(config);
   const ProblemType problem = problem_type(options);

@@ -11,6 +11,6 @@ namespace finetune {
 // does not go with the problem type, likewise options.min_probability; Error(model) for a config
 // without labels.
 void check_prediction(const PredictionRequest& request, const TaskOptions& options,
-                      const BertConfig& config);
+                      const EncoderConfig& config);
 
 }  // namespace finetune

@@ -126,7 +126,7 @@ std::string checked_labels(const Source& source, const LabelMap& labels,
 }
 
 // Whether the model's head has this problem type and knows all of `labels`.
-bool head_fits(const BertConfig& config, ProblemType problem, const LabelMap& labels) {
+bool head_fits(const EncoderConfig& config, ProblemType problem, const LabelMap& labels) {
   bool one = config.labels.size() == 1;
   switch (problem) {
     case ProblemType::regression:
@@ -245,7 +245,7 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 }
 
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
-                                            const BertConfig& config, bool model_head) {
+                                            const EncoderConfig& config, bool model_head) {
   ClassificationData data;
   data.problem = problem_type(options);
   check_problem_options(options, data.problem);
@@ -274,7 +274,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
                       ? LabelMap(config.labels)
                       : std::move(labels);
   } else {
-    const BertConfig without_head;
+    const EncoderConfig without_head;
     const std::vector<std::string>& own = trained_labels(model_head ? config : without_head);
     data.keeps_head = true;
     if (data.problem != ProblemType::regression) data.labels = LabelMap(own);

@@ -86,7 +86,7 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 // options.ignore_unknown_labels; and for a label column of amounts (label_column.h), unless the
 // model's head or options.label_order knows these labels.
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
-                                            const BertConfig& config, bool model_head);
+                                            const EncoderConfig& config, bool model_head);
 
 // Error(data) where one of the training files cannot be read or lacks a column that options name.
 // Reads their beginnings.

@@ -246,7 +246,7 @@ int64_t least_max_length(bool pairs) {
   return pairs ? kSpecialPair + 2 : kSpecialSingle + 1;
 }
 
-int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) {
+int64_t checked_max_length(int64_t asked, const EncoderConfig& config, bool pairs) {
   int64_t positions = config.max_length();
   if (pairs) require_pair_types(config, "--text-pair-column");
   int64_t length = asked == 0 ? std::min(kDefaultMaxLength, positions) : asked;

@@ -56,7 +56,7 @@ int64_t least_max_length(bool pairs);
 // --max-length or, if 0, the task's default (128) cut to the model's positions. Error(usage) if it
 // is beyond the positions or leaves no room for text, Error(model) for pairs with a model of one
 // token type.
-int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs);
+int64_t checked_max_length(int64_t asked, const EncoderConfig& config, bool pairs);
 
 // [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] of at most max_length tokens: of each row one, or
 // windows (text_windows.h). In the order of the rows, on all threads; the same for any number of

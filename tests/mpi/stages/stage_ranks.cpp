@@ -21,8 +21,8 @@ void require(bool condition, const std::string& what) {
 }
 
 // 64 columns and two heads: whole layers are computed where the processor can.
-BertConfig stage_config() {
-  BertConfig config;
+EncoderConfig stage_config() {
+  EncoderConfig config;
   config.vocab_size = kVocabulary;
   config.hidden_size = 64;
   config.num_hidden_layers = kLayers;
@@ -123,7 +123,7 @@ struct Staged {
 
   Staged(Communicator& comm, const Division& division, Kind kind, Head head)
       : groups(comm, Layout(comm.size(), division.pp, 1, division.placement)) {
-    const BertConfig config = stage_config();
+    const EncoderConfig config = stage_config();
     const StageSplit split =
         split_stages("auto", division.pp, division.chunks, layer_costs(config, head, kLongest));
     engine = std::make_unique<Engine>(backend_of(kind), config, head, groups.data(),

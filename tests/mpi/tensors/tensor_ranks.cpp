@@ -31,8 +31,8 @@ void require(bool condition, std::string_view what) {
   if (!condition) throw internal_error("not so: ", what);
 }
 
-BertConfig config_of(int64_t words) {
-  BertConfig config;
+EncoderConfig config_of(int64_t words) {
+  EncoderConfig config;
   config.vocab_size = words;
   config.hidden_size = 16;
   config.num_hidden_layers = kLayers;
@@ -214,7 +214,7 @@ class Ranks {
     }
   }
 
-  BertConfig config_;
+  EncoderConfig config_;
   std::unique_ptr<Backend> backend_;
   Communicator& comm_;
   fs::path directory_;

@@ -9,7 +9,7 @@
 #include "core/numeric/philox.h"
 #include "core/threads/parallel.h"
 #include "distributed/reduce/tensor_ranks_sum.h"
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "model/fixture.h"
 #include "ops/cpu/cpu_backend.h"
 
@@ -90,14 +90,14 @@ struct Steps {
   std::vector<float> logits, gradients;
 };
 
-Steps steps_of(Backend& backend, const BertConfig& config, const ParameterTable& table,
+Steps steps_of(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
                TensorSum* sum, bool recompute) {
   Arena weights(backend, table.size()), gradients(backend, table.size());
   std::vector<float> initial(size_t(table.size()), 0.0f);
   initialize(table, 0.3, 5, initial.data());
   backend.upload(weights.data(), initial.data(), initial.size() * sizeof(float));
-  Bert bert(backend, config, table, table.part(), sum);
-  bert.reserve(32, 4, true, recompute);
+  Encoder encoder(backend, config, table, table.part(), sum);
+  encoder.reserve(32, 4, true, recompute);
   DeviceBatch device(backend, 32, 4);
   Steps out;
   bool accumulate = false;
@@ -105,11 +105,12 @@ Steps steps_of(Backend& backend, const BertConfig& config, const ParameterTable&
        {std::vector<int>{7, 1, 24}, std::vector<int>{2}, std::vector<int>{13, 9, 5, 1}}) {
     const PackedBatch batch = test::pack(test::random_sequences(config, lengths));
     device.upload(batch);
-    const Tensor logits = bert.forward(device, weights.data(), &test::kDropout, true);
+    const Tensor logits = encoder.forward(device, weights.data(), &test::kDropout, true);
     for (float value : test::download(backend, logits)) out.logits.push_back(value);
     Arena dlogits(backend, test::logit_coefficients(batch, table.head()));
-    bert.backward(device, weights.data(), gradients.data(),
-                  matrix(dlogits.data(), logits.rows, logits.cols), &test::kDropout, 0, accumulate);
+    encoder.backward(device, weights.data(), gradients.data(),
+                     matrix(dlogits.data(), logits.rows, logits.cols), &test::kDropout, 0,
+                     accumulate);
     accumulate = true;
   }
   out.gradients = gradients.values();
@@ -118,7 +119,7 @@ Steps steps_of(Backend& backend, const BertConfig& config, const ParameterTable&
 
 // Every slice that this rank has, against the same slice of the model with all shards.
 void check_model(Communicator& comm, Backend& backend, int64_t shards, bool recompute) {
-  BertConfig config = test::small_config(2);
+  EncoderConfig config = test::small_config(2);
   config.num_attention_heads = shards;
   config.hidden_size = 6 * shards;
   config.intermediate_size = 10 * shards;

@@ -11,8 +11,8 @@ using namespace finetune;
 
 namespace {
 
-BertConfig config_of(int64_t layers) {
-  BertConfig config;
+EncoderConfig config_of(int64_t layers) {
+  EncoderConfig config;
   config.vocab_size = 50;
   config.hidden_size = 96;
   config.num_hidden_layers = layers;

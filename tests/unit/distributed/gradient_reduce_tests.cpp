@@ -17,8 +17,8 @@ using namespace finetune;
 
 namespace {
 
-BertConfig config_of(int64_t vocabulary, int64_t hidden) {
-  BertConfig config;
+EncoderConfig config_of(int64_t vocabulary, int64_t hidden) {
+  EncoderConfig config;
   config.vocab_size = vocabulary;
   config.hidden_size = hidden;
   config.num_hidden_layers = 1;

@@ -23,8 +23,8 @@ namespace {
 constexpr Head kHead{HeadKind::sequence, 3};
 
 // Layers of some norm blocks, words of several.
-BertConfig config_with(int64_t layers) {
-  BertConfig config;
+EncoderConfig config_with(int64_t layers) {
+  EncoderConfig config;
   config.vocab_size = 700;
   config.hidden_size = 96;
   config.num_hidden_layers = layers;
@@ -79,7 +79,7 @@ std::vector<float> initial_values(const ParameterTable& table) {
 
 TEST_CASE("norm blocks of parts are those of the whole model, each once") {
   auto backend = make_cpu_backend();
-  const BertConfig config = config_with(5);
+  const EncoderConfig config = config_with(5);
   for (PartLayout layout : test::kPartLayouts) {
     CAPTURE(layout.stages);
     CAPTURE(layout.tensor_ranks);
@@ -121,7 +121,7 @@ TEST_CASE("one owner of the whole model adds up all of its buckets in one run ea
 }
 
 TEST_CASE("buckets of a stage: its layers alone, to its last element") {
-  const BertConfig config = config_with(4);
+  const EncoderConfig config = config_with(4);
   for (const ModelPart& part : test::parts_of(config, {2, 2, 1, 1})) {
     const ParameterTable table(config, kHead, part);
     const std::vector<Bucket> buckets = backward_buckets(table, 0, 1);
@@ -134,7 +134,7 @@ TEST_CASE("buckets of a stage: its layers alone, to its last element") {
 }
 
 TEST_CASE("a stage without embeddings: partition, sums, moments, weights") {
-  const BertConfig config = config_with(2);
+  const EncoderConfig config = config_with(2);
   ModelPart part;
   part.chunks = {{1, 2}};
   part.embeddings = false;

@@ -103,7 +103,7 @@ TEST_CASE("equal layers go evenly, later stages get more of them") {
 }
 
 TEST_CASE("the last layer of classification is short: the last stage gets one more") {
-  BertConfig config = named_shape("base");
+  EncoderConfig config = named_shape("base");
   const LayerCosts sequence = layer_costs(config, {HeadKind::sequence, 2}, 128);
   const LayerCosts token = layer_costs(config, {HeadKind::token, 2}, 128);
   // 2 (4 H^2 + 2 H I) + 4 H length; keys and values alone are 4 H^2.
@@ -130,7 +130,7 @@ TEST_CASE("stages that are given, and chunks") {
 }
 
 TEST_CASE("parts of all ranks are the model, each layer and shard once") {
-  const BertConfig config = named_shape("base");
+  const EncoderConfig config = named_shape("base");
   for (int chunks : {1, 2, 3}) {
     const StageSplit split =
         split_stages("auto", 3, chunks, layer_costs(config, {HeadKind::token, 2}, 128));

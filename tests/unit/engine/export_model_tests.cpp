@@ -101,7 +101,8 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
   if (!test::have_shared(kExported)) return;
   fs::path source = test::shared_path(kExported);
   test::TemporaryDirectory directory;
-  BertConfig config = parse_config(read_text_file(source / "config.json"), source / "config.json");
+  EncoderConfig config =
+      parse_config(read_text_file(source / "config.json"), source / "config.json");
   ParameterTable table(config, Head{HeadKind::sequence, 24});
   std::vector<float> weights(size_t(table.size())), again(weights);
   auto from = open_weights(source);

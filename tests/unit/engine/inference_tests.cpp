@@ -44,8 +44,8 @@ class Watched final : public ProfilingBackend {
 constexpr int64_t kMostTokens = 160, kMostSequences = 24, kLongest = 40;
 
 // Heads of 32: in bf16 they are for tensor cores.
-BertConfig inference_config() {
-  BertConfig config;
+EncoderConfig inference_config() {
+  EncoderConfig config;
   config.vocab_size = 50;
   config.hidden_size = 64;
   config.num_hidden_layers = 2;
@@ -177,7 +177,7 @@ TEST_CASE("of hidden words inference gives the loss and the rank, of the logits"
     REQUIRE(scores.size() == 2 * batch.scored.size());
     const DeviceBatch& computed = masked.engine.upload_for_inference(batch);
     masked.engine.infer_chunk(0, computed);
-    const Tensor out = masked.engine.bert().output_of({0, ChunkSlot::kInference}, computed);
+    const Tensor out = masked.engine.encoder().output_of({0, ChunkSlot::kInference}, computed);
     REQUIRE(out.rows == int64_t(batch.scored.size()));
     std::vector<float> logits(size_t(out.size()));
     masked.backend->download(logits.data(), out.data, logits.size() * sizeof(float));

@@ -22,7 +22,7 @@ using finetune::test::contains;
 namespace {
 
 struct Model {
-  BertConfig config;
+  EncoderConfig config;
   std::unique_ptr<WeightSource> source;
 
   explicit Model(const char* name) : Model(test::shared_path(name)) {}

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kSamples = 61, kVocabulary = 50, kMicroBatch = 40;
 
-BertConfig dispatch_config() {
-  BertConfig config;
+EncoderConfig dispatch_config() {
+  EncoderConfig config;
   config.vocab_size = kVocabulary;
   config.hidden_size = 16;
   config.num_hidden_layers = 2;

@@ -50,7 +50,7 @@ std::vector<float> moved(const ParameterTable& from, const std::vector<float>& v
 }
 
 // Of a backward pass that writes over what was there.
-std::vector<float> written_gradients(Backend& backend, const BertConfig& config,
+std::vector<float> written_gradients(Backend& backend, const EncoderConfig& config,
                                      const ParameterTable& table, const std::vector<float>& weights,
                                      const PackedBatch& batch, Head head) {
   std::vector<float> before(size_t(table.size()), 9.0f);
@@ -59,12 +59,12 @@ std::vector<float> written_gradients(Backend& backend, const BertConfig& config,
   Arena arena(backend, weights), gradients(backend, before);
   DeviceBatch device(backend, batch.tokens(), batch.sequences());
   device.upload(batch);
-  Bert bert(backend, config, table);
-  bert.reserve(batch.tokens(), batch.sequences(), true);
-  const Tensor logits = bert.forward(device, arena.data(), &kDropout, true);
+  Encoder encoder(backend, config, table);
+  encoder.reserve(batch.tokens(), batch.sequences(), true);
+  const Tensor logits = encoder.forward(device, arena.data(), &kDropout, true);
   Arena dlogits(backend, logit_coefficients(batch, head));
-  bert.backward(device, arena.data(), gradients.data(),
-                matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, 0, false);
+  encoder.backward(device, arena.data(), gradients.data(),
+                   matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, 0, false);
   std::vector<float> all = gradients.values(), of_parameters(all.size(), 0.0f);
   for (const Parameter& p : table.parameters()) {
     std::copy_n(all.begin() + p.offset, p.size(), of_parameters.begin() + p.offset);
@@ -115,7 +115,7 @@ TEST_CASE("a step against the gradient lowers the loss of every architecture") {
   for (const Architecture& architecture : all_architectures()) {
     for (Head head : kHeads) {
       INFO(std::string(architecture.model_type), ", ", text(head), " head");
-      BertConfig config = small_config(2);
+      EncoderConfig config = small_config(2);
       config.architecture = &architecture;
       config.max_position_embeddings += architecture.first_position;
       const ParameterTable table(config, head);
@@ -153,7 +153,7 @@ TEST_CASE("positions that begin at a later row use and train the rows from there
     for (Head head : kHeads) {
       for (const std::vector<int>& lengths : {std::vector<int>{1}, {7}, {5, 24, 2}}) {
         INFO(named.name, ", ", text(head), " head, ", lengths.size(), " sequences of ", lengths[0]);
-        BertConfig config = small_config(2), later = config;
+        EncoderConfig config = small_config(2), later = config;
         later.architecture = &kFromTwo;
         later.max_position_embeddings = config.max_position_embeddings + 2;
         CHECK(later.max_length() == config.max_length());
@@ -182,7 +182,7 @@ TEST_CASE("a model without type embeddings is one whose types add nothing") {
   for (const NamedBackend& named : model_backends()) {
     for (Head head : kHeads) {
       INFO(named.name, ", ", text(head), " head");
-      BertConfig config = small_config(2), untyped = config;
+      EncoderConfig config = small_config(2), untyped = config;
       untyped.architecture = &kUntyped;
       const ParameterTable table(config, head), untyped_table(untyped, head);
       CHECK(untyped_table.find(Role::type_embeddings, ParameterPart::weight) == nullptr);

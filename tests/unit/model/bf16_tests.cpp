@@ -27,7 +27,7 @@ TEST_CASE("activations in bf16: logits and gradients are near those of the refer
       for (int64_t head_size : {8, 32}) {  // of which kernels may have a way of their own
         const char* kind = head.kind == HeadKind::sequence ? "sequence" : "token";
         INFO(kind, " head, attention heads of ", head_size);
-        BertConfig config = small_config(3);
+        EncoderConfig config = small_config(3);
         config.hidden_size = 2 * head_size;
         config.num_attention_heads = 2;
         ParameterTable table(config, head);
@@ -49,7 +49,7 @@ TEST_CASE("activations in bf16: logits and gradients are near those of the refer
 TEST_CASE("activations in bf16: changed weights count at once") {
   for_each_bf16_backend([&](Backend& backend) {
     const Head head{HeadKind::token, 2};
-    BertConfig config = small_config(2);
+    EncoderConfig config = small_config(2);
     config.hidden_size = 24;  // rounded copies have no gaps: updates write them
     config.intermediate_size = 40;
     ParameterTable table(config, head);
@@ -58,9 +58,9 @@ TEST_CASE("activations in bf16: changed weights count at once") {
     DeviceBatch device(backend, batch.tokens(), batch.sequences());
     device.upload(batch);
     const auto logits_of = [&](Arena& weights) {
-      Bert bert(backend, config, table);
-      bert.reserve(batch.tokens(), batch.sequences(), false);
-      return download(backend, bert.forward(device, weights.data(), nullptr, false));
+      Encoder encoder(backend, config, table);
+      encoder.reserve(batch.tokens(), batch.sequences(), false);
+      return download(backend, encoder.forward(device, weights.data(), nullptr, false));
     };
     Arena weights(backend, before);
     const std::vector<float> first = logits_of(weights);

@@ -12,7 +12,7 @@
 namespace finetune::test {
 namespace {
 
-BertConfig load(const std::string& name) {
+EncoderConfig load(const std::string& name) {
   std::ifstream file(shared_path(name), std::ios::binary);
   return parse_config(std::string(std::istreambuf_iterator<char>(file), {}), name);
 }
@@ -67,7 +67,7 @@ TEST_CASE("objects of many keys are refused: time grows with their square") {
 
 TEST_CASE("a configuration of Hugging Face is read whole") {
   if (!have_shared("golden/tiny-bert-classification/config.json")) return;
-  BertConfig c = load("golden/tiny-bert-classification/config.json");
+  EncoderConfig c = load("golden/tiny-bert-classification/config.json");
   CHECK(c.vocab_size == 4000);
   CHECK(c.hidden_size == 64);
   CHECK(c.num_hidden_layers == 2);
@@ -91,12 +91,12 @@ TEST_CASE("a configuration of Hugging Face is read whole") {
 
 TEST_CASE("Google's bert_config.json has no model_type and is BERT") {
   // As published with uncased_L-12_H-768_A-12.
-  BertConfig c = parse_config(R"({
+  EncoderConfig c = parse_config(R"({
     "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
     "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
     "max_position_embeddings": 512, "num_attention_heads": 12, "num_hidden_layers": 12,
     "type_vocab_size": 2, "vocab_size": 30522 })",
-                              "bert_config.json");
+                                 "bert_config.json");
   CHECK(c.hidden_size == 768);
   CHECK(c.num_hidden_layers == 12);
   CHECK(c.layer_norm_eps == 1e-12);
@@ -118,7 +118,8 @@ TEST_CASE("broken configurations are refused by name") {
 }
 
 TEST_CASE("defaults, names of activations, labels in any order") {
-  BertConfig c = parse_config(R"({"classifier_dropout": null, "hidden_dropout_prob": 0.2})", "c");
+  EncoderConfig c =
+      parse_config(R"({"classifier_dropout": null, "hidden_dropout_prob": 0.2})", "c");
   CHECK(c.hidden_size == 768);
   CHECK(c.head_dropout() == 0.2);
   CHECK(c.labels.empty());
@@ -163,7 +164,7 @@ TEST_CASE("values out of range are refused with file, key and value") {
 
 TEST_CASE("labels are named by id2label, by label2id, by num_labels") {
   const auto labels = [](const std::string& json) {
-    const BertConfig c = parse_config(json, "c");
+    const EncoderConfig c = parse_config(json, "c");
     CHECK(c.labels_fault.empty());
     return c.labels;
   };
@@ -181,7 +182,7 @@ TEST_CASE("labels are named by id2label, by label2id, by num_labels") {
 
 TEST_CASE("labels that cannot be used are a fault of the head alone") {
   const auto fault = [](const std::string& json) {
-    const BertConfig c = parse_config(json, "c");
+    const EncoderConfig c = parse_config(json, "c");
     CHECK(c.labels.empty());
     return c.labels_fault;
   };

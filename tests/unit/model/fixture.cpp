@@ -75,7 +75,8 @@ PackedBatch pack(const std::vector<Sequence>& sequences) {
   return batch;
 }
 
-std::vector<Sequence> random_sequences(const BertConfig& config, const std::vector<int>& lengths) {
+std::vector<Sequence> random_sequences(const EncoderConfig& config,
+                                       const std::vector<int>& lengths) {
   std::vector<Sequence> out;
   for (uint32_t i = 0; i < lengths.size(); ++i) {
     Sequence s;
@@ -90,8 +91,8 @@ std::vector<Sequence> random_sequences(const BertConfig& config, const std::vect
   return out;
 }
 
-BertConfig small_config(int64_t layers) {
-  BertConfig c;
+EncoderConfig small_config(int64_t layers) {
+  EncoderConfig c;
   c.vocab_size = 37;
   c.hidden_size = 12;
   c.num_hidden_layers = layers;
@@ -133,20 +134,20 @@ std::vector<float> random_weights(const ParameterTable& table, double range) {
   return arena;
 }
 
-PassResult run_pass(Backend& backend, const BertConfig& config, const ParameterTable& table,
+PassResult run_pass(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
                     const std::vector<float>& weights, const PackedBatch& batch,
                     const std::vector<float>& coefficients, PassOptions options) {
   Arena parameters(backend, weights), gradients(backend, table.size());
-  Bert bert(backend, config, table);
-  bert.reserve(batch.tokens(), batch.sequences(), true);
+  Encoder encoder(backend, config, table);
+  encoder.reserve(batch.tokens(), batch.sequences(), true);
   DeviceBatch device(backend, batch.tokens(), batch.sequences());
   device.upload(batch);
-  Tensor logits = bert.forward(device, parameters.data(), options.dropout, true);
+  Tensor logits = encoder.forward(device, parameters.data(), options.dropout, true);
   PassResult result{download(backend, logits), {}};
   Arena dlogits(backend, coefficients);
-  bert.backward(device, parameters.data(), gradients.data(),
-                matrix(dlogits.data(), logits.rows, logits.cols), options.dropout,
-                options.lowest_layer);
+  encoder.backward(device, parameters.data(), gradients.data(),
+                   matrix(dlogits.data(), logits.rows, logits.cols), options.dropout,
+                   options.lowest_layer);
   result.gradients = gradients.values();
   return result;
 }

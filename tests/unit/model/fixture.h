@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/bert.h"
+#include "model/encoder.h"
 
 namespace finetune::test {
 
@@ -44,9 +44,10 @@ struct Sequence {
 };
 PackedBatch pack(const std::vector<Sequence>& sequences);
 // Random sequences of these lengths; sample i of the batch is the same whatever the others are.
-std::vector<Sequence> random_sequences(const BertConfig& config, const std::vector<int>& lengths);
+std::vector<Sequence> random_sequences(const EncoderConfig& config,
+                                       const std::vector<int>& lengths);
 
-BertConfig small_config(int64_t layers);
+EncoderConfig small_config(int64_t layers);
 
 // Floats in a backend's memory.
 class Arena {
@@ -76,7 +77,7 @@ struct PassOptions {
   const DropoutPlan* dropout = nullptr;
   int lowest_layer = 0;
 };
-PassResult run_pass(Backend& backend, const BertConfig& config, const ParameterTable& table,
+PassResult run_pass(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
                     const std::vector<float>& weights, const PackedBatch& batch,
                     const std::vector<float>& coefficients, PassOptions options = {});
 

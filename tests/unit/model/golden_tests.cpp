@@ -15,7 +15,7 @@ namespace {
 using Golden = std::map<std::string, GoldenTensor>;
 
 struct GoldenModel {
-  BertConfig config;
+  EncoderConfig config;
   ParameterTable table;
   std::vector<float> weights;
 };
@@ -24,7 +24,7 @@ GoldenModel load_model(const std::string& name, Head head) {
   std::filesystem::path directory = shared_path("golden/" + name);
   std::ifstream file(directory / "config.json", std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
-  BertConfig config = parse_config(text, directory / "config.json");
+  EncoderConfig config = parse_config(text, directory / "config.json");
   ParameterTable table(config, head);
   std::vector<float> weights(size_t(table.size()), 0.0f);
   Golden tensors = read_golden(directory / "model.safetensors");
@@ -75,10 +75,10 @@ double padded_difference(const std::vector<float>& packed, const GoldenTensor& p
   return worst;
 }
 
-void check_hidden_states(const NamedBackend& named, const Bert& bert, const Golden& golden,
+void check_hidden_states(const NamedBackend& named, const Encoder& encoder, const Golden& golden,
                          const PackedBatch& batch, bool sequence_head) {
   for (int64_t i = 0; i <= 2; ++i) {
-    Tensor hidden = bert.hidden_state(i);
+    Tensor hidden = encoder.hidden_state(i);
     bool first_only = sequence_head && i == 2;
     double difference =
         padded_difference(download(*named.backend, hidden), golden.at(concat("hidden.", i)), batch,
@@ -137,11 +137,11 @@ TEST_CASE("golden classification: logits, hidden states, loss, gradients") {
     INFO("backend ", named.name);
     MESSAGE("backend ", named.name);
     Arena weights(backend, model.weights), gradients(backend, model.table.size());
-    Bert bert(backend, model.config, model.table);
-    bert.reserve(batch.tokens(), b, true);
+    Encoder encoder(backend, model.config, model.table);
+    encoder.reserve(batch.tokens(), b, true);
     DeviceBatch device(backend, batch.tokens(), b);
     device.upload(batch);
-    Tensor logits = bert.forward(device, weights.data(), nullptr, true);
+    Tensor logits = encoder.forward(device, weights.data(), nullptr, true);
     std::vector<float> values = download(backend, logits);
     double worst = 0;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -149,7 +149,7 @@ TEST_CASE("golden classification: logits, hidden states, loss, gradients") {
     }
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= named.golden_tolerance);
-    check_hidden_states(named, bert, golden, batch, true);
+    check_hidden_states(named, encoder, golden, batch, true);
 
     auto device_labels = backend.allocate(size_t(b) * sizeof(int32_t));
     backend.upload(device_labels.get(), labels.data(), labels.size() * sizeof(int32_t));
@@ -160,7 +160,7 @@ TEST_CASE("golden classification: logits, hidden states, loss, gradients") {
     for (float value : losses.values()) loss += double(value) / double(b);
     MESSAGE("loss: difference ", loss - golden.at("loss").values[0]);
     CHECK(std::abs(loss - golden.at("loss").values[0]) <= named.golden_tolerance);
-    bert.backward(device, weights.data(), gradients.data(), logits, nullptr);
+    encoder.backward(device, weights.data(), gradients.data(), logits, nullptr);
     check_gradients(model, golden, gradients.values());
   }
 }
@@ -180,11 +180,11 @@ TEST_CASE("golden question answering: logits, hidden states, loss, gradients") {
     INFO("backend ", named.name);
     MESSAGE("backend ", named.name);
     Arena weights(backend, model.weights), gradients(backend, model.table.size());
-    Bert bert(backend, model.config, model.table);
-    bert.reserve(batch.tokens(), b, true);
+    Encoder encoder(backend, model.config, model.table);
+    encoder.reserve(batch.tokens(), b, true);
     DeviceBatch device(backend, batch.tokens(), b);
     device.upload(batch);
-    Tensor logits = bert.forward(device, weights.data(), nullptr, true);
+    Tensor logits = encoder.forward(device, weights.data(), nullptr, true);
     std::vector<float> values = download(backend, logits), starts, ends;
     for (size_t i = 0; i < values.size(); i += 2) {
       starts.push_back(values[i]);
@@ -194,7 +194,7 @@ TEST_CASE("golden question answering: logits, hidden states, loss, gradients") {
                             padded_difference(ends, golden.at("end_logits"), batch, 1, false));
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= named.golden_tolerance);
-    check_hidden_states(named, bert, golden, batch, false);
+    check_hidden_states(named, encoder, golden, batch, false);
 
     auto device_spans = backend.allocate(spans.size() * sizeof(int32_t));
     backend.upload(device_spans.get(), spans.data(), spans.size() * sizeof(int32_t));
@@ -206,7 +206,7 @@ TEST_CASE("golden question answering: logits, hidden states, loss, gradients") {
     for (float value : losses.values()) loss += double(value) / double(b);
     MESSAGE("loss: difference ", loss - golden.at("loss").values[0]);
     CHECK(std::abs(loss - golden.at("loss").values[0]) <= named.golden_tolerance);
-    bert.backward(device, weights.data(), gradients.data(), logits, nullptr);
+    encoder.backward(device, weights.data(), gradients.data(), logits, nullptr);
     check_gradients(model, golden, gradients.values());
   }
 }

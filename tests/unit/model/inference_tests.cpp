@@ -50,13 +50,13 @@ TEST_CASE("inference gives the logits of training without dropout") {
     for (Head head : kHeads) {
       for (int64_t layers : {1, 3}) {
         INFO(named.name, ", ", text(head), " head, ", layers, " layers");
-        BertConfig config = small_config(layers);
+        EncoderConfig config = small_config(layers);
         ParameterTable table(config, head);
         Arena weights(backend, random_weights(table, 0.3));
         PackedBatch batch = pack(random_sequences(config, {7, 1, 24, 13}));
         DeviceBatch device(backend, 60, 6);  // larger than the batch
         device.upload(batch);
-        Bert trained(backend, config, table), inferring(backend, config, table);
+        Encoder trained(backend, config, table), inferring(backend, config, table);
         trained.reserve(60, 6, true);
         inferring.reserve(60, 6, false);
         auto kept = download(backend, trained.forward(device, weights.data(), nullptr, true));
@@ -75,7 +75,7 @@ TEST_CASE("the model computes by whole layers where the backend has them") {
       INFO(text(head), " head, ", layers, " layers");
       WholeReference backend;
       auto parts = make_reference_backend();
-      const BertConfig config = small_config(layers);
+      const EncoderConfig config = small_config(layers);
       ParameterTable table(config, head);
       const std::vector<float> weights = random_weights(table, 0.3);
       PackedBatch batch = pack(random_sequences(config, {7, 1, 24, 13}));
@@ -84,9 +84,9 @@ TEST_CASE("the model computes by whole layers where the backend has them") {
         Arena arena(by, weights);
         DeviceBatch device(by, t, b);
         device.upload(batch);
-        Bert bert(by, config, table);
-        bert.reserve(training, {t, b}, false);
-        return download(by, bert.forward(device, arena.data(), nullptr, false));
+        Encoder encoder(by, config, table);
+        encoder.reserve(training, {t, b}, false);
+        return download(by, encoder.forward(device, arena.data(), nullptr, false));
       };
       const std::vector<float> expected = logits_by(*parts, {});
       for (BatchSize training : {BatchSize{}, BatchSize{2, 1}, BatchSize{3 * t, b}}) {
@@ -103,7 +103,7 @@ TEST_CASE("whole layers give the logits of layers in parts, and each sequence it
   for (Head head : kHeads) {
     for (int64_t layers : {1, 3}) {
       INFO(text(head), " head, ", layers, " layers");
-      BertConfig config = small_config(layers);
+      EncoderConfig config = small_config(layers);
       config.hidden_size = 64;
       config.num_attention_heads = 2;
       config.intermediate_size = 160;
@@ -116,9 +116,9 @@ TEST_CASE("whole layers give the logits of layers in parts, and each sequence it
         PackedBatch batch = pack(some);
         DeviceBatch device(*backend, batch.tokens(), batch.sequences());
         device.upload(batch);
-        Bert bert(*backend, config, table);
-        bert.reserve(batch.tokens(), batch.sequences(), keep);
-        return download(*backend, bert.forward(device, weights.data(), nullptr, keep));
+        Encoder encoder(*backend, config, table);
+        encoder.reserve(batch.tokens(), batch.sequences(), keep);
+        return download(*backend, encoder.forward(device, weights.data(), nullptr, keep));
       };
       const std::vector<float> whole = logits_of(sequences, false);
       // Queries, keys, values and probabilities are rounded to bf16 too.
@@ -142,7 +142,7 @@ TEST_CASE("activations take the planned memory, no more and no less") {
       for (auto [training, recompute] : {Use{false, false}, Use{true, false}, Use{true, true}}) {
         for (const std::vector<int>& lengths : {std::vector<int>{1}, {24, 24, 24}, {1, 1, 1, 1}}) {
           CountingBackend backend;
-          BertConfig config = small_config(layers);
+          EncoderConfig config = small_config(layers);
           ParameterTable table(config, head);
           PackedBatch batch = pack(random_sequences(config, lengths));
           const int64_t t = batch.tokens(), b = batch.sequences();
@@ -150,15 +150,15 @@ TEST_CASE("activations take the planned memory, no more and no less") {
           Arena dlogits(backend, logit_coefficients(batch, head));
           DeviceBatch device(backend, t, b);
           device.upload(batch);
-          Bert bert(backend, config, table);
+          Encoder encoder(backend, config, table);
           const int64_t before = backend.allocated;
-          bert.reserve(t, b, training, recompute);
-          CHECK(backend.allocated - before == bert.activation_bytes(t, b, training, recompute));
+          encoder.reserve(t, b, training, recompute);
+          CHECK(backend.allocated - before == encoder.activation_bytes(t, b, training, recompute));
           const int64_t reserved = backend.allocated;
-          Tensor logits = bert.forward(device, weights.data(), &kDropout, training);
+          Tensor logits = encoder.forward(device, weights.data(), &kDropout, training);
           if (training) {
-            bert.backward(device, weights.data(), gradients.data(),
-                          matrix(dlogits.data(), logits.rows, logits.cols), &kDropout);
+            encoder.backward(device, weights.data(), gradients.data(),
+                             matrix(dlogits.data(), logits.rows, logits.cols), &kDropout);
           }
           CHECK(backend.allocated == reserved);
           CHECK(backend.guards_intact());
@@ -171,14 +171,15 @@ TEST_CASE("activations take the planned memory, no more and no less") {
 TEST_CASE("memory grows with the batch and is least for inference") {
   auto backend = make_reference_backend();
   for (Head head : kHeads) {
-    BertConfig config = named_shape("minilm");
+    EncoderConfig config = named_shape("minilm");
     ParameterTable table(config, head);
-    Bert bert(*backend, config, table);
-    CHECK(bert.activation_bytes(512, 32, true) > 2 * bert.activation_bytes(512, 32, false));
-    CHECK(bert.activation_bytes(513, 32, true) > bert.activation_bytes(512, 32, true));
-    CHECK(bert.activation_bytes(512, 33, true) >= bert.activation_bytes(512, 32, true));
+    Encoder encoder(*backend, config, table);
+    CHECK(encoder.activation_bytes(512, 32, true) > 2 * encoder.activation_bytes(512, 32, false));
+    CHECK(encoder.activation_bytes(513, 32, true) > encoder.activation_bytes(512, 32, true));
+    CHECK(encoder.activation_bytes(512, 33, true) >= encoder.activation_bytes(512, 32, true));
     // Six layers keep an input each and share the rest.
-    CHECK(2 * bert.activation_bytes(512, 32, true, true) < bert.activation_bytes(512, 32, true));
+    CHECK(2 * encoder.activation_bytes(512, 32, true, true) <
+          encoder.activation_bytes(512, 32, true));
   }
 }
 

@@ -9,12 +9,13 @@
 namespace finetune::test {
 namespace {
 
-Head head_of(const BertConfig& config) {
+Head head_of(const EncoderConfig& config) {
   return {HeadKind::masked, config.vocab_size};
 }
 
 // Every third token is scored, from `first` on.
-PackedBatch scored_batch(const BertConfig& config, const std::vector<int>& lengths, int first = 1) {
+PackedBatch scored_batch(const EncoderConfig& config, const std::vector<int>& lengths,
+                         int first = 1) {
   PackedBatch batch = pack(random_sequences(config, lengths));
   for (int32_t t = first; t < int32_t(batch.ids.size()); t += 3) {
     batch.scored.push_back(t);
@@ -29,22 +30,22 @@ struct LossPass {
 };
 
 // The sum of the scored tokens' losses, as the objective has it.
-LossPass loss_pass(Backend& backend, const BertConfig& config, const ParameterTable& table,
+LossPass loss_pass(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
                    const std::vector<float>& weights, const std::vector<PackedBatch>& batches,
                    bool recompute = false) {
   Arena parameters(backend, weights), gradients(backend, table.size());
-  Bert bert(backend, config, table);
+  Encoder encoder(backend, config, table);
   int64_t tokens = 0, sequences = 0;
   for (const PackedBatch& batch : batches) {
     tokens = std::max(tokens, batch.tokens());
     sequences = std::max(sequences, batch.sequences());
   }
-  bert.reserve(tokens, sequences, true, recompute);
+  encoder.reserve(tokens, sequences, true, recompute);
   DeviceBatch device(backend, tokens, sequences);
   LossPass result;
   for (const PackedBatch& batch : batches) {
     device.upload(batch, 0.5f);
-    const Tensor logits = bert.forward(device, parameters.data(), &kDropout, true);
+    const Tensor logits = encoder.forward(device, parameters.data(), &kDropout, true);
     CHECK(logits.rows == int64_t(batch.scored.size()));
     if (logits.rows > 0) {
       Arena losses(backend, logits.rows);
@@ -52,8 +53,8 @@ LossPass loss_pass(Backend& backend, const BertConfig& config, const ParameterTa
                             vector(losses.data(), logits.rows), logits);
       for (float loss : losses.values()) result.loss += 0.5 * double(loss);
     }
-    bert.backward(device, parameters.data(), gradients.data(), logits, &kDropout, 0,
-                  &batch != &batches.front());
+    encoder.backward(device, parameters.data(), gradients.data(), logits, &kDropout, 0,
+                     &batch != &batches.front());
   }
   result.gradients = gradients.values();
   return result;
@@ -63,7 +64,7 @@ LossPass loss_pass(Backend& backend, const BertConfig& config, const ParameterTa
 
 TEST_CASE("gradients of the masked head equal finite differences, the tied word embedding's too") {
   auto backend = make_reference_backend();
-  const BertConfig config = small_config(2);
+  const EncoderConfig config = small_config(2);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   const std::vector<PackedBatch> batches = {scored_batch(config, {7, 1, 24}, 2)};
@@ -85,7 +86,7 @@ TEST_CASE("gradients of the masked head equal finite differences, the tied word 
 
 TEST_CASE(
     "the masked head's losses and gradients are the reference's, over several micro-batches") {
-  const BertConfig config = small_config(2);
+  const EncoderConfig config = small_config(2);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   // One of them has nothing to tell, as the first and in between.
@@ -107,7 +108,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a micro-batch without scored tokens has no gradient") {
-  const BertConfig config = small_config(1);
+  const EncoderConfig config = small_config(1);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   for (const NamedBackend& named : model_backends()) {
@@ -119,7 +120,7 @@ TEST_CASE("a micro-batch without scored tokens has no gradient") {
 }
 
 TEST_CASE("the masked head's parameters are Hugging Face's, the decoder is none of them") {
-  const BertConfig config = small_config(1);
+  const EncoderConfig config = small_config(1);
   const ParameterTable table(config, head_of(config));
   for (const char* name :
        {"cls.predictions.bias", "cls.predictions.transform.dense.weight",

@@ -30,9 +30,9 @@ class Offloaded {
         table_(config_, head, part_),
         weights_(backend, random_weights(table_, 0.3)),
         gradients_(backend, table_.size()),
-        bert_(backend, config_, table_, part_) {
+        encoder_(backend, config_, table_, part_) {
     const int64_t before = backend.device_memory().used;
-    bert_.reserve({kTokens, kSequences}, {}, true, setting.slots, setting.horizon);
+    encoder_.reserve({kTokens, kSequences}, {}, true, setting.slots, setting.horizon);
     reserved_ = backend.device_memory().used - before;
     for (int64_t slot = 0; slot < setting.slots; ++slot) {
       batches_.emplace_back(backend, kTokens, kSequences);
@@ -50,17 +50,17 @@ class Offloaded {
   }
   int64_t reserved() const { return reserved_; }
   int64_t forecast() const {
-    return bert_.activation_bytes(kTokens, kSequences, true, true, setting_.slots,
-                                  setting_.horizon);
+    return encoder_.activation_bytes(kTokens, kSequences, true, true, setting_.slots,
+                                     setting_.horizon);
   }
   int64_t ring_tensors() const {
     return InputRing::make(config_, table_.head(), part_, kTokens, 2, 1).tensors;
   }
-  bool may_be_replayed() const { return bert_.may_be_replayed(0); }
+  bool may_be_replayed() const { return encoder_.may_be_replayed(0); }
 
   static constexpr int64_t kTokens = 16, kSequences = 3;
-  static BertConfig config_of() {
-    BertConfig config = small_config(kLayers);
+  static EncoderConfig config_of() {
+    EncoderConfig config = small_config(kLayers);
     config.hidden_size = 64;
     config.num_attention_heads = 2;
     config.intermediate_size = 96;
@@ -70,22 +70,22 @@ class Offloaded {
  private:
   void forward(size_t slot, const std::vector<int>& lengths) {
     batches_[slot].upload(pack(random_sequences(config_, lengths)));
-    bert_.forward({0, int64_t(slot)}, batches_[slot], weights_.data(), &kDropout);
+    encoder_.forward({0, int64_t(slot)}, batches_[slot], weights_.data(), &kDropout);
   }
   // The logits are their own gradient.
   void backward(size_t slot) {
     const ChunkSlot at{0, int64_t(slot)};
-    bert_.backward(at, batches_[slot], weights_.data(), gradients_.data(),
-                   bert_.output_of(at, batches_[slot]), &kDropout, setting_.lowest_layer);
+    encoder_.backward(at, batches_[slot], weights_.data(), gradients_.data(),
+                      encoder_.output_of(at, batches_[slot]), &kDropout, setting_.lowest_layer);
   }
 
   Backend& backend_;
   Setting setting_;
-  BertConfig config_;
+  EncoderConfig config_;
   ModelPart part_;
   ParameterTable table_;
   Arena weights_, gradients_;
-  Bert bert_;
+  Encoder encoder_;
   std::vector<DeviceBatch> batches_;
   int64_t reserved_ = 0;
 };

@@ -35,7 +35,7 @@ TEST_CASE("parameters lie in the order of the backward pass") {
 
 TEST_CASE("offsets do not overlap, are aligned, and query, key, value are joined") {
   for (int64_t hidden : {7, 12, 64}) {
-    BertConfig config = small_config(2);
+    EncoderConfig config = small_config(2);
     config.hidden_size = hidden;
     config.num_attention_heads = 1;
     ParameterTable table(config, {HeadKind::token, 2});
@@ -85,7 +85,7 @@ TEST_CASE("count equals Hugging Face's, layers and decay follow the names") {
 }
 
 TEST_CASE("initial values: distribution, zeros and ones, the padding row") {
-  BertConfig config = small_config(1);
+  EncoderConfig config = small_config(1);
   config.hidden_size = 96;
   config.vocab_size = 1001;
   config.pad_token_id = 3;

@@ -11,8 +11,8 @@
 namespace finetune::test {
 namespace {
 
-BertConfig config_of_parts(int64_t layers) {
-  BertConfig config = small_config(layers);
+EncoderConfig config_of_parts(int64_t layers) {
+  EncoderConfig config = small_config(layers);
   config.hidden_size = 24;
   config.num_attention_heads = 4;
   config.intermediate_size = 36;
@@ -41,7 +41,7 @@ void add_to(Cover& cover, const ParameterTable& table, bool replicated) {
 
 TEST_CASE("parts together have every element of the whole table once") {
   for (Head head : kHeads) {
-    const BertConfig config = config_of_parts(5);
+    const EncoderConfig config = config_of_parts(5);
     Cover once;
     add_to(once, ParameterTable(config, head), true);
     for (const auto& [name, counts] : once) {
@@ -70,7 +70,7 @@ TEST_CASE("parts together have every element of the whole table once") {
 
 TEST_CASE("offsets of a part: in its regions, aligned, without overlap") {
   for (PartLayout layout : kPartLayouts) {
-    const BertConfig config = config_of_parts(5);
+    const EncoderConfig config = config_of_parts(5);
     for (const ModelPart& part : parts_of(config, layout)) {
       const ParameterTable table(config, kHeads[0], part);
       int64_t end = 0;
@@ -97,7 +97,7 @@ TEST_CASE("regions of a part are those of the whole table with the same tensor s
   for (PartLayout layout : kPartLayouts) {
     CAPTURE(layout.stages);
     CAPTURE(layout.tensor_shards);
-    const BertConfig config = config_of_parts(5);
+    const EncoderConfig config = config_of_parts(5);
     const ParameterTable whole(config, kHeads[0], ModelPart::whole(config, layout.tensor_shards));
     std::map<int64_t, Region> by_place;
     int64_t end = 0;
@@ -130,7 +130,7 @@ TEST_CASE("regions of a part are those of the whole table with the same tensor s
 }
 
 TEST_CASE("slices of tensor shards") {
-  const BertConfig config = config_of_parts(2);
+  const EncoderConfig config = config_of_parts(2);
   ModelPart part = ModelPart::whole(config, 4);
   part.shards = {1, 3};
   const ParameterTable table(config, kHeads[1], part);
@@ -158,7 +158,7 @@ TEST_CASE("slices of tensor shards") {
 
 TEST_CASE("initial values of parts are those of the whole table") {
   for (PartLayout layout : kPartLayouts) {
-    BertConfig config = config_of_parts(5);
+    EncoderConfig config = config_of_parts(5);
     config.hidden_size = 28;  // slices begin inside blocks of random numbers
     config.intermediate_size = 44;
     config.pad_token_id = 3;

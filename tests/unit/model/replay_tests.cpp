@@ -21,8 +21,8 @@ PackedBatch filled(PackedBatch batch) {
 }
 
 // Heads of 32: in bf16 they are for tensor cores.
-BertConfig config_of_two_heads() {
-  BertConfig config = small_config(2);
+EncoderConfig config_of_two_heads() {
+  EncoderConfig config = small_config(2);
   config.hidden_size = 64;
   config.num_attention_heads = 2;
   return config;
@@ -32,16 +32,16 @@ BertConfig config_of_two_heads() {
 struct Place {
   Backend& backend;
   Head head;
-  BertConfig config = config_of_two_heads();
+  EncoderConfig config = config_of_two_heads();
   ParameterTable table{config, head};
   Arena weights{backend, table.size()}, gradients{backend, table.size()};
   Arena labels{backend, 128}, losses{backend, 128};
   Arena streams{backend, int64_t(3 * dropout_streams(config, 0, 0).size())};
   double range = 0;
   DeviceBatch batch{backend, 128, 64};
-  Bert bert{backend, config, table};
+  Encoder encoder{backend, config, table};
 
-  Place(Backend& b, Head h) : backend(b), head(h) { bert.reserve(128, 64, true); }
+  Place(Backend& b, Head h) : backend(b), head(h) { encoder.reserve(128, 64, true); }
 };
 
 struct Step {
@@ -85,15 +85,15 @@ StepOutcome take(Place& place, const Step& step) {
   StepOutcome out;
   const auto work = [&] {
     out.called = true;
-    Tensor logits = place.bert.forward(place.batch, place.weights.data(), &dropout, true);
+    Tensor logits = place.encoder.forward(place.batch, place.weights.data(), &dropout, true);
     if (place.head.kind == HeadKind::sequence) {
       backend.cross_entropy(logits, targets, {}, 0.1f, place.batch.loss_scale(), losses, logits);
     } else {
       backend.span_cross_entropy(logits, place.batch.segments(), targets, targets,
                                  place.batch.loss_scale(), losses, logits);
     }
-    place.bert.backward(place.batch, place.weights.data(), place.gradients.data(), logits,
-                        &dropout);
+    place.encoder.backward(place.batch, place.weights.data(), place.gradients.data(), logits,
+                           &dropout);
   };
   const int64_t key[] = {step.batch.tokens(), sequences, step.batch.max_length};
   step.replays ? backend.replay(key, work) : work();

@@ -21,7 +21,7 @@ struct Case {
   Head head;
   bool recompute = false;
   int lowest = 0;
-  BertConfig config = small_config(kLayers);
+  EncoderConfig config = small_config(kLayers);
   ParameterTable table{config, head};
   Arena weights{backend, random_weights(table, 0.3)};
   std::vector<PackedBatch> batches;
@@ -61,17 +61,17 @@ struct Outcome {
 };
 
 Outcome whole_model(Case& c) {
-  Bert bert(c.backend, c.config, c.table);
-  bert.reserve(kMaxTokens, kMaxSequences, true, c.recompute);
+  Encoder encoder(c.backend, c.config, c.table);
+  encoder.reserve(kMaxTokens, kMaxSequences, true, c.recompute);
   DeviceBatch device(c.backend, kMaxTokens, kMaxSequences);
   Arena gradients(c.backend, c.table.size());
   Outcome out;
   for (const PackedBatch& batch : c.batches) {
     device.upload(batch, 0.25f);
-    const Tensor logits = bert.forward(device, c.weights.data(), &kDropout, true);
+    const Tensor logits = encoder.forward(device, c.weights.data(), &kDropout, true);
     for (float loss : c.loss(device, batch, logits)) out.losses.push_back(loss);
-    bert.backward(device, c.weights.data(), gradients.data(), logits, &kDropout, c.lowest,
-                  &batch != &c.batches.front());
+    encoder.backward(device, c.weights.data(), gradients.data(), logits, &kDropout, c.lowest,
+                     &batch != &c.batches.front());
   }
   out.gradients = gradients.values();
   return out;
@@ -140,13 +140,15 @@ std::vector<StagePlan> all_forward_first(const std::vector<int64_t>& cuts, int64
 
 struct Stage {
   StagePlan plan;
-  Bert bert;
+  Encoder encoder;
   std::vector<DeviceBatch> batches;
   Arena gradients;
 
   Stage(Case& c, const StagePlan& p)
-      : plan(p), bert(c.backend, c.config, c.table, p.part), gradients(c.backend, c.table.size()) {
-    bert.reserve(kMaxTokens, kMaxSequences, true, c.recompute, p.slots);
+      : plan(p),
+        encoder(c.backend, c.config, c.table, p.part),
+        gradients(c.backend, c.table.size()) {
+    encoder.reserve(kMaxTokens, kMaxSequences, true, c.recompute, p.slots);
     for (int64_t i = 0; i < p.slots; ++i) {
       batches.emplace_back(c.backend, kMaxTokens, kMaxSequences);
     }
@@ -199,7 +201,7 @@ class Pipeline {
 
   bool take(size_t s, const Action& action) {
     Stage& stage = *stages_[s];
-    Bert& bert = stage.bert;
+    Encoder& encoder = stage.encoder;
     DeviceBatch& device = stage.batches[size_t(action.slot)];
     const PackedBatch& batch = case_.batches[size_t(action.micro)];
     const ChunkSlot at{action.chunk, action.slot};
@@ -207,31 +209,31 @@ class Pipeline {
     float* weights = case_.weights.data();
     if (action.forward) {
       device.upload(batch, 0.25f);
-      if (!bert.has_embeddings(at.chunk) &&
-          !receive({below, action.micro, true}, bert.input_of(at, device))) {
+      if (!encoder.has_embeddings(at.chunk) &&
+          !receive({below, action.micro, true}, encoder.input_of(at, device))) {
         return false;
       }
-      bert.forward(at, device, weights, &kDropout);
-      const Tensor output = bert.output_of(at, device);
-      if (bert.has_head(at.chunk)) {
+      encoder.forward(at, device, weights, &kDropout);
+      const Tensor output = encoder.output_of(at, device);
+      if (encoder.has_head(at.chunk)) {
         losses_[size_t(action.micro)] = case_.loss(device, batch, output);
       } else {
         messages_[{above, action.micro, true}] = download(case_.backend, output);
       }
       return true;
     }
-    if (!bert.has_backward(at.chunk, case_.lowest)) return true;
+    if (!encoder.has_backward(at.chunk, case_.lowest)) return true;
     Tensor dlogits;
-    if (bert.has_head(at.chunk)) {
-      dlogits = bert.output_of(at, device);
-    } else if (!receive({above, action.micro, false}, bert.gradient_of_output(at, device))) {
+    if (encoder.has_head(at.chunk)) {
+      dlogits = encoder.output_of(at, device);
+    } else if (!receive({above, action.micro, false}, encoder.gradient_of_output(at, device))) {
       return false;
     }
-    bert.backward(at, device, weights, stage.gradients.data(), dlogits, &kDropout, case_.lowest,
-                  action.micro > 0);
-    if (bert.passes_gradient_on(at.chunk, case_.lowest)) {
+    encoder.backward(at, device, weights, stage.gradients.data(), dlogits, &kDropout, case_.lowest,
+                     action.micro > 0);
+    if (encoder.passes_gradient_on(at.chunk, case_.lowest)) {
       messages_[{below, action.micro, false}] =
-          download(case_.backend, bert.gradient_of_input(at, device));
+          download(case_.backend, encoder.gradient_of_input(at, device));
     }
     return true;
   }
@@ -306,13 +308,13 @@ TEST_CASE("stages have the bits of the whole model, in every order of micro-batc
 TEST_CASE("a stage is at inference what the whole model is") {
   for_each_case([](Case& c) {
     if (c.lowest > 0 || c.recompute) return;
-    Bert whole(c.backend, c.config, c.table);
+    Encoder whole(c.backend, c.config, c.table);
     whole.reserve(kMaxTokens, kMaxSequences, false);
     DeviceBatch device(c.backend, kMaxTokens, kMaxSequences);
     const ChunkSlot at{0, ChunkSlot::kInference};
-    std::vector<std::unique_ptr<Bert>> stages;
+    std::vector<std::unique_ptr<Encoder>> stages;
     for (const StagePlan& plan : stages_of({1, 2, 1}, 3)) {
-      stages.push_back(std::make_unique<Bert>(c.backend, c.config, c.table, plan.part));
+      stages.push_back(std::make_unique<Encoder>(c.backend, c.config, c.table, plan.part));
       stages.back()->reserve(kMaxTokens, kMaxSequences, false);
     }
     for (const PackedBatch& batch : c.batches) {
@@ -337,7 +339,7 @@ TEST_CASE("a stage is at inference what the whole model is") {
 // kept 16 H + 4 (4 H + I), or in bf16 20 H + 2 (4 H + I); working 4 H + e (2 H + max(I, 3 H)), and
 // 4 H of what goes on to the next stage.
 TEST_CASE("a middle stage has the memory of the formula") {
-  BertConfig config = small_config(kLayers);
+  EncoderConfig config = small_config(kLayers);
   config.hidden_size = 64;
   config.num_attention_heads = 4;
   config.intermediate_size = 256;
@@ -367,11 +369,11 @@ TEST_CASE("a middle stage has the memory of the formula") {
 
 TEST_CASE("stages and slots have the memory of what they keep") {
   auto backend = make_reference_backend();
-  const BertConfig config = small_config(kLayers);
+  const EncoderConfig config = small_config(kLayers);
   const ParameterTable table(config, kHeads[1]);
   for (bool recompute : {false, true}) {
     auto bytes = [&](const ModelPart& part, int64_t slots) {
-      return Bert(*backend, config, table, part).activation_bytes(32, 4, true, recompute, slots);
+      return Encoder(*backend, config, table, part).activation_bytes(32, 4, true, recompute, slots);
     };
     const std::vector<StagePlan> halves = stages_of({2, 2}, 2);
     const ModelPart whole = ModelPart::whole(config);

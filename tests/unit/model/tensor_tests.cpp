@@ -18,8 +18,8 @@ namespace {
 const std::vector<std::vector<int>> kCutMicroBatches = {{7, 1, 24}, {2}, {13, 9, 5, 1}};
 constexpr int64_t kCutTokens = 32, kCutSequences = 4;
 
-BertConfig cut_config(int64_t layers, int64_t head_size = 6) {
-  BertConfig config = small_config(layers);
+EncoderConfig cut_config(int64_t layers, int64_t head_size = 6) {
+  EncoderConfig config = small_config(layers);
   config.num_attention_heads = 4;
   config.hidden_size = 4 * head_size;
   config.intermediate_size = 40;
@@ -78,23 +78,24 @@ struct Setting {
 };
 
 // Logits of all micro-batches, and the sums of gradients in the part's arena.
-PassResult train(Backend& backend, const BertConfig& config, const ParameterTable& table,
+PassResult train(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
                  const std::vector<float>& weights, const Setting& setting,
                  TensorSum* sum = nullptr) {
   Arena parameters(backend, weights), gradients(backend, table.size());
-  Bert bert(backend, config, table, table.part(), sum);
-  bert.reserve(kCutTokens, kCutSequences, true, setting.recompute);
+  Encoder encoder(backend, config, table, table.part(), sum);
+  encoder.reserve(kCutTokens, kCutSequences, true, setting.recompute);
   DeviceBatch device(backend, kCutTokens, kCutSequences);
   const DropoutPlan* dropout = setting.dropout ? &kDropout : nullptr;
   PassResult result;
   for (size_t i = 0; i < kCutMicroBatches.size(); ++i) {
     const PackedBatch batch = pack(random_sequences(config, kCutMicroBatches[i]));
     device.upload(batch);
-    Tensor logits = bert.forward(device, parameters.data(), dropout, true);
+    Tensor logits = encoder.forward(device, parameters.data(), dropout, true);
     for (float value : download(backend, logits)) result.logits.push_back(value);
     Arena dlogits(backend, logit_coefficients(batch, setting.head));
-    bert.backward(device, parameters.data(), gradients.data(),
-                  matrix(dlogits.data(), logits.rows, logits.cols), dropout, setting.lowest, i > 0);
+    encoder.backward(device, parameters.data(), gradients.data(),
+                     matrix(dlogits.data(), logits.rows, logits.cols), dropout, setting.lowest,
+                     i > 0);
   }
   result.gradients = gradients.values();
   return result;
@@ -156,7 +157,7 @@ class RankSum final : public TensorSum {
   std::unique_lock<std::mutex> turn_;
 };
 
-ModelPart part_of_rank(const BertConfig& config, int64_t shards, int ranks, int rank) {
+ModelPart part_of_rank(const EncoderConfig& config, int64_t shards, int ranks, int rank) {
   ModelPart held = ModelPart::whole(config, shards);
   held.shards = part(shards, ranks, rank);
   return held;
@@ -171,7 +172,7 @@ TEST_CASE("tensor shards have the logits and gradients of the uncut model, with 
     for (Head head : kHeads) {
       for (int64_t layers : {1, 2}) {
         for (int64_t head_size : {6, 32}) {
-          const BertConfig config = cut_config(layers, head_size);
+          const EncoderConfig config = cut_config(layers, head_size);
           const ParameterTable uncut(config, head);
           const std::vector<float> weights = random_weights(uncut, 0.1);
           const PassResult expected = train(backend, config, uncut, weights, {head, layers, 1});
@@ -194,7 +195,7 @@ TEST_CASE("tensor shards: recomputed activations give the same bits, frozen laye
   for_each_backend([](Backend& backend) {
     for (Head head : kHeads) {
       const int64_t layers = 2, shards = 4;
-      const BertConfig config = cut_config(layers);
+      const EncoderConfig config = cut_config(layers);
       const ParameterTable table(config, head, ModelPart::whole(config, shards));
       const std::vector<float> weights = random_weights(table, 0.3);
       const Setting all{head, layers, shards};
@@ -223,20 +224,20 @@ TEST_CASE("tensor shards: recomputed activations give the same bits, frozen laye
 TEST_CASE("tensor shards at inference have the logits that training has without dropout") {
   for_each_backend([](Backend& backend) {
     for (Head head : kHeads) {
-      const BertConfig config = cut_config(2);
+      const EncoderConfig config = cut_config(2);
       const ParameterTable table(config, head, ModelPart::whole(config, 2));
       const std::vector<float> weights = random_weights(table, 0.3);
       Setting setting{head};
       setting.dropout = false;
       const PassResult kept = train(backend, config, table, weights, setting);
       Arena parameters(backend, weights);
-      Bert bert(backend, config, table);
-      bert.reserve(kCutTokens, kCutSequences, false);
+      Encoder encoder(backend, config, table);
+      encoder.reserve(kCutTokens, kCutSequences, false);
       DeviceBatch device(backend, kCutTokens, kCutSequences);
       std::vector<float> logits;
       for (const std::vector<int>& lengths : kCutMicroBatches) {
         device.upload(pack(random_sequences(config, lengths)));
-        const Tensor out = bert.forward(device, parameters.data(), nullptr, false);
+        const Tensor out = encoder.forward(device, parameters.data(), nullptr, false);
         for (float value : download(backend, out)) logits.push_back(value);
       }
       INFO(text(head), " head");
@@ -252,7 +253,7 @@ TEST_CASE("tensor ranks have the bits of one process with the same shards") {
         const int shards = numbers.first, ranks = numbers.second;
         for (bool recompute : {false, true}) {
           INFO(text(head), " head, V ", shards, ", ", ranks, " ranks, recompute ", recompute);
-          const BertConfig config = cut_config(2);
+          const EncoderConfig config = cut_config(2);
           const Setting setting{head, 2, shards, recompute};
           const ParameterTable uncut(config, head);
           const ParameterTable all(config, head, ModelPart::whole(config, shards));
@@ -290,7 +291,7 @@ TEST_CASE("tensor ranks have the bits of one process with the same shards") {
 // V) + 16; working 4 (H + H / V + max(I, 3 H) / V) + 4 H, 4 H of what goes on, and a partial a
 // shard.
 TEST_CASE("a tensor rank has the memory of the formula") {
-  BertConfig config = small_config(4);
+  EncoderConfig config = small_config(4);
   config.hidden_size = 64;
   config.num_attention_heads = 4;
   config.intermediate_size = 256;

@@ -16,7 +16,7 @@ const std::vector<float> kThreeLogits{1, -.5f, .25f, 2, 0, -1};  // (3, 2)
 
 TEST_CASE("a file that changes between the readings of an evaluation") {
   TemporaryDirectory folder;
-  BertConfig config;
+  EncoderConfig config;
   config.labels = {"a", "c"};
   config.problem_type = "single_label_classification";
   TaskOptions options = classification_defaults(config);

@@ -11,7 +11,7 @@ using namespace finetune::test;
 
 namespace {
 
-ClassificationData load(const TaskOptions& options, const BertConfig& config = {},
+ClassificationData load(const TaskOptions& options, const EncoderConfig& config = {},
                         bool model_head = false) {
   return load_classification_data(options, kTokenizer, config, model_head);
 }
@@ -27,8 +27,8 @@ std::vector<int32_t> ids(const ClassificationSide& side, int64_t sample) {
   return {s.ids.begin() + s.offsets[size_t(sample)], s.ids.begin() + s.offsets[size_t(sample) + 1]};
 }
 
-BertConfig labelled(std::vector<std::string> labels, std::string problem = "") {
-  BertConfig config;
+EncoderConfig labelled(std::vector<std::string> labels, std::string problem = "") {
+  EncoderConfig config;
   config.labels = std::move(labels);
   config.problem_type = std::move(problem);
   return config;
@@ -132,7 +132,7 @@ TEST_CASE("a model's label map is kept where it covers the data") {
   CHECK(kept.unknown_labels.empty());
 
   options.eval_files.clear();
-  auto names = [&](const BertConfig& config, bool head) {
+  auto names = [&](const EncoderConfig& config, bool head) {
     ClassificationData data = load(options, config, head);
     CHECK(!data.keeps_head);
     return data.labels.names();

@@ -11,7 +11,7 @@
 #include "classification_fixture.h"
 #include "core/files/files.h"
 #include "data/packing.h"
-#include "model/bert.h"
+#include "model/encoder.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/objective.h"
@@ -45,15 +45,15 @@ class Tensors {
   std::string_view data_;
 };
 
-BertConfig tiny_config() {
+EncoderConfig tiny_config() {
   auto path = shared_path("golden/tiny-bert-classification/config.json");
   return parse_config(read_text_file(path), path);
 }
 
 // Forward passes over all samples in micro-batches; logits (samples, outputs).
-std::vector<float> compute_logits(Backend& backend, Bert& bert, float* weights, DeviceBatch& device,
-                                  const SampleView& samples, int64_t most_tokens,
-                                  int64_t most_sequences) {
+std::vector<float> compute_logits(Backend& backend, Encoder& encoder, float* weights,
+                                  DeviceBatch& device, const SampleView& samples,
+                                  int64_t most_tokens, int64_t most_sequences) {
   std::vector<int64_t> lengths;
   for (int64_t i = 0; i < samples.size(); ++i) lengths.push_back(samples.length(i));
   std::vector<float> logits;
@@ -64,7 +64,7 @@ std::vector<float> compute_logits(Backend& backend, Bert& bert, float* weights, 
       std::iota(indices.begin(), indices.end(), uint32_t(begin));
       pack(samples, indices, {}, batch);
       device.upload(batch);
-      const Tensor result = bert.forward(device, weights, nullptr, false);
+      const Tensor result = encoder.forward(device, weights, nullptr, false);
       REQUIRE(result.rows == int64_t(indices.size()));
       REQUIRE(result.contiguous());
       const size_t done = logits.size();
@@ -76,7 +76,7 @@ std::vector<float> compute_logits(Backend& backend, Bert& bert, float* weights, 
 }
 
 // The golden texts as a file with their golden labels.
-std::string golden_csv(const Tensors& golden, const BertConfig& config) {
+std::string golden_csv(const Tensors& golden, const EncoderConfig& config) {
   auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>());
   auto labels = golden.values<int64_t>("in.labels");
   std::string csv = "text,category\n";
@@ -97,7 +97,7 @@ TaskOptions category_options() {
 TEST_CASE("golden forward: loss of Hugging Face's logits") {
   if (!have_shared("golden/forward-classification.safetensors")) return;
   Tensors golden(shared_path("golden/forward-classification.safetensors"));
-  BertConfig config = tiny_config();
+  EncoderConfig config = tiny_config();
   TemporaryDirectory folder;
   TaskOptions options = category_options();
   options.train_files = {folder.write("golden.csv", golden_csv(golden, config))};
@@ -134,7 +134,7 @@ TEST_CASE("golden forward: text to logits") {
   Tensors golden(shared_path("golden/forward-classification.safetensors"));
   Tensors file(shared_path("golden/tiny-bert-classification/model.safetensors"));
   auto tokenizer = Tokenizer::load(shared_path("golden/tiny-bert-classification"));
-  BertConfig config = tiny_config();
+  EncoderConfig config = tiny_config();
   auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>())
                    .get<std::vector<std::string>>();
   std::string csv;
@@ -165,14 +165,14 @@ TEST_CASE("golden forward: text to logits") {
     REQUIRE(int64_t(tensor.size()) == parameter.size());
     std::copy(tensor.begin(), tensor.end(), weights.begin() + parameter.offset);
   }
-  Bert bert(*backend, config, table);
+  Encoder encoder(*backend, config, table);
   std::vector<float> wanted = golden.values<float>("logits");
   // All at once, and in micro-batches of at most 20 tokens or 2 samples.
   for (auto [tokens, sequences] : {std::pair<int64_t, int64_t>{200, 7}, {20, 2}}) {
-    bert.reserve(tokens, sequences, false);
+    encoder.reserve(tokens, sequences, false);
     DeviceBatch device(*backend, tokens, sequences);
-    const std::vector<float> logits =
-        compute_logits(*backend, bert, weights.data(), device, chunk->samples, tokens, sequences);
+    const std::vector<float> logits = compute_logits(*backend, encoder, weights.data(), device,
+                                                     chunk->samples, tokens, sequences);
     REQUIRE(logits.size() == wanted.size());
     double worst = 0;
     for (size_t i = 0; i < logits.size(); ++i) {
@@ -184,7 +184,7 @@ TEST_CASE("golden forward: text to logits") {
 
 TEST_CASE("golden trajectory: the model's labels count") {
   if (!have_shared("golden/trajectory-classification-train.csv")) return;
-  BertConfig config = tiny_config();
+  EncoderConfig config = tiny_config();
   TaskOptions options = category_options();
   options.train_files = {shared_path("golden/trajectory-classification-train.csv")};
   options.eval_files = {shared_path("golden/trajectory-classification-eval.csv")};
@@ -220,7 +220,7 @@ TEST_CASE("a sample of Toronto transactions") {
   options.max_train_samples = 100;
   options.max_eval_samples = 50;
   WordTokenizer tokenizer;
-  BertConfig config;
+  EncoderConfig config;
   ClassificationData easy = load_classification_data(options, tokenizer, config, false);
   CHECK(easy.labels.size() == 23);
   CHECK(easy.train.set.samples.size() == 100);
@@ -246,7 +246,7 @@ TEST_CASE("all Toronto transactions") {
   options.max_train_samples = 100;
   options.max_eval_samples = 50;
   WordTokenizer tokenizer;
-  BertConfig config;
+  EncoderConfig config;
   ClassificationData easy = load_classification_data(options, tokenizer, config, false);
   CHECK(easy.labels.size() == 24);
   CHECK(easy.train.set.samples.size() == 100);

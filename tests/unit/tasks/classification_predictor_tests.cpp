@@ -11,8 +11,8 @@ using namespace finetune::test;
 
 namespace {
 
-BertConfig model(std::vector<std::string> labels, std::string problem = "") {
-  BertConfig config;
+EncoderConfig model(std::vector<std::string> labels, std::string problem = "") {
+  EncoderConfig config;
   config.labels = std::move(labels);
   config.problem_type = std::move(problem);
   config.source_json = "{}";
@@ -35,7 +35,7 @@ class Written final : public PredictionOutput {
   std::string& text_;
 };
 
-std::string predict(const std::filesystem::path& file, const BertConfig& config,
+std::string predict(const std::filesystem::path& file, const EncoderConfig& config,
                     const std::vector<float>& logits, int64_t top_k = 1, bool all = false,
                     const TaskOptions* options = nullptr) {
   PredictionRequest request;
@@ -70,7 +70,7 @@ std::string predict(const std::filesystem::path& file, const BertConfig& config,
 
 TEST_CASE("predictions follow the input's columns") {
   TemporaryDirectory folder;
-  BertConfig config = model({"a", "b, b", "c", "d"});
+  EncoderConfig config = model({"a", "b, b", "c", "d"});
   auto file = folder.write("in.csv", "text,n\n\"x, y\",1\n\"say \"\"hi\"\"\",2\n");
   CHECK(predict(file, config, kSomeLogits) ==
         "text,n,label,probability\n\"x, y\",1,a,0.5\n\"say \"\"hi\"\"\",2,a,0.5\n");
@@ -95,7 +95,7 @@ TEST_CASE("columns that the input has already are renamed") {
 
 TEST_CASE("plain text: one text per line, empty ones too") {
   TemporaryDirectory folder;
-  BertConfig config = model({"a", "b", "c", "d"});
+  EncoderConfig config = model({"a", "b", "c", "d"});
   TaskOptions options = classification_defaults(config);
   options.text_columns = {"merchant", "memo"};  // of the training run
   CHECK(predict(folder.write("in.txt", "x, y\n\nz\n"), config, kSomeLogits, 1, false, &options) ==
@@ -105,21 +105,21 @@ TEST_CASE("plain text: one text per line, empty ones too") {
 TEST_CASE("predictions of multi-label and regression models") {
   TemporaryDirectory folder;
   auto file = folder.write("in.csv", "text\nx\n");
-  BertConfig multi = model({"a", "b", "c"}, "multi_label_classification");
+  EncoderConfig multi = model({"a", "b", "c"}, "multi_label_classification");
   CHECK(predict(file, multi, {0, 1.5f, 3}) ==
         "text,label,probability\nx,b|c,0.8175745|0.95257413\n");
   CHECK(predict(file, multi, {-1, -1, -1}) == "text,label,probability\nx,,\n");
   CHECK(predict(file, multi, {0, 0, 3}, 1, true) ==
         "text,label,probability,probability:a,probability:b,probability:c\n"
         "x,c,0.95257413,0.5,0.5,0.95257413\n");
-  BertConfig regression = model({"LABEL_0"}, "regression");
+  EncoderConfig regression = model({"LABEL_0"}, "regression");
   CHECK(predict(file, regression, {0.1f}) == "text,label\nx,0.1\n");
 }
 
 TEST_CASE("impossible options and inputs of predict") {
   TemporaryDirectory folder;
   auto file = folder.write("in.csv", "title,memo\nx,y\n");
-  auto message = [&](const BertConfig& config, int64_t top_k, bool all, ExitCode code) {
+  auto message = [&](const EncoderConfig& config, int64_t top_k, bool all, ExitCode code) {
     Failure failure = failure_of(folder, [&] { predict(file, config, kSomeLogits, top_k, all); });
     CHECK(failure.code == code);
     return failure.message;

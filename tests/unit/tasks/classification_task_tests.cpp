@@ -76,14 +76,14 @@ TEST_CASE("class weights and label smoothing give the documented losses") {
        }) {
     options.balanced_class_weights = c.weights;
     options.label_smoothing = c.smoothing;
-    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
     LossResult result = loss_of(task, kLogits);
     CHECK(near(result.mean, c.loss));
     for (size_t i = 0; i < 3; ++i) CHECK(near(result.dlogits[3 + i], c.gradient[i]));
     // Evaluation reports the same loss.
     CHECK(near(evaluate(task, kLogits)["eval_loss"], c.loss));
   }
-  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
   REQUIRE(task.class_weights().size() == 3);
   CHECK(near(task.class_weights()[0], 4.0 / 6));  // N / (C * n_c)
   CHECK(near(task.class_weights()[1], 4.0 / 3));
@@ -96,7 +96,7 @@ TEST_CASE("classes without a training sample weigh 1") {
   TaskOptions options;
   options.train_files = {folder.write("t.csv", "text,label\nr,a\ns,b\nt,b\nu,b\n")};
   options.balanced_class_weights = true;
-  BertConfig config;
+  EncoderConfig config;
   config.labels = {"a", "b", "c"};
   ClassificationTask task(options, kTokenizer, config, true);
   REQUIRE(task.class_weights().size() == 3);
@@ -114,7 +114,7 @@ TEST_CASE("a task whose training arrays were copied and released still evaluates
     options.regression = form == 1;
     options.multi_label_separator = form == 2 ? ";" : "";
     options.balanced_class_weights = form == 0;
-    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
     const TrainingArrays arrays = task.training_arrays();
     CHECK(arrays.labels.size() == (form == 0 ? 4 : 0));
     CHECK(arrays.class_weights.size() == (form == 0 ? 3 : 0));
@@ -142,7 +142,7 @@ TEST_CASE("multi-label: binary cross-entropy, metrics and files") {
   options.train_files = {folder.write("t.csv", "text,label\nr,a;c\ns,\nt,b;c\nu,a\n")};
   options.eval_files = options.train_files;
   options.multi_label_separator = ";";
-  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
   LossResult result = loss_of(task, kLogits);
   CHECK(near(result.mean, 0.7078214959724756));
   CHECK(near(result.dlogits[3], 0.07339975649815686));
@@ -179,7 +179,7 @@ TEST_CASE("regression: squared error, metrics and files") {
   options.train_files = {folder.write("t.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
   options.eval_files = options.train_files;
   options.regression = true;
-  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
   std::vector<float> values{1, -.5f, .25f, 3};
   LossResult result = loss_of(task, values);
   CHECK(near(result.mean, 6.703125));
@@ -209,7 +209,7 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
   options.eval_files = {folder.write("e.csv", "kind,text\na,r\nz,s\nc,\"a \"\"t\"\"\"\na,u\n")};
   options.label_column = "kind";
   options.ignore_unknown_labels = true;
-  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
   // Predicted: a, a, c, c against a, z, c, a.
   Metrics metrics = evaluate(task, kLogits);
   CHECK(metrics["eval_accuracy"] == 0.5);
@@ -249,8 +249,8 @@ namespace {
 
 // Evaluation of a finished model on options.eval_files: from memory, and row by row as files come.
 struct BothWays {
-  BothWays(const TaskOptions& options, const BertConfig& config, const std::vector<float>& logits,
-           const TemporaryDirectory& folder) {
+  BothWays(const TaskOptions& options, const EncoderConfig& config,
+           const std::vector<float>& logits, const TemporaryDirectory& folder) {
     ClassificationTask task(options, kTokenizer, config, true);
     auto memory = task.start_evaluation();
     add_all(*memory, logits);
@@ -288,7 +288,7 @@ struct BothWays {
 
 TEST_CASE("evaluation of files gives the metrics and files of evaluation in memory") {
   TemporaryDirectory folder;
-  BertConfig config;
+  EncoderConfig config;
   config.labels = {"a", "b, b", "c"};
   config.problem_type = "single_label_classification";
   config.source_json = R"({"finetune":{"label_smoothing":0.1,"class_weights":[2.0,1.0,0.5]}})";
@@ -332,14 +332,14 @@ TEST_CASE("config.json takes the options to evaluate and predict") {
   options.balanced_class_weights = true;
   options.label_smoothing = 0.1;
   options.max_length = 64;
-  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
   CHECK(task.config_json() ==
         R"({"id2label":{"0":"a","1":"b"},"label2id":{"a":0,"b":1},)"
         R"("problem_type":"single_label_classification","finetune":{"task":"classification",)"
         R"("text_column":["merchant","memo"],"label_column":"kind","max_length":64,)"
         R"("label_smoothing":0.1,"class_weights":[1.0,1.0]}})");
 
-  BertConfig config;
+  EncoderConfig config;
   config.source_json = task.config_json();
   config.labels = {"a", "b"};
   config.problem_type = "single_label_classification";
@@ -371,21 +371,21 @@ TEST_CASE("config.json of multi-label and regression models") {
   TaskOptions options;
   options.train_files = {folder.write("t.csv", "text,label\nr,1\ns,2\n")};
   options.regression = true;
-  ClassificationTask regression(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask regression(options, kTokenizer, EncoderConfig{}, false);
   CHECK(regression.config_json() ==
         R"({"id2label":{"0":"LABEL_0"},"label2id":{"LABEL_0":0},"problem_type":"regression",)"
         R"("finetune":{"task":"classification","text_column":["text"],"label_column":"label",)"
         R"("max_length":128}})");
   options.regression = false;
   options.multi_label_separator = ";";
-  ClassificationTask multi(options, kTokenizer, BertConfig{}, false);
-  BertConfig config;
+  ClassificationTask multi(options, kTokenizer, EncoderConfig{}, false);
+  EncoderConfig config;
   config.source_json = multi.config_json();
   config.labels = {"1", "2"};
   config.problem_type = "multi_label_classification";
   CHECK(classification_defaults(config).multi_label_separator == ";");
   // A model of others: no finetune object; one label means regression.
-  config = BertConfig{};
+  config = EncoderConfig{};
   config.source_json = "{}";
   config.labels = {"LABEL_0"};
   CHECK(classification_defaults(config).regression);

@@ -11,7 +11,7 @@ using namespace finetune::test;
 
 TEST_CASE("config.json with what no option can have given") {
   TemporaryDirectory folder;
-  BertConfig config;
+  EncoderConfig config;
   config.labels = {"a", "b"};
   const auto refusal = [&](std::string_view stored) {
     config.source_json = concat(R"({"finetune": {)", stored, "}}");

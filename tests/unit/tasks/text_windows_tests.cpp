@@ -114,7 +114,7 @@ TEST_CASE("windows are samples with their row's target, and weigh as much as one
     options.train_files = {file("x", "y", "x")};
     options.eval_files = options.train_files;
     options.balanced_class_weights = true;
-    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
     const TrainingArrays arrays = task.training_arrays();
     REQUIRE(arrays.samples.size() == 6);
     CHECK(task.train_set().examples == 3);
@@ -155,7 +155,7 @@ TEST_CASE("windows are samples with their row's target, and weigh as much as one
   SUBCASE("several labels") {
     options.train_files = {file("x;y", "", "y")};
     options.multi_label_separator = ";";
-    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
     const TrainingArrays arrays = task.training_arrays();
     CHECK(std::ranges::equal(arrays.set_offsets, std::vector<int64_t>{0, 2, 4, 4, 5, 6, 7}));
     CHECK(std::ranges::equal(arrays.set_ids, std::vector<int32_t>{0, 1, 0, 1, 1, 1, 1}));
@@ -165,7 +165,7 @@ TEST_CASE("windows are samples with their row's target, and weigh as much as one
     options.train_files = {file("1.5", "2", "-3")};
     options.regression = true;
     options.standardized_targets = false;
-    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
     const TrainingArrays arrays = task.training_arrays();
     CHECK(std::ranges::equal(arrays.targets, std::vector<float>{1.5f, 1.5f, 2, -3, -3, -3}));
     CHECK(arrays.labels.empty());
@@ -179,7 +179,7 @@ TEST_CASE("a weighted sample's loss and gradient are its weight times those of o
       folder.write("t.csv", concat("text,label\n", words(8), ",x\n", words(20), ",y\n"))};
   options.max_length = 10;
   options.long_texts = {true, 0, 16};
-  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  ClassificationTask task(options, kTokenizer, EncoderConfig{}, false);
   const auto backend = make_reference_backend();
   const auto objective = make_objective(task.training_arrays());
   PackedBatch batch;
@@ -213,7 +213,7 @@ TEST_CASE("a model keeps what became of long texts") {
   TemporaryDirectory folder;
   TaskOptions options;
   options.train_files = {folder.write("t.csv", "text,label\na,x\nb,y\n")};
-  BertConfig config;
+  EncoderConfig config;
   config.source_json = ClassificationTask(options, kTokenizer, config, false).config_json();
   CHECK(config.source_json.find("window") == std::string::npos);
   CHECK(!classification_defaults(config).long_texts.in_windows);

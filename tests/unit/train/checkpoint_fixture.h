@@ -14,8 +14,8 @@
 
 namespace finetune::test {
 
-inline BertConfig tiny_config() {
-  BertConfig config;
+inline EncoderConfig tiny_config() {
+  EncoderConfig config;
   config.vocab_size = 50;
   config.hidden_size = 16;
   config.num_hidden_layers = 2;
@@ -30,7 +30,7 @@ struct Sample {
   ParameterTable table;
   std::vector<float> weights, m, v;
 
-  explicit Sample(uint32_t seed, const BertConfig& config = tiny_config())
+  explicit Sample(uint32_t seed, const EncoderConfig& config = tiny_config())
       : table(config, Head{HeadKind::sequence, 3}),
         weights(size_t(table.size())),
         m(weights),

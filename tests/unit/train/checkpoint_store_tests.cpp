@@ -50,7 +50,7 @@ TEST_CASE("the newest whole checkpoint is found behind damaged ones") {
 TEST_CASE("a lack of threads is none of the checkpoints' faults" *
           doctest::skip(available_cores() > 8)) {
   TemporaryDirectory directory;
-  BertConfig config = tiny_config();
+  EncoderConfig config = tiny_config();
   config.vocab_size = 100000;  // 18 MiB, a block of the seal each
   Sample sample(1, config);
   write_checkpoint(checkpoint_path(directory.path(), 10), sample_state(10), sample.table,

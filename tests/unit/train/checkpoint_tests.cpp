@@ -103,7 +103,7 @@ TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one
     }
   };
   TemporaryDirectory directory;
-  BertConfig config = tiny_config();
+  EncoderConfig config = tiny_config();
   config.vocab_size = 600000;  // rows of 16: two slabs and a part
   const ParameterTable table(config, Head{HeadKind::sequence, 3});
   const int64_t slab = slab_rows({600000, 16}) * 16;

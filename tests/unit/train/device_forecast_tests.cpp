@@ -29,7 +29,7 @@ TokenizedSamples some_samples() {
 }
 
 struct Case {
-  BertConfig config = named_shape("base");
+  EncoderConfig config = named_shape("base");
   ParameterTable table{config, {HeadKind::sequence, 24}};
   TokenizedSamples samples = some_samples();
   DeviceRun run{config, table, samples, samples, 32};
@@ -160,7 +160,7 @@ TEST_CASE("a GPU's memory: a horizon of inputs, the others are on the host") {
 }
 
 TEST_CASE("micro-batches by default: from the model's shape and the size of the device's memory") {
-  const BertConfig base = named_shape("base"), large = named_shape("large");
+  const EncoderConfig base = named_shape("base"), large = named_shape("large");
   constexpr int64_t kGiB = int64_t{1} << 30;
   CHECK(auto_micro_batch_tokens(base, 128, 0) == 832);
   CHECK(auto_micro_batch_tokens(large, 128, 0) == 256);
@@ -173,7 +173,7 @@ TEST_CASE("micro-batches by default: from the model's shape and the size of the 
   CHECK(auto_micro_batch_tokens(base, 128, 22 * kGiB + 12345) == 6784);
   CHECK(auto_micro_batch_tokens(base, 128, 31 * kGiB) == 6784);
   // What they take, beside weights and the rest, is there, of a smaller one as well.
-  for (const BertConfig& config : {base, large}) {
+  for (const EncoderConfig& config : {base, large}) {
     for (int64_t bytes : {12 * kGiB, 16 * kGiB, 24 * kGiB, 80 * kGiB}) {
       const ParameterTable table(config, {HeadKind::token, 2});
       TokenizedSamples samples;

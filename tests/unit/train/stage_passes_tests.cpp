@@ -48,8 +48,8 @@ struct Data {
   }
 };
 
-BertConfig config_of() {
-  BertConfig config;
+EncoderConfig config_of() {
+  EncoderConfig config;
   config.vocab_size = 31;
   config.hidden_size = 16;
   config.num_hidden_layers = kLayers;
@@ -72,7 +72,7 @@ struct Case {
 // A process: engine, objective and sums over all shards.
 struct Process {
   std::unique_ptr<Communicator> comm = make_solo_communicator();
-  BertConfig config = config_of();
+  EncoderConfig config = config_of();
   Engine engine;
   std::unique_ptr<Objective> objective;
   ZeroPartition partition;

@@ -7,7 +7,7 @@ namespace finetune::fuzz {
 namespace {
 
 void check_config(std::string_view input) {
-  const BertConfig config = parse_config(input, "config.json");
+  const EncoderConfig config = parse_config(input, "config.json");
   require(config.vocab_size > 0 && config.hidden_size > 0 && config.num_hidden_layers > 0 &&
               config.intermediate_size > 0 && config.max_length() > 0 && config.type_vocab_size > 0,
           "a size that is not positive");

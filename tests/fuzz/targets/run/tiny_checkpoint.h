@@ -8,8 +8,8 @@
 
 namespace finetune::fuzz {
 
-inline BertConfig least_config() {
-  BertConfig config;
+inline EncoderConfig least_config() {
+  EncoderConfig config;
   config.vocab_size = 3;
   config.hidden_size = 2;
   config.num_hidden_layers = 1;

@@ -132,7 +132,7 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
 
   // The same from the text on, through the model.
   const fs::path model = shared_path("golden/tiny-bert-qa");
-  const BertConfig config =
+  const EncoderConfig config =
       parse_config(MappedFile(model / "config.json").text(), model / "config.json");
   const ParameterTable table(config, task->head());
   const GoldenTensors weights(model / "model.safetensors");
@@ -143,9 +143,9 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
     backend->upload(static_cast<float*>(arena.get()) + parameter.offset, values.data(),
                     values.size() * sizeof(float));
   }
-  Bert bert(*backend, config, table);
-  bert.reserve(batch.tokens(), batch.sequences(), false);
-  CHECK(mean_loss(bert.forward(device, static_cast<float*>(arena.get()), nullptr, false)) ==
+  Encoder encoder(*backend, config, table);
+  encoder.reserve(batch.tokens(), batch.sequences(), false);
+  CHECK(mean_loss(encoder.forward(device, static_cast<float*>(arena.get()), nullptr, false)) ==
         doctest::Approx(expected).epsilon(1e-6));
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("options that a model or each other forbid") {
 
 }  // namespace
 TEST_CASE("options that a model keeps are checked as part of it") {
-  BertConfig config;
+  EncoderConfig config;
   config.source_json =
       R"({"finetune": {"max_length": 384, "doc_stride": 64, "n_best": 7, "max_answer_length": 9,
           "null_threshold": -1.5, "squad_version": 2}})";

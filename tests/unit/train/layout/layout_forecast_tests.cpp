@@ -12,8 +12,8 @@ namespace {
 
 constexpr Head kToken{HeadKind::token, 2}, kSequence{HeadKind::sequence, 3};
 
-BertConfig shape(int64_t layers, int64_t hidden, int64_t heads, int64_t inner) {
-  BertConfig config;
+EncoderConfig shape(int64_t layers, int64_t hidden, int64_t heads, int64_t inner) {
+  EncoderConfig config;
   config.num_hidden_layers = layers;
   config.hidden_size = hidden;
   config.num_attention_heads = heads;
@@ -29,7 +29,7 @@ struct Setting {
   int chunks = 1;
 };
 
-LayoutRun run_of(const BertConfig& config, const Setting& s) {
+LayoutRun run_of(const EncoderConfig& config, const Setting& s) {
   LayoutRun run;
   run.config = config;
   run.head = kToken;
@@ -60,7 +60,7 @@ double gb(int64_t bytes) {
 TEST_CASE("parameters of the whole are those of the table, and parts add up") {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
     for (Head head : {kToken, kSequence}) {
-      const BertConfig config = named_shape(name);
+      const EncoderConfig config = named_shape(name);
       const int64_t whole = parameters_of(config, head, ModelPart::whole(config));
       CHECK(whole == ParameterTable(config, head).count());
       const StageSplit split = split_stages("auto", 2, 1, layer_costs(config, head, 128));
@@ -87,7 +87,7 @@ TEST_CASE("activations of one process are those of its plan, within a hundredth"
         INFO(std::string(name));
         CAPTURE(bf16);
         CAPTURE(recompute);
-        const BertConfig config = named_shape(name);
+        const EncoderConfig config = named_shape(name);
         Setting setting;
         setting.micro_batch_tokens = 2048;
         setting.bf16 = bf16;
@@ -104,8 +104,8 @@ TEST_CASE("activations of one process are those of its plan, within a hundredth"
 }
 
 TEST_CASE("the worked examples: BERT-base and BERT-large, 4096 tokens on two processes") {
-  const BertConfig base = named_shape("base"), large = named_shape("large");
-  auto total = [](const BertConfig& config, const Setting& setting) {
+  const EncoderConfig base = named_shape("base"), large = named_shape("large");
+  auto total = [](const EncoderConfig& config, const Setting& setting) {
     return gb(stage_memory(run_of(config, setting), 0).total());
   };
   const Setting dp2{.world = 2, .micro_batch_tokens = 2048};
@@ -138,8 +138,8 @@ TEST_CASE("the worked examples: BERT-base and BERT-large, 4096 tokens on two pro
 }
 
 TEST_CASE("the worked examples: 30 and 175 billion parameters on 120 hosts of 8") {
-  const BertConfig billion30 = shape(48, 7168, 56, 28672);
-  const BertConfig billion175 = shape(96, 12288, 96, 49152);
+  const EncoderConfig billion30 = shape(48, 7168, 56, 28672);
+  const EncoderConfig billion175 = shape(96, 12288, 96, 49152);
   auto setting = [](int64_t pp, int64_t m) {
     return Setting{.world = 960,
                    .pp = pp,
@@ -151,7 +151,7 @@ TEST_CASE("the worked examples: 30 and 175 billion parameters on 120 hosts of 8"
                    .recompute = true};
   };
   struct Row {
-    const BertConfig& config;
+    const EncoderConfig& config;
     int64_t pp, m;
     double memory, tp, pp_bytes, dp, bubble;
   };
@@ -173,7 +173,7 @@ TEST_CASE("the worked examples: 30 and 175 billion parameters on 120 hosts of 8"
 }
 
 TEST_CASE("bytes of all processes are those of each, whatever the layout") {
-  const BertConfig config = shape(8, 64, 4, 256);
+  const EncoderConfig config = shape(8, 64, 4, 256);
   for (PipelineKind kind : {PipelineKind::one_f_one_b, PipelineKind::interleaved}) {
     for (const auto& [pp, tp] : {std::pair(1, 1), {2, 1}, {1, 2}, {2, 2}, {4, 2}}) {
       Setting setting{.world = 16, .pp = pp, .tp = tp, .micro_batches = 2, .kind = kind};
@@ -216,7 +216,7 @@ TEST_CASE("rows that tensor ranks add, by hand") {
 }
 
 TEST_CASE("offload leaves a horizon of inputs on the device, recompute the inputs, shards arenas") {
-  const BertConfig base = named_shape("base");
+  const EncoderConfig base = named_shape("base");
   Setting setting{.world = 2, .pp = 2, .micro_batches = 8};
   setting.recompute = true;
   LayoutRun run = run_of(base, setting);
@@ -250,7 +250,7 @@ TEST_CASE("offload leaves a horizon of inputs on the device, recompute the input
 
 TEST_CASE("a step's time, by hand") {
   // One layer of 4 H^2 + 2 H I = 12 with H 1, I 4: 24 operations a token, attention 4 * 512.
-  const BertConfig config = shape(2, 1, 1, 4);
+  const EncoderConfig config = shape(2, 1, 1, 4);
   Setting setting{.world = 2, .tp = 1};
   LayoutRun run = run_of(config, setting);
   Rates rates;
@@ -277,7 +277,7 @@ TEST_CASE("a step's time, by hand") {
 }
 
 TEST_CASE("sums between tensor ranks and messages between stages, by hand") {
-  const BertConfig config = shape(2, 2, 2, 4);
+  const EncoderConfig config = shape(2, 2, 2, 4);
   const LayerCosts costs = layer_costs(config, kToken, 512);
   Rates rates;
   rates.flops = 1e6;

@@ -23,7 +23,7 @@ TEST_CASE("gradients and logits do not depend on packing, with dropout") {
       {{0}, {1}, {2}, {3}, {4}, {5}}, {{0, 1}, {2}, {3, 4, 5}}, {{5, 0, 3, 1, 4, 2}}};
   for (const NamedBackend& named : model_backends()) {
     for (Head head : kHeads) {
-      BertConfig config = small_config(2);
+      EncoderConfig config = small_config(2);
       ParameterTable table(config, head);
       std::vector<float> weights = random_weights(table, 0.3);
       std::vector<Sequence> sequences = random_sequences(config, {7, 1, 24, 13, 2, 9});
@@ -51,7 +51,7 @@ TEST_CASE("gradients and logits do not depend on packing, with dropout") {
 
 TEST_CASE("dropout changes the result, its seed and step change the masks") {
   auto backend = make_reference_backend();
-  BertConfig config = small_config(2);
+  EncoderConfig config = small_config(2);
   ParameterTable table(config, kHeads[0]);
   std::vector<float> weights = random_weights(table, 0.3);
   PackedBatch batch = pack(random_sequences(config, {7, 5}));
@@ -83,7 +83,7 @@ TEST_CASE("the last layer at first tokens equals the full computation") {
     for (int64_t layers : {1, 3}) {
       INFO(named.name, ", ", layers, " layers");
       Backend& backend = *named.backend;
-      BertConfig config = small_config(layers);
+      EncoderConfig config = small_config(layers);
       const int64_t h = config.hidden_size;
       ParameterTable short_table(config, {HeadKind::sequence, 5});
       ParameterTable full_table(config, {HeadKind::token, h});
@@ -155,7 +155,7 @@ TEST_CASE("gradients of the whole model equal finite differences, with dropout")
     for (int64_t layers : {1, 2}) {
       for (const auto& lengths : shapes) {
         INFO(text(head), " head, ", layers, " layers, ", lengths.size(), " sequences");
-        BertConfig config = small_config(layers);
+        EncoderConfig config = small_config(layers);
         ParameterTable table(config, head);
         const std::vector<float> weights = random_weights(table, 0.3);
         PackedBatch batch = pack(random_sequences(config, lengths));
@@ -188,7 +188,7 @@ TEST_CASE("gradients of the whole model equal finite differences, with dropout")
 TEST_CASE("frozen layers get no gradient, the others get the same") {
   for (const NamedBackend& named : model_backends()) {
     for (Head head : kHeads) {
-      BertConfig config = small_config(3);
+      EncoderConfig config = small_config(3);
       ParameterTable table(config, head);
       std::vector<float> weights = random_weights(table, 0.3);
       PackedBatch batch = pack(random_sequences(config, {7, 1, 12}));
@@ -223,24 +223,24 @@ TEST_CASE("recomputed activations give the same bits, over several micro-batches
         for (int lowest = 0; lowest <= int(layers) + 1; ++lowest) {
           INFO(named.name, ", ", text(head), " head, ", layers, " layers, lowest ", lowest);
           Backend& backend = *named.backend;
-          BertConfig config = small_config(layers);
+          EncoderConfig config = small_config(layers);
           ParameterTable table(config, head);
           Arena weights(backend, random_weights(table, 0.3));
           auto gradients_and_logits = [&](bool recompute) {
             Arena gradients(backend, table.size());
             DeviceBatch device(backend, 32, 4);
-            Bert bert(backend, config, table);
-            bert.reserve(32, 4, true, recompute);
+            Encoder encoder(backend, config, table);
+            encoder.reserve(32, 4, true, recompute);
             std::vector<float> values;
             for (const std::vector<int>& lengths : micro_batches) {
               PackedBatch batch = pack(random_sequences(config, lengths));
               device.upload(batch);
-              Tensor logits = bert.forward(device, weights.data(), &kDropout, true);
+              Tensor logits = encoder.forward(device, weights.data(), &kDropout, true);
               std::vector<float> kept = download(backend, logits);
               values.insert(values.end(), kept.begin(), kept.end());
               Arena dlogits(backend, logit_coefficients(batch, head));
-              bert.backward(device, weights.data(), gradients.data(),
-                            matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, lowest);
+              encoder.backward(device, weights.data(), gradients.data(),
+                               matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, lowest);
             }
             std::vector<float> sums = gradients.values();
             values.insert(values.end(), sums.begin(), sums.end());
@@ -255,19 +255,20 @@ TEST_CASE("recomputed activations give the same bits, over several micro-batches
 
 TEST_CASE("gradients are added to what is there") {
   auto backend = make_reference_backend();
-  BertConfig config = small_config(2);
+  EncoderConfig config = small_config(2);
   ParameterTable table(config, kHeads[0]);
   Arena weights(*backend, random_weights(table, 0.3)), gradients(*backend, table.size());
   PackedBatch batch = pack(random_sequences(config, {7, 3}));
   DeviceBatch device(*backend, 10, 2);
   device.upload(batch);
-  Bert bert(*backend, config, table);
-  bert.reserve(10, 2, true);
+  Encoder encoder(*backend, config, table);
+  encoder.reserve(10, 2, true);
   std::vector<float> once;
   for (int time = 0; time < 2; ++time) {
-    bert.forward(device, weights.data(), nullptr, true);
+    encoder.forward(device, weights.data(), nullptr, true);
     Arena dlogits(*backend, logit_coefficients(batch, kHeads[0]));
-    bert.backward(device, weights.data(), gradients.data(), matrix(dlogits.data(), 2, 5), nullptr);
+    encoder.backward(device, weights.data(), gradients.data(), matrix(dlogits.data(), 2, 5),
+                     nullptr);
     if (time == 0) once = gradients.values();
   }
   std::vector<float> twice = once;

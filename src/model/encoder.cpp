@@ -1,5 +1,5 @@
 // BERT's forward and backward pass over encoder layers, embeddings and head.
-#include "model/bert.h"
+#include "model/encoder.h"
 
 #include <algorithm>
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace finetune {
 
-// A field of Bert::State, which a file of several must not see in an anonymous namespace.
+// A field of Encoder::State, which a file of several must not see in an anonymous namespace.
 struct ChunkLayers {
   ModelChunk chunk;
   std::vector<std::vector<LayerSlots>> layers;  // of each its tensor shards
 };
 
-bool has_whole_layers(const Backend& backend, const BertConfig& c, int64_t tensor_shards) {
+bool has_whole_layers(const Backend& backend, const EncoderConfig& c, int64_t tensor_shards) {
   return tensor_shards == 1 &&
          backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
 }
@@ -34,9 +34,9 @@ int64_t logit_rows(Head head, const DeviceBatch& batch) {
   return 0;
 }
 
-struct Bert::State {
+struct Encoder::State {
   Backend& backend;
-  BertConfig config;
+  EncoderConfig config;
   Head head;
   ModelPart part;
   EmbeddingEnd embedding_end;
@@ -57,7 +57,7 @@ struct Bert::State {
   ActivationPlan kept;
   int64_t kept_tokens = 0, kept_sequences = 0;
 
-  State(Backend& backend, const BertConfig& config, const ParameterTable& table,
+  State(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
         const ModelPart& part, TensorSum* tensor_sum);
 
   const ModelChunk& chunk(int64_t index) const {
@@ -109,8 +109,8 @@ struct Bert::State {
                const DropoutPlan* dropout, bool whole) const;
 };
 
-Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
-                   const ModelPart& of_model, TensorSum* tensor_sum)
+Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& table,
+                      const ModelPart& of_model, TensorSum* tensor_sum)
     : backend(b),
       config(c),
       head(table.head()),
@@ -140,7 +140,7 @@ Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
 
 // With one slot working memory lies behind what the micro-batch keeps. With several, or a ring
 // between, all have fixed places: micro-batches of other sizes are in the others.
-ActivationPlan Bert::State::plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const {
+ActivationPlan Encoder::State::plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const {
   const ModelChunk& of = chunk(at.chunk);
   const int64_t t = batch.tokens(), b = batch.sequences();
   ActivationPlan made;
@@ -158,8 +158,8 @@ ActivationPlan Bert::State::plan(ChunkSlot at, const DeviceBatch& batch, bool wh
   return made;
 }
 
-void Bert::State::forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch,
-                          float* weights, const DropoutPlan* dropout, bool whole) const {
+void Encoder::State::forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch,
+                             float* weights, const DropoutPlan* dropout, bool whole) const {
   const ModelChunk& of = chunk(at.chunk);
   const DropoutSites sites(dropout);
   const EndPass ends{backend, config, batch, plan, sites, block(), weights};
@@ -179,17 +179,17 @@ void Bert::State::forward(ChunkSlot at, const ActivationPlan& plan, const Device
   if (of.head) head_end.forward(ends);
 }
 
-Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table)
-    : Bert(backend, config, table, table.part()) {}
+Encoder::Encoder(Backend& backend, const EncoderConfig& config, const ParameterTable& table)
+    : Encoder(backend, config, table, table.part()) {}
 
-Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table,
-           const ModelPart& part, TensorSum* sum)
+Encoder::Encoder(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
+                 const ModelPart& part, TensorSum* sum)
     : state_(std::make_unique<State>(backend, config, table, part, sum)) {}
 
-Bert::~Bert() = default;
+Encoder::~Encoder() = default;
 
-int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
-                               int64_t slots, int64_t horizon) const {
+int64_t Encoder::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
+                                  int64_t slots, int64_t horizon) const {
   const State& s = *state_;
   const DType type = s.backend.activation_type();
   int64_t floats = ActivationPlan::inference_floats(s.config, s.head, s.part, type, tokens,
@@ -202,8 +202,8 @@ int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training,
   return floats * int64_t(sizeof(float));
 }
 
-void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
-                   int64_t horizon) {
+void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
+                      int64_t horizon) {
   State& s = *state_;
   FINETUNE_CHECK(slots >= 1 && (horizon == 0 || recompute));
   s.can_train = training.tokens > 0;
@@ -231,23 +231,23 @@ void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int6
   s.offloaded = std::make_unique<OffloadedInputs>(s.backend, s.ring, slots, s.block());
 }
 
-int64_t Bert::offloaded_bytes() const {
+int64_t Encoder::offloaded_bytes() const {
   const State& s = *state_;
   return s.ring.on() ? s.ring.host_floats(s.slots) * int64_t(sizeof(float)) : 0;
 }
 
-void Bert::make_room_for_input(ChunkSlot at, const DeviceBatch& batch) {
+void Encoder::make_room_for_input(ChunkSlot at, const DeviceBatch& batch) {
   const State& s = *state_;
   if (s.offloaded) s.offloaded->make_room(s.plan(at, batch, false).first_input);
 }
 
-Tensor Bert::input_of(ChunkSlot at, const DeviceBatch& batch) const {
+Tensor Encoder::input_of(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
   return s.at(plan.layers.front().input, batch.tokens(), s.config.hidden_size);
 }
 
-Tensor Bert::output_of(ChunkSlot at, const DeviceBatch& batch) const {
+Tensor Encoder::output_of(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
   return s.chunk(at.chunk).head
@@ -255,49 +255,49 @@ Tensor Bert::output_of(ChunkSlot at, const DeviceBatch& batch) const {
              : s.at(plan.layers.back().output, batch.tokens(), s.config.hidden_size);
 }
 
-Tensor Bert::gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const {
+Tensor Encoder::gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   return s.at(s.plan(at, batch, false).gradient, batch.tokens(), s.config.hidden_size);
 }
 
-Tensor Bert::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
+Tensor Encoder::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
   return gradient_of_output(at, batch);
 }
 
-bool Bert::may_be_replayed(int64_t slot) const {
+bool Encoder::may_be_replayed(int64_t slot) const {
   const State& s = *state_;
   if (s.sum && !s.sum->may_be_replayed()) return false;
   return slot == ChunkSlot::kInference || !s.offloaded;
 }
 
-bool Bert::has_head(int64_t chunk) const {
+bool Encoder::has_head(int64_t chunk) const {
   return state_->chunk(chunk).head;
 }
 
-bool Bert::has_embeddings(int64_t chunk) const {
+bool Encoder::has_embeddings(int64_t chunk) const {
   return state_->chunk(chunk).embeddings;
 }
 
-bool Bert::has_backward(int64_t chunk, int lowest_layer) const {
+bool Encoder::has_backward(int64_t chunk, int lowest_layer) const {
   const ModelChunk& of = state_->chunk(chunk);
   return lowest_layer <= of.layers.end + of.head;
 }
 
-bool Bert::passes_gradient_on(int64_t chunk, int lowest_layer) const {
+bool Encoder::passes_gradient_on(int64_t chunk, int lowest_layer) const {
   const ModelChunk& of = state_->chunk(chunk);
   return !of.embeddings && lowest_layer <= of.layers.begin;
 }
 
-void Bert::forward(ChunkSlot at, const DeviceBatch& batch, float* weights,
-                   const DropoutPlan* dropout) {
+void Encoder::forward(ChunkSlot at, const DeviceBatch& batch, float* weights,
+                      const DropoutPlan* dropout) {
   const State& s = *state_;
   // Dropout is for parts: whole layers have none.
   const bool whole = s.whole_layers && at.slot == ChunkSlot::kInference && dropout == nullptr;
   s.forward(at, s.plan(at, batch, whole), batch, weights, dropout, whole);
 }
 
-Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
-                     bool keep_for_backward) {
+Tensor Encoder::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
+                        bool keep_for_backward) {
   State& s = *state_;
   const ChunkSlot at{0, keep_for_backward ? 0 : ChunkSlot::kInference};
   FINETUNE_CHECK(s.chunk(0).embeddings && s.chunk(0).head);
@@ -311,17 +311,17 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
   return logits;
 }
 
-void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
-                    const DropoutPlan* dropout, int lowest_layer, bool accumulate,
-                    const std::function<void(int)>& ready) {
+void Encoder::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
+                       const DropoutPlan* dropout, int lowest_layer, bool accumulate,
+                       const std::function<void(int)>& ready) {
   const State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens == batch.tokens() && s.kept_sequences == batch.sequences());
   backward({0, 0}, batch, weights, gradients, dlogits, dropout, lowest_layer, accumulate, ready);
 }
 
-void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, float* gradients,
-                    Tensor dlogits, const DropoutPlan* dropout, int lowest_layer, bool accumulate,
-                    const std::function<void(int)>& ready) {
+void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, float* gradients,
+                       Tensor dlogits, const DropoutPlan* dropout, int lowest_layer,
+                       bool accumulate, const std::function<void(int)>& ready) {
   const State& s = *state_;
   if (!has_backward(at.chunk, lowest_layer)) return;
   const ModelChunk& of = s.chunk(at.chunk);
@@ -386,7 +386,7 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
   is_ready(0);
 }
 
-Tensor Bert::hidden_state(int64_t i) const {
+Tensor Encoder::hidden_state(int64_t i) const {
   const State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens > 0 && i >= 0 && i <= s.config.num_hidden_layers);
   if (i == 0) return s.at(s.kept.layers[0].input, s.kept_tokens, s.config.hidden_size);

@@ -24,7 +24,8 @@ struct BatchSize {
 
 // Whether inference computes whole layers (Backend::has_layer), in two small buffers: never those
 // that are cut into tensor shards.
-bool has_whole_layers(const Backend& backend, const BertConfig& config, int64_t tensor_shards = 1);
+bool has_whole_layers(const Backend& backend, const EncoderConfig& config,
+                      int64_t tensor_shards = 1);
 
 // Rows of the logits of a micro-batch.
 int64_t logit_rows(Head head, const DeviceBatch& batch);
@@ -38,14 +39,14 @@ struct ChunkSlot {
   int64_t slot = 0;
 };
 
-class Bert {
+class Encoder {
  public:
   // The table's part, or one of its stages. `sum` is needed where another process has tensor shards
   // too, and must outlive this.
-  Bert(Backend& backend, const BertConfig& config, const ParameterTable& table);
-  Bert(Backend& backend, const BertConfig& config, const ParameterTable& table,
-       const ModelPart& part, TensorSum* sum = nullptr);
-  ~Bert();
+  Encoder(Backend& backend, const EncoderConfig& config, const ParameterTable& table);
+  Encoder(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
+          const ModelPart& part, TensorSum* sum = nullptr);
+  ~Encoder();
 
   // Bytes of activations for a micro-batch of T tokens in B sequences, as reserve() allocates them.
   // Training keeps what the backward pass needs, for `slots` micro-batches, and has room for
