@@ -58,6 +58,11 @@ class OpsBench {
   Tensor make(int64_t rows, int64_t cols) {
     return matrix(static_cast<float*>(fill<float>(rows * cols)), rows, cols);
   }
+  // Token types, which some models lack.
+  Tensor types() {
+    return config_.type_vocab_size > 0 ? make(config_.type_vocab_size, config_.hidden_size)
+                                       : Tensor{};
+  }
   // Of the backend's activation_type.
   Tensor typed(int64_t rows, int64_t cols) {
     if (backend_.activation_type() == DType::f32) return make(rows, cols);
@@ -119,8 +124,8 @@ void OpsBench::measure(const std::function<void()>& call) {
 void OpsBench::forward() {
   const int64_t t = batch_.tokens(), h = config_.hidden_size, inner = config_.intermediate_size;
   {
-    Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h),
-           type = make(config_.type_vocab_size, h), y = make(t, h);
+    Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h), type = types(),
+           y = make(t, h);
     measure([&] {
       backend_.embed(batch_.ids(), batch_.positions(), batch_.types(), word, position, type, y);
     });
@@ -192,8 +197,7 @@ void OpsBench::backward() {
     backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(), ds,
                                      dx, dgamma, dbeta, true);
   });
-  Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h),
-         type = make(config_.type_vocab_size, h);
+  Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h), type = types();
   measure([&] {
     backend_.embed_backward(gradient, batch_.ids(), batch_.positions(), batch_.types(),
                             batch_.order(), word, position, type);

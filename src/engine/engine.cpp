@@ -36,8 +36,9 @@ void check_embedding(const PackedBatch& batch, const EncoderConfig& config) {
   if (batch.tokens() == 0) return;
   FINETUNE_CHECK(batch.ids[size_t(batch.order.front())] >= 0);  // sorted by id
   FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
-  FINETUNE_CHECK(*std::max_element(batch.types.begin(), batch.types.end()) <
-                 config.type_vocab_size);
+  FINETUNE_CHECK(config.type_vocab_size == 0 ||
+                 *std::max_element(batch.types.begin(), batch.types.end()) <
+                     config.type_vocab_size);
   const int64_t last = *std::max_element(batch.positions.begin(), batch.positions.end());
   FINETUNE_CHECK(last < std::min(batch.max_length, config.max_length()));
 }

@@ -25,7 +25,7 @@ void name_outputs(EncoderConfig& config, const WeightSource& source) {
 
 std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model) {
   return with_memory_advice(kModelAdvice, [&] {
-    auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
+    auto source = open_weights(model.directory.weights, model.config.architecture->names);
     name_outputs(model.config, *source);
     return source;
   });

@@ -198,8 +198,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const ParameterTable whole(model.model.config, loading.head);
   agree_on_errors(comm, [&] {
     if (!reads(groups)) return;
-    source =
-        open_weights(model.model.directory.weights, model.model.config.architecture->base_prefix);
+    source = open_weights(model.model.directory.weights, model.model.config.architecture->names);
     check_pretrained(whole, *source, HeadPolicy::require);
   });
   require_equal_weight_files(groups, source.get());

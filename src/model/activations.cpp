@@ -54,6 +54,13 @@ void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& conf
   }
 }
 
+// The encoder's output may be on its way to the host (InputRing), so dropout has a copy.
+void take_dropped(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config, Head head,
+                  const ModelChunk& chunk, int64_t tokens) {
+  if (!chunk.head || head.kind != HeadKind::token || !config.head.token_dropout) return;
+  plan.dropped = memory.take(tokens * config.hidden_size);
+}
+
 int64_t ring_tensors_of(const ModelChunk& chunk, Head head) {
   const bool output = chunk.head && head.kind != HeadKind::sequence;
   return chunk.embeddings + chunk.layers.size() + output;
@@ -204,6 +211,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
     if (sequence_head) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
   }
   if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
+  take_dropped(plan, working, config, head, chunk, tokens);
   const bool masked = chunk.head && head.kind == HeadKind::masked;
   take_gradients(plan, working, config, chunk, tokens, sequences, masked ? scored : 0,
                  sequence_head, all_first_only);
@@ -289,6 +297,7 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
     }
   }
   if (chunk.head) add_head(plan, memory, config, head, tokens, sequences, scored);
+  take_dropped(plan, memory, config, head, chunk, tokens);
   plan.working = plan.floats = memory.used();
   return plan;
 }

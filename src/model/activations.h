@@ -89,14 +89,18 @@ struct ActivationPlan {
   int64_t embedding_sum = kAbsent;    // (T, H)
   int64_t embedding_stats = kAbsent;  // (T, 2)
   std::vector<LayerOffsets> layers;   // of the chunk
-  int64_t pooler_input = kAbsent;     // (B, H) before tanh
-  int64_t pooled = kAbsent;           // (B, H) after tanh and dropout
+  int64_t pooler_input = kAbsent;     // (B, H) before the head's activation
+  int64_t pooled = kAbsent;           // (B, H) after it and dropout
   int64_t scored = kAbsent;           // (M, H) the encoder's output; later its gradient
   int64_t transformed = kAbsent;      // (M, H) before the activation
   int64_t scored_sum = kAbsent;       // (M, H) after it
   int64_t scored_stats = kAbsent;     // (M, 2)
   int64_t scored_states = kAbsent;    // (M, H) what the decoder reads
   int64_t logits = kAbsent;           // (B, T or M, outputs)
+
+  // Working memory: the encoder's output after a token head's dropout, made again by the backward
+  // pass.
+  int64_t dropped = kAbsent;  // (T, H)
 
   // Gradients of the backward pass, each reused by all layers and tensor shards: working memory.
   int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input

@@ -21,10 +21,6 @@ const Module* find_module(const Architecture& architecture, Role role) {
 
 }  // namespace
 
-bool Architecture::has(Role role) const {
-  return find_module(*this, role) != nullptr;
-}
-
 std::string Architecture::module_of(Role role, int64_t layer) const {
   const Module* module = find_module(*this, role);
   FINETUNE_CHECK(module != nullptr);

@@ -1,11 +1,13 @@
-// What distinguishes the encoders that can be fine-tuned, a row each: names of parameters, which
-// embeddings there are, where positions begin. What they compute is the same (bert.cpp).
+// The encoders that can be fine-tuned, one row each: how config.json is read, what tensors are
+// called. What an encoder's blocks compute is in its configuration (blocks.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "core/text/tensor_names.h"
 
 namespace finetune {
 
@@ -53,26 +55,30 @@ struct Module {
   std::string_view name;  // Hugging Face's; "*" stands for the number of the encoder layer
 };
 
+class ConfigReader;
+struct EncoderConfig;
+
 struct Architecture {
   std::string_view model_type;    // in config.json
   std::string_view class_prefix;  // of Hugging Face's classes: "Bert" + "ForQuestionAnswering"
-  std::string_view base_prefix;   // of the encoder's parameters, where a file has it
-  int64_t first_position = 0;     // row of the position embedding that a text's first token takes
+  TensorNames names;              // in weight files
   std::span<const Module> modules;
+  // The sequence head's dense layer is pretrained with the encoder, as BERT's pooler. If not, a new
+  // head begins with a new one.
+  bool pretrained_pooler = true;
+  // Reads config.json into a configuration that has the defaults of EncoderConfig.
+  void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 
-  // Whether there is such a module: type embeddings may be missing.
-  bool has(Role role) const;
-  // The name of a module; `layer`: 0 for the first encoder layer. A role that is not there is a
-  // bug.
+  // The name of a module; `layer`: 0 for the first encoder layer. The role must be there.
   std::string module_of(Role role, int64_t layer = 0) const;
 };
 
-// The first is that of files that do not name theirs.
+// The first one is taken for a config.json without model_type.
 std::span<const Architecture> all_architectures();
 inline const Architecture& default_architecture() {
   return all_architectures().front();
 }
-// By config.json's model_type; null: unknown.
+// The architecture of that model_type in config.json, or null.
 const Architecture* architecture_named(std::string_view model_type);
 
 }  // namespace finetune

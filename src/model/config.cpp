@@ -4,109 +4,18 @@
 #include <simdjson.h>
 
 #include <map>
-#include <optional>
 #include <unordered_map>
 
 #include "core/error.h"
 #include "core/text/json_fault.h"
 #include "core/text/json_text.h"
+#include "model/config_reader.h"
 
 namespace finetune {
 namespace {
 
-// Token ids are 32-bit; a dropout element of attention is query * length + key in 32 bits.
-constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
-constexpr int64_t kMostPositions = int64_t{1} << 16;
-constexpr int64_t kWidest = int64_t{1} << 20;
-constexpr int64_t kMostLayers = 4096;
-constexpr double kMostParameters = 0x1p40;  // a thousand billion
 // What keeps the order of keys compares each with all before it.
 constexpr size_t kMostMembers = size_t{1} << 16;
-
-// Reads keys of one JSON object; every error names the file and the key.
-class ConfigReader {
- public:
-  ConfigReader(simdjson::dom::object object, const std::filesystem::path& path)
-      : object_(object), path_(path) {}
-
-  template <typename... Parts>
-  Error error(const Parts&... parts) const {
-    return model_error(path_.string(), ": ", parts...);
-  }
-
-  // The value of `key`, or nothing where it is absent or null.
-  std::optional<simdjson::dom::element> find(std::string_view key) const {
-    simdjson::dom::element value;
-    if (object_[key].get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
-    return value;
-  }
-
-  void integer(std::string_view key, int64_t least, int64_t most, int64_t& out) const {
-    auto value = find(key);
-    if (!value) return;
-    if (value->get(out) != simdjson::SUCCESS || out < least || out > most) {
-      throw error(key, " is ", shown(*value), ", not an integer from ", least, " to ", most);
-    }
-  }
-
-  void number(std::string_view key, double least, double most, double& out) const {
-    auto value = find(key);
-    if (!value) return;
-    if (value->get(out) != simdjson::SUCCESS || !(out >= least && out <= most)) {
-      throw error(key, " is ", shown(*value), ", not a number from ", least, " to ", most);
-    }
-  }
-
-  // A dropout probability: below 1.
-  void probability(std::string_view key, double& out) const {
-    number(key, 0, 1, out);
-    if (out >= 1) throw error(key, " is ", out, ": a dropout probability must be below 1");
-  }
-
-  std::string text(std::string_view key, std::string_view otherwise) const {
-    auto value = find(key);
-    if (!value) return std::string(otherwise);
-    std::string_view out;
-    if (value->get(out) != simdjson::SUCCESS) {
-      throw error(key, " is ", shown(*value), ", not a string");
-    }
-    return std::string(out);
-  }
-
-  bool flag(std::string_view key) const {
-    auto value = find(key);
-    bool out = false;
-    return value && value->get(out) == simdjson::SUCCESS && out;
-  }
-
-  static std::string shown(simdjson::dom::element value) {
-    std::string_view text;
-    if (value.get(text) == simdjson::SUCCESS) return in_quotes(text);
-    if (value.is_object()) return "an object";
-    return value.is_array() ? "a list" : simdjson::minify(value);
-  }
-
- private:
-  simdjson::dom::object object_;
-  const std::filesystem::path& path_;
-};
-
-Activation read_activation(const ConfigReader& reader) {
-  static const std::map<std::string, Activation, std::less<>> names = {
-      {"gelu", Activation::gelu},
-      {"gelu_new", Activation::gelu_tanh},
-      {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"relu", Activation::relu},
-      {"silu", Activation::silu},
-      {"swish", Activation::silu},
-      {"tanh", Activation::tanh}};
-  std::string name = reader.text("hidden_act", "gelu");
-  auto found = names.find(name);
-  if (found != names.end()) return found->second;
-  throw reader.error("hidden_act ", in_quotes(name),
-                     " is unknown; known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, "
-                     "swish, tanh");
-}
 
 // The names in order of id. Error(model) for ids that do not run from 0 without a gap, and for a
 // name that two ids have.
@@ -174,20 +83,18 @@ std::vector<std::string> labels_of_ids(const ConfigReader& reader, simdjson::dom
 // As transformers reads them: what names the labels counts before their number.
 std::vector<std::string> read_labels(const ConfigReader& reader) {
   simdjson::dom::object object;
-  if (const auto value = reader.find("id2label")) {
-    if (value->get(object) != simdjson::SUCCESS) throw reader.error("id2label is not an object");
+  simdjson::dom::element value;
+  if (!reader.find("id2label", value).empty()) {
+    if (value.get(object) != simdjson::SUCCESS) throw reader.error("id2label is not an object");
     if (object.size() > 0) return labels_by_id(reader, object);
   }
-  const auto inverse = reader.find("label2id");
-  if (inverse && inverse->get(object) == simdjson::SUCCESS && object.size() > 0) {
+  const bool inverse = !reader.find("label2id", value).empty();
+  if (inverse && value.get(object) == simdjson::SUCCESS && object.size() > 0) {
     return labels_of_ids(reader, object);
   }
   int64_t count = 0;
-  for (std::string_view key : {"num_labels", "_num_labels"}) {
-    if (!reader.find(key)) continue;
-    reader.integer(key, 1, kMostLabels, count);
-    return default_labels(count);
-  }
+  reader.integer({"num_labels", "_num_labels"}, 1, kMostLabels, count);
+  if (count > 0) return default_labels(count);
   return {};
 }
 
@@ -219,22 +126,6 @@ void check_length(const ConfigReader& reader, simdjson::dom::object object) {
   if (others > kMostMembers) {
     throw reader.error("has ", others, " entries; no config has more than ", kMostMembers);
   }
-}
-
-double parameters_of(const EncoderConfig& c) {
-  const double h = double(c.hidden_size);
-  const double embeddings =
-      h * (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
-  return embeddings + double(c.num_hidden_layers) * h * (4 * h + 2 * double(c.intermediate_size));
-}
-
-void check_size(const ConfigReader& reader, const EncoderConfig& c) {
-  if (parameters_of(c) <= kMostParameters) return;
-  throw reader.error("vocab_size ", c.vocab_size, ", hidden_size ", c.hidden_size,
-                     ", num_hidden_layers ", c.num_hidden_layers, ", intermediate_size ",
-                     c.intermediate_size, " and type_vocab_size ", c.type_vocab_size, " make ",
-                     format_fixed(parameters_of(c) / 1e9, 0),
-                     " billion parameters: more than any machine can hold");
 }
 
 std::string known_types() {
@@ -290,26 +181,7 @@ EncoderConfig parse_config(std::string_view json, const std::filesystem::path& p
 
   EncoderConfig c;
   c.architecture = &architecture;
-  reader.integer("vocab_size", 1, kMostIds, c.vocab_size);
-  reader.integer("hidden_size", 1, kWidest, c.hidden_size);
-  reader.integer("num_hidden_layers", 1, kMostLayers, c.num_hidden_layers);
-  reader.integer("num_attention_heads", 1, kWidest, c.num_attention_heads);
-  reader.integer("intermediate_size", 1, kWidest, c.intermediate_size);
-  reader.integer("max_position_embeddings", architecture.first_position + 1, kMostPositions,
-                 c.max_position_embeddings);
-  reader.integer("type_vocab_size", 1, kMostIds, c.type_vocab_size);
-  if (c.hidden_size % c.num_attention_heads != 0) {
-    throw reader.error("hidden_size ", c.hidden_size, " is not a multiple of num_attention_heads ",
-                       c.num_attention_heads);
-  }
-  check_size(reader, c);
-  c.hidden_act = read_activation(reader);
-  reader.probability("hidden_dropout_prob", c.hidden_dropout_prob);
-  reader.probability("attention_probs_dropout_prob", c.attention_probs_dropout_prob);
-  reader.probability("classifier_dropout", c.classifier_dropout);
-  reader.number("layer_norm_eps", 0, 1, c.layer_norm_eps);
-  reader.number("initializer_range", 0, 1e6, c.initializer_range);
-  reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
+  architecture.read_config(reader, c);
   try {
     c.labels = read_labels(reader);
   } catch (const Error& error) {

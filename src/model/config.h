@@ -1,4 +1,4 @@
-// The shape of a BERT encoder, as Hugging Face's config.json (or Google's bert_config.json) says.
+// The configuration of an encoder: Hugging Face's config.json, or Google's bert_config.json.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "model/architecture.h"
+#include "model/blocks.h"
+#include "model/head.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -22,11 +24,15 @@ struct EncoderConfig {
   int64_t num_attention_heads = 12;
   int64_t intermediate_size = 3072;
   int64_t max_position_embeddings = 512;
-  int64_t type_vocab_size = 2;
+  int64_t type_vocab_size = 2;  // 0: no type embeddings
+  EmbeddingBlock embeddings;
+  LayerBlock layer;
+  HeadBlock head;
   Activation hidden_act = Activation::gelu;
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
-  double classifier_dropout = -1;  // < 0: null in the file, hidden_dropout_prob counts
+  double classifier_dropout = -1;  // of a sequence head; < 0: null, hidden_dropout_prob counts
+  double token_head_dropout = 0;   // of a token head that has dropout (HeadBlock)
   double layer_norm_eps = 1e-12;
   double initializer_range = 0.02;
   int64_t pad_token_id = 0;
@@ -38,10 +44,11 @@ struct EncoderConfig {
   std::string problem_type;  // empty, or single_label_classification, ...
   std::string source_json;   // the file as read: unknown keys survive an export
 
-  // Tokens of the longest input: positions from the architecture's first on.
-  int64_t max_length() const { return max_position_embeddings - architecture->first_position; }
+  // Tokens of the longest input: it has the rows from first_position on.
+  int64_t max_length() const { return max_position_embeddings - embeddings.first_position; }
   int64_t head_size() const { return hidden_size / num_attention_heads; }
-  double head_dropout() const {
+  double head_dropout(HeadKind kind) const {
+    if (kind == HeadKind::token) return token_head_dropout;
     return classifier_dropout >= 0 ? classifier_dropout : hidden_dropout_prob;
   }
 };

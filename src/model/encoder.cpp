@@ -161,7 +161,7 @@ ActivationPlan Encoder::State::plan(ChunkSlot at, const DeviceBatch& batch, bool
 void Encoder::State::forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch,
                              float* weights, const DropoutPlan* dropout, bool whole) const {
   const ModelChunk& of = chunk(at.chunk);
-  const DropoutSites sites(dropout);
+  const DropoutSites sites(dropout, config);
   const EndPass ends{backend, config, batch, plan, sites, block(), weights};
   OffloadedInputs* waiting = at.slot == ChunkSlot::kInference ? nullptr : offloaded.get();
   const int64_t floats = batch.tokens() * config.hidden_size;
@@ -326,7 +326,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
   if (!has_backward(at.chunk, lowest_layer)) return;
   const ModelChunk& of = s.chunk(at.chunk);
   const ActivationPlan plan = s.plan(at, batch, false);
-  const DropoutSites sites(dropout);
+  const DropoutSites sites(dropout, s.config);
   const EndPass ends{s.backend, s.config, batch, plan, sites, s.block(), weights};
   auto is_ready = [&](int64_t layer) {
     if (ready && layer >= lowest_layer) ready(int(layer));

@@ -176,7 +176,7 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
   for (int layer = layers; layer > 0; --layer) add_encoder_layer(builder, config, layer, part);
   builder.region(0, kReplicated, part.embeddings);
   builder.layer_norm(Role::embedding_norm, h);
-  if (architecture_->has(Role::type_embeddings)) {
+  if (config.type_vocab_size > 0) {
     builder.weight(Role::type_embeddings, config.type_vocab_size, h);
   }
   builder.weight(Role::position_embeddings, config.max_position_embeddings, h);

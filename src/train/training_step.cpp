@@ -273,7 +273,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   DropoutPlan dropout;
   dropout.hidden = probability(config.hidden_dropout_prob);
   dropout.attention = probability(config.attention_probs_dropout_prob);
-  dropout.head = probability(config.head_dropout());
+  dropout.head = probability(config.head_dropout(engine_.table().head().kind));
 
   Backend& backend = engine_.backend();
   for (DropoutStream& stream : host_streams_) stream.step = uint32_t(step);

@@ -10,7 +10,6 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kWordEmbedding = "embeddings.word_embeddings.weight";
 constexpr size_t kNamesShown = 3, kLongestShown = 80;
 
 // Attributes under which wrappers and training scripts keep a whole model.
@@ -48,13 +47,13 @@ bool take_ending(std::string_view& name, std::string_view ending) {
   return true;
 }
 
-// What stands before the models in the file.
-std::set<std::string_view> prefixes_of_models(const std::vector<std::string>& names,
-                                              std::string_view base_prefix) {
+// The prefixes of all word embeddings in the file.
+std::set<std::string_view> prefixes_of_models(const std::vector<std::string>& stored,
+                                              const TensorNames& names) {
   std::set<std::string_view> prefixes;
-  for (std::string_view name : names) {
-    if (!take_ending(name, kWordEmbedding)) continue;
-    take_ending(name, base_prefix);
+  for (std::string_view name : stored) {
+    if (!take_ending(name, names.word_embedding)) continue;
+    take_ending(name, names.base_prefix);
     prefixes.insert(name);
   }
   return prefixes;
@@ -69,10 +68,10 @@ std::string some_quoted(const auto& names) {
   return join_some(quoted, kNamesShown);
 }
 
-// Of a part of a model, as one of several files: what no module of a BERT is called.
-NamePrefix before_some_name(const std::vector<std::string>& names) {
+// The prefix of a file that holds a part of a model: no encoder has a module of that name.
+NamePrefix before_some_name(const std::vector<std::string>& stored) {
   for (std::string_view wrapper : {"module.", "_orig_mod."}) {
-    for (const std::string& name : names) {
+    for (const std::string& name : stored) {
       if (name.starts_with(wrapper)) return {std::string(wrapper), ""};
     }
   }
@@ -81,15 +80,15 @@ NamePrefix before_some_name(const std::vector<std::string>& names) {
 
 }  // namespace
 
-NamePrefix find_name_prefix(const std::vector<std::string>& names, std::string_view base_prefix) {
-  if (base_prefix.empty()) return before_some_name(names);
-  const std::string needed = concat(base_prefix, kWordEmbedding);
-  const std::set<std::string_view> prefixes = prefixes_of_models(names, base_prefix);
+NamePrefix find_name_prefix(const std::vector<std::string>& stored, const TensorNames& names) {
+  if (names.base_prefix.empty()) return before_some_name(stored);
+  const std::string needed = concat(names.base_prefix, names.word_embedding);
+  const std::set<std::string_view> prefixes = prefixes_of_models(stored, names);
   if (prefixes.contains("")) return {};
   if (prefixes.empty()) {
-    NamePrefix found = before_some_name(names);
+    NamePrefix found = before_some_name(stored);
     found.advice = concat("none of its tensors is a word embedding (", in_quotes(needed),
-                          "); it holds ", names.empty() ? "none" : some_quoted(names));
+                          "); it holds ", stored.empty() ? "none" : some_quoted(stored));
     return found;
   }
   if (prefixes.size() > 1) {
@@ -97,7 +96,7 @@ NamePrefix find_name_prefix(const std::vector<std::string>& names, std::string_v
                        some_quoted(prefixes), "; save one of them alone")};
   }
   const std::string prefix(*prefixes.begin());
-  if (is_of_wrappers(prefix, base_prefix)) return {prefix, ""};
+  if (is_of_wrappers(prefix, names.base_prefix)) return {prefix, ""};
   return {"", concat("its names begin with ", in_quotes(prefix, kLongestShown), ", where ",
                      in_quotes(needed),
                      " is expected; save it without that prefix (in Python: "

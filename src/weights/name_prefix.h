@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/tensor_names.h"
+
 namespace finetune {
 
 struct NamePrefix {
@@ -14,11 +16,11 @@ struct NamePrefix {
   std::string advice;
 };
 
-// The name of a BERT's word embedding, behind `base_prefix` or without it, shows the prefix. It is
-// left out if each of its parts is a wrapper's: _orig_mod, model, module, encoder, net, ... A file
-// with several word embeddings, none of them without a prefix, holds several models: no prefix is
-// left out. In a file without a word embedding, a part of a model, and with an empty `base_prefix`,
-// only module and _orig_mod are left out.
-NamePrefix find_name_prefix(const std::vector<std::string>& names, std::string_view base_prefix);
+// The word embedding's name, with the base prefix or without it, shows the wrapper's prefix. It is
+// removed if each of its parts is a name that wrappers use: _orig_mod, model, module, encoder, net,
+// ... A file with several word embeddings, each behind a prefix, holds several models: nothing is
+// removed. Only module and _orig_mod are removed if the file has no word embedding, as a part of a
+// model, or if the base prefix is empty.
+NamePrefix find_name_prefix(const std::vector<std::string>& stored, const TensorNames& names);
 
 }  // namespace finetune

@@ -1,12 +1,14 @@
 // Maps tensor names of PyTorch, Keras and TensorFlow to Hugging Face's.
 #include "weights/names.h"
 
+#include <span>
+
 #include "core/text/text.h"
 
 namespace finetune {
 namespace {
 
-bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> beginnings) {
+bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings) {
   for (std::string_view beginning : beginnings) {
     if (text.starts_with(beginning)) return true;
   }
@@ -19,13 +21,10 @@ bool replace_ending(std::string& text, std::string_view ending, std::string_view
   return true;
 }
 
-constexpr std::string_view kDecoderBias = "cls.predictions.decoder.bias";
-constexpr std::string_view kPredictionsBias = "cls.predictions.bias";
-
-// The decoder of masked words is tied to the word embedding.
-bool unused(std::string_view name) {
-  if (starts_with_any(name, {"cls.predictions.decoder.", "cls.seq_relationship."})) return true;
-  std::string_view last = name.substr(name.rfind('.') + 1);
+// Whether fine-tuning never reads the tensor.
+bool unused(std::string_view name, const TensorNames& names) {
+  if (starts_with_any(name, names.unused)) return true;
+  const std::string_view last = name.substr(name.rfind('.') + 1);
   return last == "position_ids" || last == "token_type_ids";
 }
 
@@ -54,25 +53,25 @@ bool is_numbered(std::string_view part) {
 
 }  // namespace
 
-std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
-                                                        std::string_view base_prefix,
+std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& stored,
+                                                        const TensorNames& names,
                                                         std::string_view wrapper) {
   bool prefixed = false, has_bias = false;
-  for (const std::string& name : names) {
-    prefixed |= without(wrapper, name).starts_with(base_prefix);
-    has_bias |= without(wrapper, name) == kPredictionsBias;
+  for (const std::string& name : stored) {
+    prefixed |= without(wrapper, name).starts_with(names.base_prefix);
+    has_bias |= without(wrapper, name) == names.decoder_bias;
   }
   std::vector<std::optional<std::string>> result;
-  result.reserve(names.size());
-  for (const std::string& stored : names) {
-    std::string name(without(wrapper, stored));
-    if (name == kDecoderBias && !has_bias) name = kPredictionsBias;
-    if (unused(name)) {
+  result.reserve(stored.size());
+  for (const std::string& in_file : stored) {
+    std::string name(without(wrapper, in_file));
+    if (!has_bias && name == names.other_decoder_bias) name = names.decoder_bias;
+    if (unused(name, names)) {
       result.emplace_back();
       continue;
     }
-    if (!prefixed && starts_with_any(name, {"embeddings.", "encoder.", "pooler."})) {
-      name.insert(0, base_prefix);
+    if (!prefixed && starts_with_any(name, names.bare_beginnings)) {
+      name.insert(0, names.base_prefix);
     }
     if (!replace_ending(name, "LayerNorm.gamma", "LayerNorm.weight")) {
       replace_ending(name, "LayerNorm.beta", "LayerNorm.bias");

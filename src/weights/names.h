@@ -1,4 +1,4 @@
-// Names of BERT's tensors: what each format calls them, and Hugging Face's name for it.
+// Hugging Face's names for tensors that each file format calls otherwise.
 #pragma once
 
 #include <optional>
@@ -6,15 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/tensor_names.h"
+
 namespace finetune {
 
-// Canonical names of all tensors of one file, in its order; nothing for tensors that fine-tuning
-// never uses (the decoder of masked words, which is tied to the word embedding, the head for the
-// next sentence, buffers of positions and types). `wrapper` (name_prefix.h) is left out where a
-// name begins with it, the base prefix (BERT's: bert.) added if the file has it nowhere,
-// LayerNorm.gamma/beta become weight/bias.
-std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
-                                                        std::string_view base_prefix,
+// Returns the canonical names of all tensors of one file, in its order; nothing for a tensor that
+// is never read (TensorNames::unused, buffers of positions and types). `wrapper` (name_prefix.h) is
+// removed from names that begin with it. If no name has the base prefix, it is added.
+// LayerNorm.gamma and beta become weight and bias.
+std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& stored,
+                                                        const TensorNames& names,
                                                         std::string_view wrapper);
 
 struct TensorflowName {

@@ -52,7 +52,7 @@ std::string WeightSource::remark() const {
 
 StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
                              std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
-                             std::vector<StoredTensor> tensors, std::string_view base_prefix,
+                             std::vector<StoredTensor> tensors, const TensorNames& names,
                              std::string entry)
     : maps_(std::move(maps)) {
   for (const MappedFile& map : maps_) map.check_intact();  // their structure has been read
@@ -62,14 +62,14 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
   entry_ = std::move(entry);
   if (tensors.size() > kMostTensors) {
     throw model_error(path_.string(), ": holds ", tensors.size(),
-                      " tensors; no BERT has more than ", kMostTensors);
+                      " tensors; no encoder has more than ", kMostTensors);
   }
-  std::vector<std::string> names;
-  for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
-  NamePrefix prefix = find_name_prefix(names, base_prefix);
+  std::vector<std::string> stored;
+  for (const StoredTensor& tensor : tensors) stored.push_back(tensor.name);
+  NamePrefix prefix = find_name_prefix(stored, names);
   removed_prefix_ = std::move(prefix.removed);
   name_advice_ = std::move(prefix.advice);
-  auto canonical = canonical_names(names, base_prefix, removed_prefix_);
+  auto canonical = canonical_names(stored, names, removed_prefix_);
   std::unordered_map<std::string, size_t> seen;
   for (size_t i = 0; i < tensors.size(); ++i) {
     WeightInfo info{canonical[i].value_or(""), tensors[i].stored_name, tensors[i].shape,

@@ -18,7 +18,7 @@ class StoredWeights : public WeightSource {
   // that hold the weights. `entry`: where in the file the tensors are (WeightSource::remark).
   StoredWeights(std::filesystem::path path, std::string format,
                 std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
-                std::vector<StoredTensor> tensors, std::string_view base_prefix,
+                std::vector<StoredTensor> tensors, const TensorNames& names,
                 std::string entry = {});
   void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const override;
   void read(const WeightInfo& info, float* out) const override;
@@ -35,17 +35,17 @@ class StoredWeights : public WeightSource {
 
 // One reader per format; each checks the whole structure of its file.
 std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path,
-                                               std::string_view base_prefix);
+                                               const TensorNames& names);
 std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path,
-                                               std::string_view base_prefix);
+                                               const TensorNames& names);
 std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
-                                             std::string_view base_prefix);
+                                             const TensorNames& names);
 std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path,
-                                                std::string_view base_prefix);
+                                                const TensorNames& names);
 std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
-                                         std::string_view base_prefix);
+                                         const TensorNames& names);
 std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index,
-                                              std::string_view base_prefix);
+                                              const TensorNames& names);
 
 // The tensors of one safetensors file (the format is described at its reader).
 std::vector<StoredTensor> parse_safetensors(const MappedFile& file);

@@ -1,5 +1,5 @@
-// Pretrained weights, whatever file they are in. One reader per format; all give Hugging Face's
-// BERT names and row-major shapes.
+// Pretrained weights of any file format. There is one reader per format; each gives Hugging Face's
+// names and row-major shapes.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/numeric/dtype.h"
+#include "core/text/tensor_names.h"
 
 namespace finetune {
 
@@ -63,11 +64,10 @@ class WeightSource {
 
 // A weight file of any format, or a directory: the first found of model.safetensors,
 // model.safetensors.index.json, pytorch_model.bin, tf_model.h5, a TF1 checkpoint (*.ckpt.index).
-// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt"). `base_prefix`: what the
-// architecture's parameters begin with (BERT's: bert.); names of a file that has it nowhere, as of
-// a bare encoder, get it. Empty: names stay as they are.
+// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt"). `names`: what the model's
+// architecture calls its tensors; without a base prefix they keep the names that the file has.
 std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,
-                                           std::string_view base_prefix = {});
+                                           const TensorNames& names = {});
 
 // Whether an HDF5 file holds Keras weights (a tf_model.h5), told by its content: false for other
 // HDF5 files, such as a run's checkpoints, and for files that are not HDF5.

@@ -76,6 +76,7 @@ ordered_json describe_weights(const WeightSource& source) {
 ordered_json describe_config(const EncoderConfig& config, const fs::path& path) {
   ordered_json result;
   result["path"] = path.string();
+  result["model_type"] = config.architecture->model_type;
   result["num_hidden_layers"] = config.num_hidden_layers;
   result["hidden_size"] = config.hidden_size;
   result["num_attention_heads"] = config.num_attention_heads;
@@ -94,7 +95,7 @@ ordered_json describe_model(const fs::path& directory) {
   const auto path = find_config(directory), weights = find_weights(directory);
   if (path) config = parse_config(read_text_file(*path, ExitCode::model), *path);
   std::unique_ptr<WeightSource> source;
-  if (weights) source = open_weights(*weights, config.architecture->base_prefix);
+  if (weights) source = open_weights(*weights, config.architecture->names);
   if (source) name_outputs(config, *source);
   if (path) result["config"] = describe_config(config, *path);
   result["tokenizer"] = ordered_json::array();
@@ -121,7 +122,7 @@ ordered_json describe(const fs::path& path) {
     if (looks_like_checkpoint(path))
       result["checkpoint"] = describe_checkpoint(path);
     else
-      result["weights"] = describe_weights(*open_weights(path, default_architecture().base_prefix));
+      result["weights"] = describe_weights(*open_weights(path, default_architecture().names));
     return result;
   }
   if (output_state(path) == OutputState::run) {

@@ -1,7 +1,8 @@
 // BERT (Devlin et al., 2018), as Hugging Face's modeling_bert names it.
 #pragma once
 
-#include "model/architecture.h"
+#include "model/config.h"
+#include "model/config_reader.h"
 
 namespace finetune {
 
@@ -26,10 +27,20 @@ inline constexpr Module kBertModules[] = {
     {Role::masked_decoder, "cls.predictions"},
 };
 
+inline void read_bert_config(const ConfigReader& reader, EncoderConfig& config) {
+  read_sizes(reader, {}, config);
+  reader.activation("hidden_act", config.hidden_act);
+  reader.probability("hidden_dropout_prob", config.hidden_dropout_prob);
+  reader.probability("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+  reader.probability("classifier_dropout", config.classifier_dropout);
+  reader.number("layer_norm_eps", 0, 1, config.layer_norm_eps);
+  reader.number("initializer_range", 0, 1e6, config.initializer_range);
+}
+
 inline constexpr Architecture kBertArchitecture{.model_type = "bert",
                                                 .class_prefix = "Bert",
-                                                .base_prefix = "bert.",
-                                                .first_position = 0,
-                                                .modules = kBertModules};
+                                                .names = {.base_prefix = "bert."},
+                                                .modules = kBertModules,
+                                                .read_config = read_bert_config};
 
 }  // namespace finetune

@@ -33,11 +33,16 @@ Dropout DropoutSites::head() const {
   return site(plan_ ? plan_->head : 0, uint32_t(RandomUse::head_dropout), kHeadStream);
 }
 
+Dropout DropoutSites::token_head() const {
+  return config_.head.token_dropout ? head() : Dropout{};
+}
+
 LayerDropout DropoutSites::layer(int64_t layer) const {
   const int64_t first = kLayerStreams + 3 * layer;
   auto use = [&](RandomUse of) { return layer_use(of, int(layer)); };
   return {site(plan_ ? plan_->attention : 0, use(RandomUse::attention_dropout), first),
-          site(hidden(), use(RandomUse::attention_output_dropout), first + 1),
+          site(config_.layer.attention_output_dropout ? hidden() : 0,
+               use(RandomUse::attention_output_dropout), first + 1),
           site(hidden(), use(RandomUse::output_dropout), first + 2)};
 }
 

@@ -25,12 +25,15 @@ struct DropoutPlan {
 std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t seed,
                                            uint32_t step);
 
-// Dropout of every site of one step; without a plan there is none. The plan must outlive it.
+// Dropout of every site of one step. A site that the model's blocks lack has none, nor has any
+// without a plan. Plan and configuration must outlive this.
 class DropoutSites {
  public:
-  explicit DropoutSites(const DropoutPlan* plan) : plan_(plan) {}
+  DropoutSites(const DropoutPlan* plan, const EncoderConfig& config)
+      : plan_(plan), config_(config) {}
   Dropout embeddings() const;
-  Dropout head() const;
+  Dropout head() const;                     // of a sequence head, after its dense layer
+  Dropout token_head() const;               // before the layer of a token head
   LayerDropout layer(int64_t layer) const;  // of the whole model, 0 for the first
 
  private:
@@ -38,6 +41,7 @@ class DropoutSites {
   Dropout site(double probability, uint32_t use, int64_t stream) const;
 
   const DropoutPlan* plan_;
+  const EncoderConfig& config_;
 };
 
 }  // namespace finetune

@@ -9,7 +9,7 @@ EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const EncoderConfig& con
   auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
   word_ = weight(Role::word_embeddings);
   position_ = weight(Role::position_embeddings);
-  if (config.architecture->has(Role::type_embeddings)) type_ = weight(Role::type_embeddings);
+  if (config.type_vocab_size > 0) type_ = weight(Role::type_embeddings);
   gamma_ = weight(Role::embedding_norm);
   beta_ = slot_of(table, Role::embedding_norm, ParameterPart::bias);
 }
@@ -17,7 +17,7 @@ EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const EncoderConfig& con
 // Rows of the position embedding that the batch's positions, counted from 0, can name.
 Tensor EmbeddingEnd::positions(const EndPass& pass, float* arena) const {
   const Tensor table = position_.in(arena);
-  const int64_t first = pass.config.architecture->first_position;
+  const int64_t first = pass.config.embeddings.first_position;
   return table.rows_from(first, std::min(pass.batch.segments().max_length, table.rows - first));
 }
 
@@ -74,22 +74,34 @@ HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
 void HeadEnd::forward(const EndPass& pass) const {
   if (head_.kind == HeadKind::masked) return masked_.forward(pass);
   Backend& backend = pass.backend;
-  const int64_t h = pass.config.hidden_size;
   const int64_t rows = of_sequences() ? pass.batch.sequences() : pass.batch.tokens();
-  Tensor features = pass.at(pass.plan.layers.back().output, rows, h);
-  if (of_sequences()) {
-    Tensor before_tanh = pass.at(pass.plan.pooler_input, rows, h);
-    Tensor pooled = pass.at(pass.plan.pooled, rows, h);
-    backend.linear(features, pooler_weight_.in(pass.weights), pooler_bias_.in(pass.weights),
-                   before_tanh);
-    backend.activation(Activation::tanh, before_tanh, pooled);
-    if (Dropout dropout = pass.sites.head(); dropout.on()) {
-      backend.dropout(pooled, dropout, pass.batch.first_names(), pooled);
-    }
-    features = pooled;
-  }
+  Tensor features = of_sequences() ? pooled_features(pass) : token_features(pass);
   backend.linear(features, weight_.in(pass.weights), bias_.in(pass.weights),
                  pass.at(pass.plan.logits, rows, head_.outputs));
+}
+
+Tensor HeadEnd::pooled_features(const EndPass& pass) const {
+  Backend& backend = pass.backend;
+  const int64_t rows = pass.batch.sequences(), h = pass.config.hidden_size;
+  Tensor before = pass.at(pass.plan.pooler_input, rows, h);
+  Tensor pooled = pass.at(pass.plan.pooled, rows, h);
+  backend.linear(pass.at(pass.plan.layers.back().output, rows, h), pooler_weight_.in(pass.weights),
+                 pooler_bias_.in(pass.weights), before);
+  backend.activation(pass.config.head.activation, before, pooled);
+  if (Dropout dropout = pass.sites.head(); dropout.on()) {
+    backend.dropout(pooled, dropout, pass.batch.first_names(), pooled);
+  }
+  return pooled;
+}
+
+Tensor HeadEnd::token_features(const EndPass& pass) const {
+  const int64_t rows = pass.batch.tokens(), h = pass.config.hidden_size;
+  Tensor output = pass.at(pass.plan.layers.back().output, rows, h);
+  const Dropout dropout = pass.sites.token_head();
+  if (!dropout.on()) return output;
+  Tensor dropped = pass.at(pass.plan.dropped, rows, h);
+  pass.backend.dropout(output, dropout, pass.batch.token_names(), dropped);
+  return dropped;
 }
 
 void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
@@ -97,16 +109,12 @@ void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor
   if (head_.kind == HeadKind::masked) {
     return masked_.backward(pass, arena, dlogits, dencoder, accumulate);
   }
+  if (!of_sequences()) return backward_of_tokens(pass, arena, dlogits, dencoder, accumulate);
   Backend& backend = pass.backend;
   float* weights = pass.weights;
   const int64_t count = dlogits.rows, h = pass.config.hidden_size;
   Tensor output = pass.at(pass.plan.layers.back().output, count, h);
-  if (!of_sequences()) {
-    if (dencoder) backend.linear_backward_input(dlogits, weight_.in(weights), dencoder, false);
-    backend.linear_backward_weight(dlogits, output, weight_.in(arena), bias_.in(arena), accumulate);
-    return;
-  }
-  Tensor before_tanh = pass.at(pass.plan.pooler_input, count, h);
+  Tensor before = pass.at(pass.plan.pooler_input, count, h);
   Tensor pooled = pass.at(pass.plan.pooled, count, h);
   Tensor dpooled = pass.at(pass.plan.branch_gradient, count, h);
   backend.linear_backward_input(dlogits, weight_.in(weights), dpooled, false);
@@ -114,12 +122,25 @@ void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor
   if (Dropout dropout = pass.sites.head(); dropout.on()) {
     backend.dropout(dpooled, dropout, pass.batch.first_names(), dpooled);
   }
-  backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled, {});
+  backend.activation_backward(pass.config.head.activation, before, dpooled, dpooled, {});
   if (dencoder) {
     backend.linear_backward_input(dpooled, pooler_weight_.in(weights), dencoder, false);
   }
   backend.linear_backward_weight(dpooled, output, pooler_weight_.in(arena), pooler_bias_.in(arena),
                                  accumulate);
+}
+
+void HeadEnd::backward_of_tokens(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                                 bool accumulate) const {
+  Backend& backend = pass.backend;
+  const Tensor features = token_features(pass);
+  if (dencoder) {
+    backend.linear_backward_input(dlogits, weight_.in(pass.weights), dencoder, false);
+    if (Dropout dropout = pass.sites.token_head(); dropout.on()) {
+      backend.dropout(dencoder, dropout, pass.batch.token_names(), dencoder);
+    }
+  }
+  backend.linear_backward_weight(dlogits, features, weight_.in(arena), bias_.in(arena), accumulate);
 }
 
 }  // namespace finetune

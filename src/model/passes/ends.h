@@ -74,6 +74,12 @@ class HeadEnd {
 
  private:
   bool of_sequences() const { return head_.kind == HeadKind::sequence; }
+  // What the classifier reads: the first token's output after dense layer, activation, dropout.
+  Tensor pooled_features(const EndPass& pass) const;
+  // What the layer on every token reads: the encoder's output, after dropout where there is any.
+  Tensor token_features(const EndPass& pass) const;
+  void backward_of_tokens(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                          bool accumulate) const;
 
   Head head_;
   Slot pooler_weight_, pooler_bias_, weight_, bias_;

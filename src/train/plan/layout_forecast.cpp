@@ -33,8 +33,7 @@ int64_t layer_matrices(const EncoderConfig& c) {
 }
 
 int64_t embedding_rows(const EncoderConfig& c) {
-  const bool types = c.architecture->has(Role::type_embeddings);
-  return c.vocab_size + c.max_position_embeddings + (types ? c.type_vocab_size : 0);
+  return c.vocab_size + c.max_position_embeddings + c.type_vocab_size;
 }
 
 int64_t head_matrices(const EncoderConfig& c, Head head) {

@@ -89,7 +89,7 @@ void check_weights(const Prepared& p, const ParameterTable& table) {
   const ParameterTable whole(p.model.config, table.head());
   std::vector<float> arena(size_t(table.size()));
   load_initial(p.options, p.model.config, whole, table,
-               *open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix),
+               *open_weights(p.model.directory.weights, p.model.config.architecture->names),
                arena.data());
 }
 

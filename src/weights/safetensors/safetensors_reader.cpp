@@ -222,12 +222,12 @@ std::vector<StoredTensor> parse_safetensors(const MappedFile& file) {
 }
 
 std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path,
-                                               std::string_view base_prefix) {
+                                               const TensorNames& names) {
   std::vector<MappedFile> maps;
   maps.emplace_back(path, ExitCode::model);
   std::vector<StoredTensor> tensors = parse_safetensors(maps[0]);
   return std::make_unique<StoredWeights>(path, "safetensors", std::vector{path}, std::move(maps),
-                                         std::move(tensors), base_prefix);
+                                         std::move(tensors), names);
 }
 
 }  // namespace finetune

@@ -55,7 +55,7 @@ void check_shard_name(const std::filesystem::path& index, std::string_view name)
 }  // namespace
 
 std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path,
-                                               std::string_view base_prefix) {
+                                               const TensorNames& names) {
   const std::string text = read_text_file(path, ExitCode::model);
   simdjson::dom::parser parser;
   simdjson::dom::element root;
@@ -106,7 +106,7 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
     shard.tensors.erase(tensor);
   }
   return std::make_unique<StoredWeights>(path, "safetensors (sharded)", std::move(files),
-                                         std::move(maps), std::move(tensors), base_prefix);
+                                         std::move(maps), std::move(tensors), names);
 }
 
 }  // namespace finetune

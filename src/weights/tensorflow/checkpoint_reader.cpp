@@ -98,7 +98,7 @@ class CheckpointReader {
  public:
   explicit CheckpointReader(const std::filesystem::path& index) : index_(index) {}
 
-  std::unique_ptr<WeightSource> open(std::string_view base_prefix) {
+  std::unique_ptr<WeightSource> open(const TensorNames& names) {
     const std::string index = read_text_file(index_, ExitCode::model);
     std::vector<TableEntry> table = read_table(index_.string(), index);
     if (table.empty() || !table[0].key.empty()) throw fault("has no header");
@@ -111,7 +111,7 @@ class CheckpointReader {
     for (size_t i = 1; i < table.size(); ++i) add(table[i], tensors, skipped);
     auto weights =
         std::make_unique<CheckpointWeights>(index_, "tensorflow 1 checkpoint", std::move(files_),
-                                            std::move(shards_), std::move(tensors), base_prefix);
+                                            std::move(shards_), std::move(tensors), names);
     weights->add_ignored(std::move(skipped));
     return weights;
   }
@@ -211,8 +211,8 @@ class CheckpointReader {
 }  // namespace
 
 std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index,
-                                              std::string_view base_prefix) {
-  return CheckpointReader(index).open(base_prefix);
+                                              const TensorNames& names) {
+  return CheckpointReader(index).open(names);
 }
 
 }  // namespace finetune

@@ -59,9 +59,9 @@ void flatten_heads(const std::string& name, std::vector<int64_t>& shape) {
 
 class KerasWeights : public StoredWeights {
  public:
-  KerasWeights(Reader file, std::vector<KerasTensor> tensors, std::string_view base_prefix)
+  KerasWeights(Reader file, std::vector<KerasTensor> tensors, const TensorNames& names)
       : StoredWeights(file.path(), "tensorflow (h5)", {file.path()}, {}, descriptions(tensors),
-                      base_prefix),
+                      names),
         file_(std::move(file)) {
     for (KerasTensor& tensor : tensors) {
       std::string name = tensor.tensor.stored_name;
@@ -153,7 +153,7 @@ bool is_keras_file(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
-                                         std::string_view base_prefix) {
+                                         const TensorNames& names) {
   require_file(path, ExitCode::model);
   Reader file(path);
   const std::string root = weights_root(file);
@@ -164,7 +164,7 @@ std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
   }
   std::vector<KerasTensor> tensors;
   collect(file, root, "", tensors);
-  return std::make_unique<KerasWeights>(std::move(file), std::move(tensors), base_prefix);
+  return std::make_unique<KerasWeights>(std::move(file), std::move(tensors), names);
 }
 
 }  // namespace finetune

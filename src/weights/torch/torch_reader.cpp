@@ -71,7 +71,7 @@ std::unordered_map<std::string_view, std::string_view> locate_storages(const std
 }  // namespace
 
 std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
-                                             std::string_view base_prefix) {
+                                             const TensorNames& names) {
   const std::string name = path.string();
   std::vector<MappedFile> maps;
   maps.emplace_back(path, ExitCode::model);
@@ -99,11 +99,11 @@ std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
     return entry->second;
   });
   return std::make_unique<StoredWeights>(path, "pytorch (zip)", std::vector{path}, std::move(maps),
-                                         std::move(tensors), base_prefix, std::move(state.entry));
+                                         std::move(tensors), names, std::move(state.entry));
 }
 
 std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path,
-                                                std::string_view base_prefix) {
+                                                const TensorNames& names) {
   const std::string name = path.string();
   std::vector<MappedFile> maps;
   maps.emplace_back(path, ExitCode::model);
@@ -141,7 +141,7 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
     return found->second;
   });
   return std::make_unique<StoredWeights>(path, "pytorch (legacy)", std::vector{path},
-                                         std::move(maps), std::move(tensors), base_prefix,
+                                         std::move(maps), std::move(tensors), names,
                                          std::move(state.entry));
 }
 

@@ -28,7 +28,7 @@ struct Model {
   explicit Model(const char* name) : Model(test::shared_path(name)) {}
   explicit Model(const fs::path& directory)
       : config(open_model_config(directory.string(), true).config),
-        source(open_weights(directory, config.architecture->base_prefix)) {}
+        source(open_weights(directory, config.architecture->names)) {}
 };
 
 struct Loaded {

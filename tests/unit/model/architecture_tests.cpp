@@ -1,39 +1,16 @@
-// Architectures: names and roles of parameters, where positions begin, embeddings that are missing.
+// Architectures: names and roles of parameters, first positions, models without type embeddings.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "../contains.h"
 #include "core/error.h"
 #include "fixture.h"
-#include "model/architectures/bert.h"
 
 namespace finetune::test {
 namespace {
-
-constexpr Architecture from_row(int64_t first) {
-  Architecture architecture = kBertArchitecture;
-  architecture.first_position = first;
-  return architecture;
-}
-constexpr Architecture kFromTwo = from_row(2);
-
-// BERT's modules but for the third.
-constexpr auto kUntypedModules = [] {
-  std::array<Module, std::size(kBertModules) - 1> modules{};
-  size_t count = 0;
-  for (const Module& module : kBertModules) {
-    if (module.role != Role::type_embeddings) modules[count++] = module;
-  }
-  return modules;
-}();
-constexpr Architecture kUntyped{.model_type = "bert",
-                                .class_prefix = "Bert",
-                                .base_prefix = "bert.",
-                                .modules = kUntypedModules};
 
 // The values of `from` at the places of `table`: what a parameter of the same name has, in its last
 // rows; zeros elsewhere.
@@ -72,6 +49,20 @@ std::vector<float> written_gradients(Backend& backend, const EncoderConfig& conf
   return of_parameters;
 }
 
+// small_config with the blocks that the architecture's own defaults name.
+EncoderConfig small_config_of(const Architecture& architecture) {
+  const std::string json = concat(R"({"model_type": ")", architecture.model_type, R"("})");
+  EncoderConfig config = parse_config(json, "config.json");
+  const EncoderConfig small = small_config(2);
+  config.vocab_size = small.vocab_size;
+  config.hidden_size = small.hidden_size;
+  config.num_hidden_layers = small.num_hidden_layers;
+  config.num_attention_heads = small.num_attention_heads;
+  config.intermediate_size = small.intermediate_size;
+  config.max_position_embeddings = small.max_position_embeddings + config.embeddings.first_position;
+  return config;
+}
+
 }  // namespace
 
 TEST_CASE("every parameter is found by its role, part and layer") {
@@ -98,13 +89,18 @@ TEST_CASE("each architecture is found by its model_type and has what the model c
   for (const Architecture& architecture : all_architectures()) {
     INFO(std::string(architecture.model_type));
     CHECK(architecture_named(architecture.model_type) == &architecture);
-    CHECK(architecture.first_position >= 0);
-    for (int role = 0; role <= int(Role::token_head); ++role) {
-      if (Role(role) == Role::type_embeddings) continue;
-      REQUIRE(architecture.has(Role(role)));
+    for (int role = 0; role <= int(Role::masked_decoder); ++role) {
+      const bool named =
+          std::any_of(architecture.modules.begin(), architecture.modules.end(),
+                      [&](const Module& module) { return module.role == Role(role); });
+      if (Role(role) == Role::type_embeddings && !named) continue;
+      REQUIRE(named);
       const bool numbered =
           architecture.module_of(Role(role), 7) != architecture.module_of(Role(role), 8);
       CHECK(numbered == is_of_layer(Role(role)));
+      const bool in_base =
+          architecture.module_of(Role(role)).starts_with(architecture.names.base_prefix);
+      if (!is_of_head(Role(role))) CHECK(in_base);
     }
   }
 }
@@ -115,9 +111,7 @@ TEST_CASE("a step against the gradient lowers the loss of every architecture") {
   for (const Architecture& architecture : all_architectures()) {
     for (Head head : kHeads) {
       INFO(std::string(architecture.model_type), ", ", text(head), " head");
-      EncoderConfig config = small_config(2);
-      config.architecture = &architecture;
-      config.max_position_embeddings += architecture.first_position;
+      const EncoderConfig config = small_config_of(architecture);
       const ParameterTable table(config, head);
       std::vector<float> weights = random_weights(table, 0.3);
       const PackedBatch batch = pack(random_sequences(config, {int(config.max_length()), 3}));
@@ -142,7 +136,7 @@ TEST_CASE("a step against the gradient lowers the loss of every architecture") {
         auto begin = before.gradients.begin() + positions.offset + row * config.hidden_size;
         const bool trained =
             std::any_of(begin, begin + config.hidden_size, [](float g) { return g != 0; });
-        CHECK(trained == (row >= architecture.first_position));
+        CHECK(trained == (row >= config.embeddings.first_position));
       }
     }
   }
@@ -154,7 +148,7 @@ TEST_CASE("positions that begin at a later row use and train the rows from there
       for (const std::vector<int>& lengths : {std::vector<int>{1}, {7}, {5, 24, 2}}) {
         INFO(named.name, ", ", text(head), " head, ", lengths.size(), " sequences of ", lengths[0]);
         EncoderConfig config = small_config(2), later = config;
-        later.architecture = &kFromTwo;
+        later.embeddings.first_position = 2;
         later.max_position_embeddings = config.max_position_embeddings + 2;
         CHECK(later.max_length() == config.max_length());
         const ParameterTable table(config, head), later_table(later, head);
@@ -183,7 +177,7 @@ TEST_CASE("a model without type embeddings is one whose types add nothing") {
     for (Head head : kHeads) {
       INFO(named.name, ", ", text(head), " head");
       EncoderConfig config = small_config(2), untyped = config;
-      untyped.architecture = &kUntyped;
+      untyped.type_vocab_size = 0;
       const ParameterTable table(config, head), untyped_table(untyped, head);
       CHECK(untyped_table.find(Role::type_embeddings, ParameterPart::weight) == nullptr);
       std::vector<float> weights = random_weights(table, 0.3);

@@ -79,7 +79,7 @@ TEST_CASE("a configuration of Hugging Face is read whole") {
   CHECK(c.hidden_act == Activation::gelu);
   CHECK(c.hidden_dropout_prob == 0);
   CHECK(c.attention_probs_dropout_prob == 0);
-  CHECK(c.head_dropout() == 0);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0);
   CHECK(c.layer_norm_eps == 1e-12);
   CHECK(c.initializer_range == 0.05);
   REQUIRE(c.labels.size() == 24);
@@ -121,10 +121,10 @@ TEST_CASE("defaults, names of activations, labels in any order") {
   EncoderConfig c =
       parse_config(R"({"classifier_dropout": null, "hidden_dropout_prob": 0.2})", "c");
   CHECK(c.hidden_size == 768);
-  CHECK(c.head_dropout() == 0.2);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.2);
   CHECK(c.labels.empty());
   c = parse_config(R"({"classifier_dropout": 0, "hidden_dropout_prob": 0.2})", "c");
-  CHECK(c.head_dropout() == 0);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0);
   const std::pair<const char*, Activation> names[] = {{"gelu", Activation::gelu},
                                                       {"gelu_new", Activation::gelu_tanh},
                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},

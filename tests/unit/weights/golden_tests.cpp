@@ -66,7 +66,8 @@ TEST_CASE("all formats hold the tensors of the reference") {
 TEST_CASE("weights of a bare encoder get the prefix and lose their buffers") {
   if (!have_shared("golden/formats") || !have_shared("golden/tiny-bert-classification")) return;
   auto reference = open_weights(shared_path("golden/tiny-bert-classification"));
-  auto source = open_weights(shared_path("golden/formats/safetensors-no-prefix-no-head"), "bert.");
+  auto source = open_weights(shared_path("golden/formats/safetensors-no-prefix-no-head"),
+                             {.base_prefix = "bert."});
   CHECK(source->find("classifier.weight") == nullptr);
   CHECK(source->tensors().size() == 39);
   REQUIRE(source->ignored().size() == 1);

@@ -12,13 +12,13 @@ namespace {
 using Names = std::vector<std::string>;
 
 std::string removed(const Names& names) {
-  const NamePrefix found = find_name_prefix(names, "bert.");
+  const NamePrefix found = find_name_prefix(names, {.base_prefix = "bert."});
   CHECK(found.advice.empty());
   return found.removed;
 }
 
 std::string advice(const Names& names) {
-  const NamePrefix found = find_name_prefix(names, "bert.");
+  const NamePrefix found = find_name_prefix(names, {.base_prefix = "bert."});
   CHECK(found.removed.empty());
   return found.advice;
 }
@@ -52,8 +52,8 @@ TEST_CASE("names that do not fit are told, with a way") {
 }
 
 TEST_CASE("of a part of a model module and _orig_mod are left out") {
-  CHECK(find_name_prefix({"module.a", "module.b"}, "bert.").removed == "module.");
-  CHECK(find_name_prefix({"_orig_mod.a", "b"}, "").removed == "_orig_mod.");
-  CHECK(find_name_prefix({}, "").removed.empty());
-  CHECK(find_name_prefix({"model." + kWords}, "").removed.empty());
+  CHECK(find_name_prefix({"module.a", "module.b"}, {.base_prefix = "bert."}).removed == "module.");
+  CHECK(find_name_prefix({"_orig_mod.a", "b"}, {}).removed == "_orig_mod.");
+  CHECK(find_name_prefix({}, {}).removed.empty());
+  CHECK(find_name_prefix({"model." + kWords}, {}).removed.empty());
 }

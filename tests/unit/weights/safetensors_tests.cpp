@@ -144,14 +144,14 @@ TEST_CASE("names become canonical, and two of the same are refused") {
                        entry("cls.seq_relationship.bias", 2) + "," + entry("head.gamma", 3) + "," +
                        entry("embeddings.token_type_ids", 4) + "}";
   write_bytes(directory / "a.safetensors", safetensors_bytes(header, "12345"));
-  auto source = open_weights(directory / "a.safetensors", "bert.");
+  auto source = open_weights(directory / "a.safetensors", {.base_prefix = "bert."});
   CHECK(source->tensors().size() == 3);
   CHECK(source->ignored().size() == 2);
   CHECK(source->find("bert.embeddings.LayerNorm.weight") != nullptr);
   CHECK(source->find("bert.encoder.layer.0.output.LayerNorm.bias") != nullptr);
   CHECK(source->find("head.gamma") != nullptr);
   CHECK(open_weights(directory / "a.safetensors")->find("embeddings.LayerNorm.weight") != nullptr);
-  CHECK(open_weights(directory / "a.safetensors", "other.")
+  CHECK(open_weights(directory / "a.safetensors", {.base_prefix = "other."})
             ->find("other.encoder.layer.0.output.LayerNorm.bias") != nullptr);
   CHECK(refused_for(
       "{" + entry("bert.LayerNorm.gamma", 0) + "," + entry("bert.LayerNorm.weight", 1) + "}", "12",
@@ -166,7 +166,7 @@ TEST_CASE("of a head for masked words the decoder is tied, and has a bias under 
     std::vector<WeightView> views;
     for (size_t i = 0; i < names.size(); ++i) views.push_back({names[i], {1}, &values[i]});
     write_safetensors(directory / "a.safetensors", views, DType::f32);
-    return open_weights(directory / "a.safetensors", "bert.");
+    return open_weights(directory / "a.safetensors", {.base_prefix = "bert."});
   };
   const std::string head = "cls.predictions.", dense = head + "transform.dense.weight";
   auto source = opened({head + "bias", head + "decoder.bias", head + "decoder.weight", dense});

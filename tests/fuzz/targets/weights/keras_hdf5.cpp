@@ -9,7 +9,7 @@ namespace {
 void check_keras(std::string_view input) {
   const fs::path path = scratch_file("tf_model.h5", input);
   is_keras_file(path);
-  check_weights(open_keras(path, "bert."));
+  check_weights(open_keras(path, {.base_prefix = "bert."}));
 }
 
 void mend_keras(const std::string& before, std::string& changed) {

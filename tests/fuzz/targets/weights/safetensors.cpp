@@ -8,7 +8,8 @@ namespace finetune::fuzz {
 namespace {
 
 void check_safetensors(std::string_view input) {
-  const auto source = open_safetensors(scratch_file("model.safetensors", input), "bert.");
+  const auto source =
+      open_safetensors(scratch_file("model.safetensors", input), {.base_prefix = "bert."});
   const std::vector<std::vector<float>> values = read_all(*source);
   std::vector<WeightView> views;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -18,7 +19,7 @@ void check_safetensors(std::string_view input) {
   if (views.empty()) return;
   const fs::path copy = scratch_directory() / "copy.safetensors";
   write_safetensors(copy, views, DType::f32);
-  const auto again = open_safetensors(copy, "");
+  const auto again = open_safetensors(copy, {});
   for (const WeightInfo& info : again->tensors()) {
     const auto same = [&](const WeightView& view) { return view.name == info.stored_name; };
     const auto view = std::find_if(views.begin(), views.end(), same);

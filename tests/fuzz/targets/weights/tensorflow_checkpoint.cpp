@@ -13,7 +13,8 @@ namespace {
 void check_tensors(std::string_view input) {
   const auto parts = parts_of(input, 2);
   scratch_file("bert_model.ckpt.data-00000-of-00001", parts[1]);
-  check_weights(open_checkpoint(scratch_file("bert_model.ckpt.index", parts[0]), "bert."));
+  check_weights(
+      open_checkpoint(scratch_file("bert_model.ckpt.index", parts[0]), {.base_prefix = "bert."}));
 }
 
 struct Block {

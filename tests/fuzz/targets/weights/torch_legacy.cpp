@@ -6,7 +6,8 @@ namespace finetune::fuzz {
 namespace {
 
 void check_torch_legacy(std::string_view input) {
-  check_weights(open_torch_legacy(scratch_file("pytorch_model.bin", input), "bert."));
+  check_weights(
+      open_torch_legacy(scratch_file("pytorch_model.bin", input), {.base_prefix = "bert."}));
 }
 
 const Registration kTorchLegacyTarget({.name = "torch_legacy", .run = check_torch_legacy});

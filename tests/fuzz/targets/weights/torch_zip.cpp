@@ -6,7 +6,7 @@ namespace finetune::fuzz {
 namespace {
 
 void check_torch_zip(std::string_view input) {
-  check_weights(open_torch_zip(scratch_file("pytorch_model.bin", input), "bert."));
+  check_weights(open_torch_zip(scratch_file("pytorch_model.bin", input), {.base_prefix = "bert."}));
 }
 
 const Registration kTorchZipTarget({.name = "torch_zip", .run = check_torch_zip});

@@ -1,0 +1,137 @@
+// Checks values of config.json, and the sizes that every encoder has.
+#include "model/config_reader.h"
+
+#include <simdjson.h>
+
+#include <map>
+
+#include "core/text/json_text.h"
+#include "model/config.h"
+
+namespace finetune {
+namespace {
+
+// Token ids are 32-bit; a dropout element of attention is query * length + key in 32 bits.
+constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
+constexpr int64_t kMostPositions = int64_t{1} << 16;
+constexpr int64_t kWidest = int64_t{1} << 20;
+constexpr int64_t kMostLayers = 4096;
+constexpr double kMostParameters = 0x1p40;  // a thousand billion
+
+double parameters_of(const EncoderConfig& c) {
+  const double h = double(c.hidden_size);
+  const double embeddings =
+      h * (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
+  return embeddings + double(c.num_hidden_layers) * h * (4 * h + 2 * double(c.intermediate_size));
+}
+
+void check_size(const ConfigReader& reader, const SizeKeys& keys, const EncoderConfig& c) {
+  if (parameters_of(c) <= kMostParameters) return;
+  throw reader.error("vocab_size ", c.vocab_size, ", ", keys.hidden.name, " ", c.hidden_size, ", ",
+                     keys.layers.name, " ", c.num_hidden_layers, ", ", keys.inner.name, " ",
+                     c.intermediate_size, " and type_vocab_size ", c.type_vocab_size, " make ",
+                     format_fixed(parameters_of(c) / 1e9, 0),
+                     " billion parameters: more than any machine can hold");
+}
+
+}  // namespace
+
+std::string_view ConfigReader::find(ConfigKey key, simdjson::dom::element& value) const {
+  for (std::string_view name : {key.name, key.other}) {
+    simdjson::dom::element found;
+    if (name.empty() || object_[name].get(found) != simdjson::SUCCESS || found.is_null()) continue;
+    value = found;
+    return name;
+  }
+  return {};
+}
+
+void ConfigReader::integer(ConfigKey key, int64_t least, int64_t most, int64_t& out) const {
+  simdjson::dom::element value;
+  const std::string_view name = find(key, value);
+  if (name.empty()) return;
+  if (value.get(out) != simdjson::SUCCESS || out < least || out > most) {
+    throw error(name, " is ", shown(value), ", not an integer from ", least, " to ", most);
+  }
+}
+
+void ConfigReader::number(ConfigKey key, double least, double most, double& out) const {
+  simdjson::dom::element value;
+  const std::string_view name = find(key, value);
+  if (name.empty()) return;
+  if (value.get(out) != simdjson::SUCCESS || !(out >= least && out <= most)) {
+    throw error(name, " is ", shown(value), ", not a number from ", least, " to ", most);
+  }
+}
+
+void ConfigReader::probability(ConfigKey key, double& out) const {
+  simdjson::dom::element value;
+  number(key, 0, 1, out);
+  if (out >= 1) {
+    throw error(find(key, value), " is ", out, ": a dropout probability must be below 1");
+  }
+}
+
+void ConfigReader::activation(ConfigKey key, Activation& out) const {
+  static const std::map<std::string, Activation, std::less<>> names = {
+      {"gelu", Activation::gelu},
+      {"gelu_new", Activation::gelu_tanh},
+      {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu},
+      {"silu", Activation::silu},
+      {"swish", Activation::silu},
+      {"tanh", Activation::tanh}};
+  const std::string name = text(key, "");
+  simdjson::dom::element value;
+  const std::string_view key_name = find(key, value);
+  if (key_name.empty()) return;
+  const auto found = names.find(name);
+  if (found == names.end()) {
+    throw error(key_name, " ", in_quotes(name),
+                " is unknown; known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, swish, "
+                "tanh");
+  }
+  out = found->second;
+}
+
+std::string ConfigReader::text(ConfigKey key, std::string_view otherwise) const {
+  simdjson::dom::element value;
+  const std::string_view name = find(key, value);
+  if (name.empty()) return std::string(otherwise);
+  std::string_view out;
+  if (value.get(out) != simdjson::SUCCESS)
+    throw error(name, " is ", shown(value), ", not a string");
+  return std::string(out);
+}
+
+bool ConfigReader::flag(ConfigKey key) const {
+  simdjson::dom::element value;
+  bool out = false;
+  return !find(key, value).empty() && value.get(out) == simdjson::SUCCESS && out;
+}
+
+std::string ConfigReader::shown(simdjson::dom::element value) {
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS) return in_quotes(text);
+  if (value.is_object()) return "an object";
+  return value.is_array() ? "a list" : simdjson::minify(value);
+}
+
+void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig& c) {
+  reader.integer("vocab_size", 1, kMostIds, c.vocab_size);
+  reader.integer(keys.hidden, 1, kWidest, c.hidden_size);
+  reader.integer(keys.layers, 1, kMostLayers, c.num_hidden_layers);
+  reader.integer(keys.heads, 1, kWidest, c.num_attention_heads);
+  reader.integer(keys.inner, 1, kWidest, c.intermediate_size);
+  reader.integer("max_position_embeddings", c.embeddings.first_position + 1, kMostPositions,
+                 c.max_position_embeddings);
+  if (c.type_vocab_size > 0) reader.integer("type_vocab_size", 1, kMostIds, c.type_vocab_size);
+  if (c.hidden_size % c.num_attention_heads != 0) {
+    throw reader.error(keys.hidden.name, " ", c.hidden_size, " is not a multiple of ",
+                       keys.heads.name, " ", c.num_attention_heads);
+  }
+  check_size(reader, keys, c);
+  reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
+}
+
+}  // namespace finetune

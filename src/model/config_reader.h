@@ -1,0 +1,72 @@
+// Reads values of config.json's keys. Each error names the file, the key and the value.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "ops/backend.h"
+
+// simdjson's header takes a second to compile; architectures need none of it.
+namespace simdjson::dom {
+class object;
+class element;
+}  // namespace simdjson::dom
+
+namespace finetune {
+
+struct EncoderConfig;
+
+// The name of a key, and another name for it. Where config.json has both, the first one counts.
+struct ConfigKey {
+  std::string_view name, other;
+  constexpr ConfigKey(const char* first, std::string_view second = {})
+      : name(first), other(second) {}
+  constexpr ConfigKey(std::string_view only) : name(only) {}
+};
+
+// A key that is absent or null leaves its variable as it is. Error(model): the value has another
+// type or is out of range.
+class ConfigReader {
+ public:
+  // Both must outlive the reader.
+  ConfigReader(const simdjson::dom::object& object, const std::filesystem::path& path)
+      : object_(object), path_(path) {}
+
+  template <typename... Parts>
+  Error error(const Parts&... parts) const {
+    return model_error(path_.string(), ": ", parts...);
+  }
+
+  void integer(ConfigKey key, int64_t least, int64_t most, int64_t& out) const;
+  void number(ConfigKey key, double least, double most, double& out) const;
+  void probability(ConfigKey key, double& out) const;  // of dropout: below 1
+  void activation(ConfigKey key, Activation& out) const;
+  std::string text(ConfigKey key, std::string_view otherwise) const;
+  bool flag(ConfigKey key) const;  // false for anything but true
+
+  // Writes the value of `key`; returns the name under which it was found. Returns an empty one, and
+  // writes nothing, if the key is absent or null.
+  std::string_view find(ConfigKey key, simdjson::dom::element& value) const;
+  // The value as an error shows it.
+  static std::string shown(simdjson::dom::element value);
+
+ private:
+  const simdjson::dom::object& object_;
+  const std::filesystem::path& path_;
+};
+
+// What architectures call the sizes of the encoder.
+struct SizeKeys {
+  ConfigKey hidden = "hidden_size";
+  ConfigKey layers = "num_hidden_layers";
+  ConfigKey heads = "num_attention_heads";
+  ConfigKey inner = "intermediate_size";
+};
+// Reads the sizes of embeddings and layers; type_vocab_size unless it is 0. Error(model) for a size
+// out of range, and for heads that do not divide the hidden size.
+void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig& config);
+
+}  // namespace finetune
