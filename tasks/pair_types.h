@@ -1,4 +1,4 @@
-// Two texts in one sequence need two token types.
+// Checks that a model can tell two texts in one sequence apart.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,10 @@
 
 namespace finetune {
 
-// `what` needs pairs. Error(model) for a model whose embedding has no row for the second text.
+// `what` needs pairs. Error(model): the type embeddings have no row for the second text. A model
+// without type embeddings sees the texts' order and the separator between them.
 inline void require_pair_types(const EncoderConfig& config, std::string_view what) {
-  if (config.type_vocab_size >= 2) return;
+  if (config.type_vocab_size != 1) return;
   throw model_error("--model: type_vocab_size is ", config.type_vocab_size,
                     " in its config.json, but ", what,
                     " puts two texts into one sequence, which needs 2; choose another model");

@@ -23,7 +23,8 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           "trajectory-classification.json", "trajectory-classification-train.csv", "trajectory-classification-eval.csv",
           "trajectory-qa.json", "trajectory-qa-train.json", "qa-features.jsonl", "qa-postprocess",
           "tokenization/bert-base-uncased.jsonl", "tokenization/bert-base-cased.jsonl",
-          "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece"]
+          "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece",
+          "family/trajectory-classification-train.csv", "family/distilbert"]
 # Files and folders of SHARED itself, copied into tests/golden.
 BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokenizers/bert-base-chinese",
           "tokenizers/kcbert-base", "tokenizers/albert-base-v2", "tokenizers/bge-small-en",

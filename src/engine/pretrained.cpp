@@ -14,18 +14,19 @@
 namespace finetune {
 namespace {
 
-bool is_pooler(const Parameter& parameter) {
-  return parameter.role == Role::pooler;
+// Whether the parameter is in the head, but pretrained with the encoder.
+bool is_pooler(const ParameterTable& table, const Parameter& parameter) {
+  return parameter.role == Role::pooler && table.architecture().pretrained_pooler;
 }
-bool is_task_head(const Parameter& parameter) {
-  return parameter.head && !is_pooler(parameter);
+bool is_task_head(const ParameterTable& table, const Parameter& parameter) {
+  return parameter.head && !is_pooler(table, parameter);
 }
 
 template <typename Test>
 std::vector<const Parameter*> select(const ParameterTable& table, Test test) {
   std::vector<const Parameter*> selected;
   for (const auto& parameter : table.parameters()) {
-    if (test(parameter)) selected.push_back(&parameter);
+    if (test(table, parameter)) selected.push_back(&parameter);
   }
   return selected;
 }
@@ -113,7 +114,8 @@ struct Choice {
 
 Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
   Choice choice;
-  auto encoder = select(table, [](const Parameter& parameter) { return !parameter.head; });
+  auto encoder =
+      select(table, [](const auto&, const Parameter& parameter) { return !parameter.head; });
   auto pooler = select(table, is_pooler);
   auto head = select(table, is_task_head);
 
@@ -142,7 +144,7 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
   std::vector<const WeightInfo*> wanted;
   for (const Parameter* parameter : choice.to_load) {
     check_tensor(source, *parameter,
-                 is_task_head(*parameter) && policy == HeadPolicy::keep_or_new
+                 is_task_head(table, *parameter) && policy == HeadPolicy::keep_or_new
                      ? "; --reinit-head starts a new head"
                      : "");
     wanted.push_back(source.find(parameter->name));
@@ -218,7 +220,8 @@ PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTab
     report.initialized.push_back(parameter->name);
   }
   const auto loaded = names_of(choice.to_load), initialized = names_of(choice.to_initialize);
-  read_held(source, select(held, [&](const Parameter& p) { return loaded.contains(p.name); }),
+  read_held(source,
+            select(held, [&](const auto&, const Parameter& p) { return loaded.contains(p.name); }),
             arena);
   for (const Parameter& parameter : held.parameters()) {
     if (!initialized.contains(parameter.name)) continue;

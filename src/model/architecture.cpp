@@ -6,11 +6,12 @@
 
 #include "core/error.h"
 #include "model/architectures/bert.h"
+#include "model/architectures/distilbert.h"
 
 namespace finetune {
 namespace {
 
-constexpr std::array kArchitectures{kBertArchitecture};
+constexpr std::array kArchitectures{kBertArchitecture, kDistilBertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

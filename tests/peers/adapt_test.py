@@ -1,12 +1,13 @@
-"""finetune adapt beside a loop of torch over BertForMaskedLM, with the same words hidden."""
+"""finetune adapt beside a loop of torch over transformers' class, with the same words hidden."""
 import math
+import shutil
 
 import torch
 import transformers
 from peer import load, near, random_model, sample_rows, write_csv
 
 from hidden_words import EVALUATION, hidden, replacement
-from harness import main, metrics_of, steps_of, succeed
+from harness import GOLDEN, main, metrics_of, need, steps_of, succeed
 
 ROWS, BATCH, EPOCHS, RATE = 37, 8, 4, 5e-4  # 5 steps an epoch, the last of 5 rows
 STEPS = EPOCHS * -(-ROWS // BATCH)
@@ -124,6 +125,17 @@ def test_weights_in_pickles_have_the_tied_tensors(directory):
     state = model.state_dict()
     (source / "model.safetensors").unlink()
     torch.save(state, source / "pytorch_model.bin")
+    log = compare(directory, source)
+    assert "of the weights is kept" in log, log
+
+
+def test_distilbert(directory):
+    family = GOLDEN / "family/distilbert"
+    need("golden/family/distilbert")
+    source = directory / "source"
+    source.mkdir()
+    for file in [*(family / "mlm").iterdir(), *(family / "classification").glob("[tv]o*")]:
+        shutil.copyfile(file, source / file.name)
     log = compare(directory, source)
     assert "of the weights is kept" in log, log
 

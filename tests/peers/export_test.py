@@ -108,7 +108,7 @@ def answers_by_transformers(model, tokenizer, question, context, length, stride,
     """{(text): [(start logit, end logit)]} of every valid span of every window, and the best sum."""
     encoded = tokenizer(question, context, truncation="only_second", max_length=length, stride=stride, padding=True,
                         return_overflowing_tokens=True, return_offsets_mapping=True, return_tensors="pt")
-    inputs = {name: encoded[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
+    inputs = {name: encoded[name] for name in tokenizer.model_input_names}
     with torch.no_grad():
         out = model(**inputs)
     spans, best = {}, -float("inf")
@@ -157,6 +157,34 @@ def test_answers(directory):
     exported = train(directory, GOLDEN / "tiny-bert-qa", GOLDEN / "trajectory-qa-train.json", "--max-length", 120,
                      "--doc-stride", 40)
     same_answers(directory, exported, GOLDEN / "trajectory-qa-train.json", 120, 40, 25)
+
+
+DISTILBERT = GOLDEN / "family/distilbert"
+
+
+def test_distilbert(directory):
+    need("golden/family/distilbert")
+    exported = train(directory, DISTILBERT / "classification", GOLDEN / "family/trajectory-classification-train.csv",
+                     "--label-column", "category", "--max-length", 96)
+    same_log_probabilities(directory, exported, texts(), 96)
+
+
+def test_distilbert_pairs(directory):
+    need("golden/family/distilbert")
+    rows = sample_rows("toronto-train.csv", 40)
+    data = write_csv(directory / "t.csv", ["text", "other", "label"],
+                     [(r["text"], r["gl_category"], "ab"[i % 2]) for i, r in enumerate(rows)])
+    exported = train(directory, DISTILBERT / "classification", data, "--reinit-head", "--text-column", "text",
+                     "--text-pair-column", "other", "--max-length", 24)
+    first = texts()
+    same_log_probabilities(directory, exported, first, 24, list(reversed(first)))
+
+
+def test_distilbert_answers(directory):
+    need("golden/family/distilbert")
+    data = DISTILBERT / "trajectory-qa-train.json"
+    exported = train(directory, DISTILBERT / "qa", data, "--max-length", 96, "--doc-stride", 32)
+    same_answers(directory, exported, data, 96, 32, 8)
 
 
 def test_minilm(directory):

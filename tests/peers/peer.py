@@ -27,7 +27,11 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "BertForQuestionAnswering": transformers.BertForQuestionAnswering,
            "BertForTokenClassification": transformers.BertForTokenClassification,
            "BertForMaskedLM": transformers.BertForMaskedLM,
-           "BertModel": transformers.BertModel}
+           "BertModel": transformers.BertModel,
+           "DistilBertForSequenceClassification": transformers.DistilBertForSequenceClassification,
+           "DistilBertForQuestionAnswering": transformers.DistilBertForQuestionAnswering,
+           "DistilBertForMaskedLM": transformers.DistilBertForMaskedLM,
+           "DistilBertModel": transformers.DistilBertModel}
 
 
 class Listener(logging.Handler):

@@ -66,7 +66,7 @@ void refuse_runs(const fs::path& output) {
   }
 }
 
-// The tensors of a BERT that the output gets, in memory.
+// The tensors of a model that the output gets, in memory.
 class Model {
  public:
   // Every tensor of the encoder must be there in the config's shape; pooler and heads may be.
@@ -79,7 +79,11 @@ class Model {
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
-      if (!parameter.head || has_some_of(parameter.name)) add(parameter.name, parameter.shape);
+      // Without a classifier the class written is one that has a pretrained pooler at most.
+      const bool is_wanted = classifier || !parameter.head || architecture.pretrained_pooler;
+      if (is_wanted && (!parameter.head || has_some_of(parameter.name))) {
+        add(parameter.name, parameter.shape);
+      }
     }
     if (answers) {
       const int64_t outputs = outputs_of(config, *answers);
@@ -232,7 +236,7 @@ void convert(const ConvertOptions& options) {
   check_output_directory(output, options.overwrite, kExportedModel);
   EncoderConfig config =
       parse_config(read_text_file(source.config, ExitCode::model), source.config);
-  auto weights = open_weights(source.weights, config.architecture->base_prefix);
+  auto weights = open_weights(source.weights, config.architecture->names);
   name_outputs(config, *weights);
   const Model model(config, *weights);
   const DType dtype = parse_dtype(options.dtype);

@@ -321,3 +321,55 @@ TEST_CASE("what a broken model lacks is named") {
     CHECK(contains(message, broken.part));
   }
 }
+
+TEST_CASE("DistilBERT: --reinit-head replaces both layers of the head, which has no pooler") {
+  const char* name = "golden/family/distilbert/classification";
+  if (!test::have_shared(name)) return;
+  Model model(name);
+  ParameterTable table(model.config, Head{HeadKind::sequence, 20});
+  Loaded loaded = load(model, table, HeadPolicy::require);
+  CHECK(loaded.report.initialized.empty());
+  CHECK(loaded.report.unused.unknown.empty());
+  loaded = load(model, table, HeadPolicy::renew);
+  CHECK(loaded.report.initialized.size() == 4);
+  CHECK(!loaded.report.pooler_initialized);
+  CHECK(!equals_file(model, table, loaded.arena, "pre_classifier.weight"));
+  CHECK(equals_file(model, table, loaded.arena,
+                    "distilbert.transformer.layer.1.attention.q_lin.weight"));
+}
+
+TEST_CASE("DistilBERT: files of a bare encoder and of other heads load, the tied decoder unread") {
+  const char* name = "golden/family/distilbert/mlm";
+  if (!test::have_shared(name)) return;
+  Model masked(name);
+  const Head words{HeadKind::masked, masked.config.vocab_size};
+  const Head labels{HeadKind::sequence, 3};
+  const ParameterTable of_words(masked.config, words), of_labels(masked.config, labels);
+  Loaded loaded = load(masked, of_labels, HeadPolicy::keep_or_new);
+  CHECK(!loaded.report.head_kept);
+  CHECK(loaded.report.initialized.size() == 4);
+  CHECK(loaded.report.unused.known.size() == 5);
+  CHECK(loaded.report.warning == "");
+
+  test::TemporaryDirectory directory;
+  std::vector<std::vector<float>> values;
+  std::vector<WeightView> views;
+  for (const WeightInfo& info : masked.source->tensors()) {
+    int64_t count = 1;
+    for (int64_t dimension : info.shape) count *= dimension;
+    values.emplace_back(size_t(count));
+    masked.source->read(info, values.back().data());
+    const bool in_base = info.name.starts_with("distilbert.");
+    views.push_back({in_base ? info.name.substr(11) : info.name, info.shape, values.back().data()});
+    if (!info.name.ends_with("word_embeddings.weight")) continue;
+    views.push_back({"vocab_projector.weight", info.shape, values.back().data()});
+  }
+  write_safetensors(directory / "model.safetensors", views, DType::f32);
+  write_file(directory / "config.json", masked.config.source_json);
+  Model bare(directory.path());
+  loaded = load(bare, of_words, HeadPolicy::keep_or_new);
+  CHECK(loaded.report.head_kept);
+  CHECK(loaded.report.initialized.empty());
+  CHECK(loaded.report.unused.known == std::vector<std::string>{"vocab_projector.weight"});
+  CHECK(loaded.arena == load(masked, of_words, HeadPolicy::keep_or_new).arena);
+}

@@ -102,6 +102,53 @@ TEST_CASE("Google's bert_config.json has no model_type and is BERT") {
   CHECK(c.layer_norm_eps == 1e-12);
 }
 
+TEST_CASE("DistilBERT's keys are read, and BERT's names of the same sizes") {
+  EncoderConfig c = parse_config(R"({"model_type": "distilbert"})", "c");
+  CHECK(c.architecture->class_prefix == "DistilBert");
+  CHECK(c.num_hidden_layers == 6);
+  CHECK(c.hidden_size == 768);
+  CHECK(c.type_vocab_size == 0);
+  CHECK(c.layer_norm_eps == 1e-12);
+  CHECK(c.head.activation == Activation::relu);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.2);
+  CHECK(c.head_dropout(HeadKind::token) == 0.1);
+  c = parse_config(R"({"model_type": "distilbert", "dim": 24, "n_layers": 3, "n_heads": 4,
+                       "hidden_dim": 40, "dropout": 0.3, "attention_dropout": 0.4,
+                       "activation": "relu", "qa_dropout": 0.5, "seq_classif_dropout": 0.6,
+                       "vocab_size": 99, "max_position_embeddings": 64, "pad_token_id": 7,
+                       "hidden_size": 48, "type_vocab_size": 2, "layer_norm_eps": 0.5,
+                       "classifier_dropout": 0.7})",
+                   "c");
+  CHECK(c.hidden_size == 24);  // its own name comes first
+  CHECK(c.num_hidden_layers == 3);
+  CHECK(c.num_attention_heads == 4);
+  CHECK(c.intermediate_size == 40);
+  CHECK(c.hidden_dropout_prob == 0.3);
+  CHECK(c.attention_probs_dropout_prob == 0.4);
+  CHECK(c.hidden_act == Activation::relu);
+  CHECK(c.head_dropout(HeadKind::token) == 0.5);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.6);
+  CHECK(c.vocab_size == 99);
+  CHECK(c.max_length() == 64);
+  CHECK(c.pad_token_id == 7);
+  CHECK(c.type_vocab_size == 0);
+  CHECK(c.layer_norm_eps == 1e-12);
+  c = parse_config(R"({"model_type": "distilbert", "hidden_size": 48, "num_hidden_layers": 2,
+                       "num_attention_heads": 3, "intermediate_size": 64})",
+                   "c");
+  CHECK(c.hidden_size == 48);
+  CHECK(c.num_hidden_layers == 2);
+  CHECK(c.num_attention_heads == 3);
+  CHECK(c.intermediate_size == 64);
+  check_refused(R"({"model_type": "distilbert", "dim": 10, "n_heads": 4})",
+                "dim 10 is not a multiple of n_heads 4");
+  check_refused(R"({"model_type": "distilbert", "qa_dropout": 1})", "qa_dropout is 1");
+  check_refused(R"({"model_type": "distilbert", "activation": "gelu_fast"})",
+                "activation 'gelu_fast' is unknown");
+  check_refused(R"({"model_type": "roberta"})",
+                "model_type is 'roberta'; only 'bert' and 'distilbert' can be loaded");
+}
+
 TEST_CASE("broken configurations are refused by name") {
   const std::pair<const char*, const char*> faults[] = {
       {"config-not-json", "not valid JSON"},

@@ -31,6 +31,10 @@ std::map<std::string, GoldenTensor> read_golden(const std::filesystem::path& pat
     if (dtype == "I64") {
       tensor.integers.resize(size_t(end - begin) / 8);
       std::memcpy(tensor.integers.data(), data + begin, size_t(end - begin));
+    } else if (dtype == "I32") {
+      std::vector<int32_t> values(size_t(end - begin) / 4);
+      std::memcpy(values.data(), data + begin, size_t(end - begin));
+      tensor.integers.assign(values.begin(), values.end());
     } else {
       FINETUNE_CHECK(dtype == "F32");
       tensor.values.resize(size_t(end - begin) / 4);

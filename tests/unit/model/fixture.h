@@ -19,11 +19,11 @@ inline std::string text(Head head) {
   return head.kind == HeadKind::sequence ? "sequence" : "token";
 }
 
-// A safetensors file of these tests' golden values: F32 and I64 tensors, well-formed.
+// A safetensors file of these tests' golden values: F32, I32 and I64 tensors, well-formed.
 struct GoldenTensor {
   std::vector<int64_t> shape;
   std::vector<float> values;      // of F32
-  std::vector<int64_t> integers;  // of I64
+  std::vector<int64_t> integers;  // of I32 and I64
 };
 std::map<std::string, GoldenTensor> read_golden(const std::filesystem::path& path);
 
