@@ -1,0 +1,190 @@
+// Forward and backward pass of the attention block, shard by shard.
+#include "model/passes/attention_block.h"
+
+#include <cmath>
+
+#include "model/passes/partial_sum.h"
+
+namespace finetune {
+namespace {
+
+// The attention's operands as they lie in memory: q, k, v side by side, or q apart.
+struct Heads {
+  Tensor q, k, v;
+};
+
+Heads heads_at(const LayerPass& pass, int64_t query_offset, int64_t wide_offset) {
+  const int64_t t = pass.batch.tokens(), width = pass.shard_width();
+  if (pass.first_only) {
+    Tensor kv = pass.typed(wide_offset, t, 2 * width);
+    return {pass.typed(query_offset, pass.rows(), width), kv.columns(0, width),
+            kv.columns(width, width)};
+  }
+  Tensor qkv = pass.typed(wide_offset, t, 3 * width);
+  return {qkv.columns(0, width), qkv.columns(width, width), qkv.columns(2 * width, width)};
+}
+
+// The rows of the fused projection that make queries (0), or keys and values (1).
+Tensor query_rows(Tensor weight) {
+  return weight.rows_from(0, weight.rows / 3);
+}
+Tensor key_value_rows(Tensor weight) {
+  return weight.rows_from(weight.rows / 3, weight.rows / 3 * 2);
+}
+Tensor query_part(Tensor bias) {
+  return bias.columns(0, bias.cols / 3);
+}
+Tensor key_value_part(Tensor bias) {
+  return bias.columns(bias.cols / 3, bias.cols / 3 * 2);
+}
+
+// The layer's input as products read it.
+Tensor input_of(const LayerPass& pass) {
+  const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
+  Tensor rounded = pass.rounded(pass.offsets.input_rounded, t, h);
+  return rounded ? rounded : pass.at(pass.offsets.input, t, h);
+}
+
+void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor residual) {
+  Backend& backend = pass.backend;
+  const ShardOffsets& p = pass.offsets.shards[shard];
+  const int64_t width = pass.shard_width(), t = pass.batch.tokens();
+  const LayerSlots& s = pass.shards[shard];
+  Tensor input = input_of(pass);
+  Tensor weight = s.qkv_weight.in(weights), bias = s.qkv_bias.in(weights);
+  Heads heads = heads_at(pass, p.first_query, p.qkv);
+  if (pass.first_only) {
+    backend.linear(input, key_value_rows(weight), key_value_part(bias),
+                   pass.typed(p.qkv, t, 2 * width));
+    backend.linear(residual, query_rows(weight), query_part(bias), heads.q);
+  } else {
+    backend.linear(input, weight, bias, pass.typed(p.qkv, t, 3 * width));
+  }
+  Tensor log_sums = pass.at(p.log_sums, pass.shard_heads(), pass.rows());
+  backend.attention(attention_shape(pass, shard), pass.dropout.attention, heads.q, heads.k, heads.v,
+                    pass.typed(p.context, pass.rows(), width), log_sums);
+}
+
+// Back through the shards' attention and fused projections, from the gradient of what leaves
+// attention's dense layer; leaves the gradient of the layer's input.
+class AttentionBackward {
+ public:
+  AttentionBackward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
+                    bool input_wanted)
+      : pass_(pass),
+        g_(g),
+        weights_(weights),
+        arena_(arena),
+        input_wanted_(input_wanted),
+        gradient_(pass.at(g.gradient, pass.rows(), pass.config.hidden_size)),
+        dinput_(pass.at(g.input, pass.batch.tokens(), pass.config.hidden_size)),
+        of_queries_(pass, gradient_, pass.first_only ? pass.partials.first : pass.partials.all),
+        of_keys_(pass, dinput_, pass.partials.all) {}
+
+  void run(Tensor branch) const {
+    for (size_t i = 0; i < pass_.shards.size(); ++i) {
+      attention(i, branch);
+      pass_.first_only ? first_projection(i) : projection(i);
+    }
+    if (!input_wanted_) return;
+    if (pass_.first_only) of_keys_.add();
+    of_queries_.finish();
+    if (pass_.first_only) {
+      pass_.backend.scatter_rows_add(gradient_, pass_.batch.first_rows(), dinput_);
+    }
+  }
+
+ private:
+  void attention(size_t shard, Tensor branch) const {
+    Backend& backend = pass_.backend;
+    const ShardOffsets& p = pass_.offsets.shards[shard];
+    const LayerSlots& s = pass_.shards[shard];
+    const int64_t rows = pass_.rows(), width = pass_.shard_width();
+    Tensor context = pass_.typed(p.context, rows, width);
+    Tensor dcontext = pass_.typed(g_.context, rows, width);
+    backend.linear_backward_input(branch, s.attention_weight.in(weights_), dcontext, false);
+    backend.linear_backward_weight(branch, context, s.attention_weight.in(arena_),
+                                   s.attention_bias.in(arena_), pass_.accumulate);
+    const Heads heads = heads_at(pass_, p.first_query, p.qkv);
+    const Heads dheads = heads_at(pass_, g_.query, g_.wide);
+    backend.attention_backward(
+        attention_shape(pass_, shard), pass_.dropout.attention, heads.q, heads.k, heads.v, context,
+        pass_.at(p.log_sums, pass_.shard_heads(), rows), dcontext, dheads.q, dheads.k, dheads.v);
+  }
+
+  void projection(size_t shard) const {
+    const LayerSlots& s = pass_.shards[shard];
+    Tensor dqkv = pass_.typed(g_.wide, pass_.batch.tokens(), 3 * pass_.shard_width());
+    if (input_wanted_) of_queries_.add(shard, dqkv, s.qkv_weight.in(weights_));
+    pass_.backend.linear_backward_weight(dqkv, input_of(pass_), s.qkv_weight.in(arena_),
+                                         s.qkv_bias.in(arena_), pass_.accumulate);
+  }
+
+  void first_projection(size_t shard) const {
+    Backend& backend = pass_.backend;
+    const LayerSlots& s = pass_.shards[shard];
+    const int64_t rows = pass_.rows(), width = pass_.shard_width();
+    Tensor weight = s.qkv_weight.in(weights_);
+    Tensor dweight = s.qkv_weight.in(arena_), dbias = s.qkv_bias.in(arena_);
+    Tensor dq = pass_.typed(g_.query, rows, width);
+    Tensor dkv = pass_.typed(g_.wide, pass_.batch.tokens(), 2 * width);
+    if (input_wanted_) {
+      backend.linear_backward_input(dkv, key_value_rows(weight), of_keys_.of(shard), false);
+      of_queries_.add(shard, dq, query_rows(weight));
+    }
+    backend.linear_backward_weight(dq, pass_.at(pass_.offsets.first, rows, weight.cols),
+                                   query_rows(dweight), query_part(dbias), pass_.accumulate);
+    backend.linear_backward_weight(dkv, input_of(pass_), key_value_rows(dweight),
+                                   key_value_part(dbias), pass_.accumulate);
+  }
+
+  const LayerPass& pass_;
+  const LayerGradients& g_;
+  float* weights_;
+  float* arena_;
+  bool input_wanted_;
+  Tensor gradient_, dinput_;
+  InputGradient of_queries_;  // of all three where they are one product
+  PartialSum of_keys_;        // of keys and values where queries are apart
+};
+
+}  // namespace
+
+AttentionShape attention_shape(const LayerPass& pass, size_t shard) {
+  AttentionShape shape;
+  shape.heads = pass.shard_heads();
+  shape.first_head = (pass.first_shard + int64_t(shard)) * shape.heads;
+  shape.head_size = pass.config.head_size();
+  shape.scale = float(1.0 / std::sqrt(double(shape.head_size)));
+  shape.keys = pass.batch.segments();
+  shape.queries = pass.first_only ? pass.batch.first_segments() : shape.keys;
+  shape.samples = pass.batch.samples();
+  return shape;
+}
+
+Tensor gather_first(const LayerPass& pass, Tensor input) {
+  Tensor first = pass.at(pass.offsets.first, pass.rows(), input.cols);
+  pass.backend.gather_rows(input, pass.batch.first_rows(), first);
+  return first;
+}
+
+Tensor attention_forward(const LayerPass& pass, float* weights, Tensor residual) {
+  const int64_t rows = pass.rows();
+  const PartialSum projected(pass, pass.at(pass.offsets.attention_sum, rows, residual.cols),
+                             pass.partials.all);
+  for (size_t i = 0; i < pass.shards.size(); ++i) {
+    const LayerSlots& s = pass.shards[i];
+    shard_forward(pass, i, weights, residual);
+    pass.backend.linear(pass.typed(pass.offsets.shards[i].context, rows, pass.shard_width()),
+                        s.attention_weight.in(weights), s.attention_bias.in(weights),
+                        projected.of(i));
+  }
+  return projected.add();
+}
+
+void attention_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
+                        float* arena, Tensor branch, bool input_wanted) {
+  AttentionBackward(pass, g, weights, arena, input_wanted).run(branch);
+}
+
+}  // namespace finetune

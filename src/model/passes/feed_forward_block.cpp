@@ -1,0 +1,58 @@
+// Forward and backward pass of the feed-forward block, shard by shard.
+#include "model/passes/feed_forward_block.h"
+
+#include "model/passes/partial_sum.h"
+
+namespace finetune {
+namespace {
+
+// The block's input as products read it.
+Tensor middle_of(const LayerPass& pass) {
+  const int64_t rows = pass.rows(), h = pass.config.hidden_size;
+  Tensor rounded = pass.rounded(pass.offsets.middle_rounded, rows, h);
+  return rounded ? rounded : pass.at(pass.offsets.middle, rows, h);
+}
+
+}  // namespace
+
+Tensor feed_forward(const LayerPass& pass, float* weights) {
+  Backend& backend = pass.backend;
+  const LayerOffsets& p = pass.offsets;
+  const int64_t rows = pass.rows(), inner = pass.shard_inner();
+  const PartialSum output(pass, pass.at(p.output_sum, rows, pass.config.hidden_size),
+                          pass.partials.all);
+  for (size_t i = 0; i < pass.shards.size(); ++i) {
+    const LayerSlots& s = pass.shards[i];
+    Tensor before = pass.typed(p.shards[i].inner, rows, inner);
+    Tensor activated = pass.typed(p.activated, rows, inner);
+    backend.linear(middle_of(pass), s.inner_weight.in(weights), s.inner_bias.in(weights), before);
+    backend.activation(pass.config.hidden_act, before, activated);
+    backend.linear(activated, s.output_weight.in(weights), s.output_bias.in(weights), output.of(i));
+  }
+  return output.add();
+}
+
+// Of each product the input's gradient comes first: the backend may keep what it reads of the
+// weights where their gradient will be (AdamWPart).
+void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
+                           float* arena, Tensor branch, Tensor gradient) {
+  Backend& backend = pass.backend;
+  const int64_t rows = pass.rows();
+  const InputGradient of_middle(pass, gradient, pass.partials.all);
+  for (size_t i = 0; i < pass.shards.size(); ++i) {
+    const LayerSlots& s = pass.shards[i];
+    Tensor inner = pass.typed(pass.offsets.shards[i].inner, rows, pass.shard_inner());
+    Tensor dinner = pass.typed(g.wide, rows, pass.shard_inner());
+    backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
+    // The activation's result is not kept but computed again, where its input was.
+    backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner, inner);
+    backend.linear_backward_weight(branch, inner, s.output_weight.in(arena),
+                                   s.output_bias.in(arena), pass.accumulate);
+    of_middle.add(i, dinner, s.inner_weight.in(weights));
+    backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena),
+                                   s.inner_bias.in(arena), pass.accumulate);
+  }
+  of_middle.finish();
+}
+
+}  // namespace finetune

@@ -1,0 +1,16 @@
+// The feed-forward block of a layer: two products with an activation between. Residual and norm are
+// the layer's. A gated activation belongs here.
+#pragma once
+
+#include "model/encoder_layer.h"
+
+namespace finetune {
+
+// Returns the block's output (R, H) of offsets.middle, summed over tensor shards.
+Tensor feed_forward(const LayerPass& pass, float* weights);
+
+// `branch`: the gradient of that output. Adds the gradient of offsets.middle to `gradient`.
+void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
+                           float* arena, Tensor branch, Tensor gradient);
+
+}  // namespace finetune
