@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/text/json_fault.h"
 #include "core/text/json_text.h"
-#include "model/config_reader.h"
+#include "model/architectures/config_reader.h"
 
 namespace finetune {
 namespace {

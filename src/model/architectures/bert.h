@@ -1,8 +1,8 @@
 // BERT (Devlin et al., 2018), as Hugging Face's modeling_bert names it.
 #pragma once
 
+#include "model/architectures/config_reader.h"
 #include "model/config.h"
-#include "model/config_reader.h"
 
 namespace finetune {
 

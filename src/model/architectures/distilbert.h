@@ -2,8 +2,8 @@
 // without token types, without dropout after attention's output, and with other heads.
 #pragma once
 
+#include "model/architectures/config_reader.h"
 #include "model/config.h"
-#include "model/config_reader.h"
 
 namespace finetune {
 

@@ -1,5 +1,5 @@
 // Checks values of config.json, and the sizes that every encoder has.
-#include "model/config_reader.h"
+#include "model/architectures/config_reader.h"
 
 #include <simdjson.h>
 

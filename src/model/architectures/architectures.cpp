@@ -1,10 +1,9 @@
 // The table of architectures, and what is looked up in it.
-#include "model/architecture.h"
-
 #include <algorithm>
 #include <array>
 
 #include "core/error.h"
+#include "model/architecture.h"
 #include "model/architectures/bert.h"
 #include "model/architectures/distilbert.h"
 
