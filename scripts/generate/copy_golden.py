@@ -24,7 +24,11 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           "trajectory-qa.json", "trajectory-qa-train.json", "qa-features.jsonl", "qa-postprocess",
           "tokenization/bert-base-uncased.jsonl", "tokenization/bert-base-cased.jsonl",
           "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece",
-          "family/trajectory-classification-train.csv", "family/distilbert"]
+          "family/trajectory-classification-train.csv",
+          *(f"family/distilbert/{name}" for name in (
+              "classification", "qa", "mlm", "forward-classification.safetensors", "forward-qa.safetensors",
+              "forward-mlm.safetensors", "trajectory-classification.json", "trajectory-qa.json",
+              "trajectory-qa-train.json"))]
 # Files and folders of SHARED itself, copied into tests/golden.
 BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokenizers/bert-base-chinese",
           "tokenizers/kcbert-base", "tokenizers/albert-base-v2", "tokenizers/bge-small-en",
