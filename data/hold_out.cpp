@@ -1,4 +1,4 @@
-// Draws held-out rows: plainly, by strata, and by whole groups.
+// Draws held-out rows: at random, by strata, and by whole groups.
 #include "data/hold_out.h"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace finetune {
 namespace {
 
-// One row of each stratum is held out where that takes no more than a part of the rows: with many
-// small strata the large ones would have too few.
+// One row of each stratum is held out only if these rows are at most 1/kRoomForAll of all held-out
+// rows. With many small strata, the large ones would otherwise get too few.
 constexpr int64_t kRoomForAll = 2;
 
 int64_t held_out_rows(int64_t count, double fraction) {
   FINETUNE_CHECK(fraction >= 0 && fraction <= 1);
   const double exact = fraction * double(count);
-  // 0.07 * 100 is a little more than 7 in binary: that must not hold out an eighth sample.
+  // In binary, 0.07 * 100 is a little more than 7: subtract the rounding error before ceil().
   return std::min(count, int64_t(std::ceil(exact - 1e-9 * std::max(1.0, exact))));
 }
 
@@ -38,7 +38,7 @@ std::vector<int64_t> sizes_of(std::span<const int32_t> strata) {
   return sizes;
 }
 
-// How many rows of each stratum are held out, `held` in all.
+// The number of rows to hold out of each stratum; `held` in total.
 class Shares {
  public:
   Shares(std::vector<int64_t> sizes, int64_t rows, int64_t held)
@@ -63,11 +63,12 @@ class Shares {
   }
 
  private:
-  // By how much a stratum's exact share is larger than its share, times the rows.
+  // A stratum's exact share minus its share, times the number of rows.
   int64_t lacking(size_t s) const { return held_ * sizes_[s] - shares_[s] * rows_; }
 
-  // Gives rows, or takes them back, one by one: where most is lacking, or least; of equals the
-  // first. Until all are moved or no stratum may have another.
+  // Adds rows to strata, or removes them, one at a time: to the stratum that lacks most, or from
+  // the one that lacks least. Ties go to the first stratum. Stops when all rows are moved, or when
+  // no stratum may change.
   template <typename May>
   void move(int64_t rows, May&& may) {
     const bool up = rows > 0;
@@ -98,7 +99,7 @@ HoldOut sides_of(const std::vector<bool>& held) {
   return out;
 }
 
-// Rows of each group, grouped: those of group g are rows[begins[g], begins[g + 1]).
+// The rows sorted by group: group g owns rows[begins[g], begins[g + 1]).
 struct GroupRows {
   std::vector<uint32_t> rows;
   std::vector<size_t> begins;
@@ -120,13 +121,13 @@ GroupRows rows_by_group(std::span<const int32_t> groups) {
   return out;
 }
 
-// What has been looked at of all rows and of each stratum, and how much of it is held out.
+// How many rows were seen and held out so far, in total and for each stratum.
 class Balance {
  public:
   Balance(std::span<const int32_t> strata, double fraction)
       : strata_(strata), fraction_(fraction), sizes_(sizes_of(strata)), of_(sizes_.size()) {}
 
-  // Whether the shares are nearer to the fraction with this group held out.
+  // Returns whether holding this group out brings the shares nearer to the fraction.
   bool wants(std::span<const uint32_t> rows) {
     own_.clear();
     for (uint32_t row : rows) own_.push_back(strata_[row]);
@@ -153,8 +154,8 @@ class Balance {
       if (is_held) held += more;
     }
   };
-  // By how much holding `more` rows out lowers the squared distance to the share that is wanted of
-  // them and those before, relative to the stratum's size.
+  // Returns by how much holding out `more` rows lowers the squared distance to the wanted number of
+  // held-out rows, divided by the stratum's size.
   double difference(const Seen& seen, double more, double size) const {
     const double wanted = fraction_ * (seen.rows + more);
     const double without = seen.held - wanted, with = without + more;
@@ -211,7 +212,7 @@ HoldOut grouped_hold_out(std::span<const int32_t> groups, std::span<const int32_
     balance.add(rows[group], held[group]);
   }
   const auto all = std::count(held.begin(), held.end(), true);
-  if (all == 0 || size_t(all) == held.size()) {  // the smallest group changes sides
+  if (all == 0 || size_t(all) == held.size()) {  // move the smallest group to the other side
     const auto smallest = std::min_element(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       return rows[a].size() < rows[b].size();
     });

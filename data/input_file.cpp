@@ -54,21 +54,21 @@ class MemoryCopy {
   Descriptor file_{::memfd_create("finetune-input", MFD_CLOEXEC)};
 };
 
-// Until there is something to read, or the end. A handled signal ends poll(), but not read(). False
-// after `most_wait` seconds, if that is not 0.
+// Waits until there is something to read, or the end. Returns false after `most_wait` seconds, if
+// that is not 0. poll() is needed because a handled signal ends poll() but not read().
 bool wait_for_bytes(int descriptor, double most_wait, const std::function<void()>& check_stop) {
   const double begin = seconds_now();
   for (;;) {
     if (check_stop) check_stop();
     pollfd state{descriptor, POLLIN, 0};
     const int ready = ::poll(&state, 1, kMostWaitMilliseconds);
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // read() says what is wrong
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // read() reports the error
     if (most_wait > 0 && seconds_now() - begin >= most_wait) return false;
   }
 }
 
 Descriptor open_stream(const fs::path& path) {
-  // Without O_NONBLOCK the call would wait for the pipe's other end, whatever signal comes.
+  // Without O_NONBLOCK, open() would wait for the pipe's writer and ignore signals.
   Descriptor source(path == "-"
                         ? ::dup(STDIN_FILENO)
                         : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -76,7 +76,7 @@ Descriptor open_stream(const fs::path& path) {
   return source;
 }
 
-// To the stream's end. `most_wait`: as in_memory() has it.
+// Copies to the end of the stream. `most_wait`: see in_memory().
 void copy_stream(const fs::path& path, const Descriptor& source, double most_wait,
                  const std::function<void()>& check_stop, const Sink& sink) {
   std::vector<char> block(kCopyBlock);
@@ -90,7 +90,7 @@ void copy_stream(const fs::path& path, const Descriptor& source, double most_wai
     if (count == 0 && ready) return;
     if (count == 0) throw data_error(input_name(path), ": is a pipe that nobody writes to");
     if (count > 0) sink({block.data(), size_t(count)});
-    most_wait = 0;  // somebody has its other end
+    most_wait = 0;  // the pipe has a writer
   }
 }
 
@@ -128,7 +128,7 @@ void require_stream(const fs::path& path) {
     throw system_failure(input_name(path), error, ExitCode::data);
   }
   if (!input && S_ISDIR(info.st_mode)) refuse_with_advice(path, ExitCode::data);
-  if (input && S_ISSOCK(info.st_mode)) return;  // what inetd and others connect
+  if (input && S_ISSOCK(info.st_mode)) return;  // sockets as inetd connects them
   require_stream(info, input_name(path), ExitCode::data);
 }
 

@@ -1,4 +1,4 @@
-// A file of data that is read more than once: to see what it holds, for its rows, for its hash.
+// Data files are read several times (to detect the format, for rows, for a hash); pipes are copied.
 #pragma once
 
 #include <filesystem>
@@ -12,23 +12,23 @@ struct InputFile {
   InputFile(std::filesystem::path path) : name(std::move(path)), content(name) {}
 
   std::filesystem::path name;        // as given: in messages, and its suffix tells the format
-  std::filesystem::path content;     // what to open: `name`, or what stands for it
+  std::filesystem::path content;     // keeps a pipe's copy alive
   std::shared_ptr<const void> copy;  // of a pipe: keeps `content` readable
 };
 
-// A pipe, a device, or "-", the standard input: it can be read once only.
+// Returns whether `path` can be read only once: a pipe, a device, or "-" (standard input).
 bool is_pipe(const std::filesystem::path& path);
 
-// `file` to be read as often as needed: a pipe is read to its end into a nameless file in $TMPDIR.
-// While a pipe brings nothing (or nobody has opened its other end), `check_stop` is called five
-// times a second and after every signal; it may throw. Error(data) if `file` cannot be read (also
-// a device, which may have no end), Error(model) if the copy cannot be written.
+// Returns `file` in a form that can be read any number of times: a pipe is copied to an unnamed
+// file in $TMPDIR. While the pipe brings no data, `check_stop` is called five times a second and
+// after each signal; it may throw. Error(data) if `file` cannot be read or is a device,
+// Error(model) if the copy cannot be written.
 InputFile rereadable(InputFile file, const std::function<void()>& check_stop = nullptr);
 
-// The same in memory, for what is small: Error(data) beyond 1 GiB. Error(data) too if nobody has
-// opened a named pipe's other end after `most_wait` seconds; 0: however long it takes.
+// The same with a copy in memory, for small files: Error(data) beyond 1 GiB. Also Error(data) if a
+// named pipe has no writer after `most_wait` seconds; 0 waits without a limit.
 InputFile in_memory(InputFile file, double most_wait = 0);
-constexpr double kSecondsForWriter = 5;  // for inputs that nobody is expected to write later
+constexpr double kSecondsForWriter = 5;  // for inputs that should have a writer already
 
 // Error(data) for a directory, a socket or a device.
 void require_stream(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-// The JSON reader's grammar: space, strings, numbers, nesting, and where a fault is.
+// The grammar of the JSON reader: white space, strings, numbers, nesting, and the place of a fault.
 #include "data/json_cursor.h"
 
 #include <algorithm>

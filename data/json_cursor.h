@@ -1,6 +1,6 @@
-// A strict JSON reader (RFC 8259) over text in memory that keeps the place of every byte.
-// Values can be taken as written, and an error knows where it is. For the data files of users,
-// which are read once, front to back.
+// A strict JSON reader (RFC 8259) over text in memory. It keeps the byte offset of every value, so
+// values can be taken as written and errors name their place. It reads users' data files once,
+// front to back.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace finetune {
 
-// What is wrong and at which byte of the text. Never leaves data/: readers turn it into an Error.
+// What is wrong, and at which byte of the text. Readers in data/ turn it into an Error.
 struct JsonFault {
   size_t at = 0;
   std::string what;
 };
 
-// A string as written between its quotes, which begins at byte `at` of the text; `escaped` if it
-// holds a backslash.
+// A string as written between its quotes, starting at byte `at` of the text. `escaped`: it contains
+// a backslash.
 struct JsonString {
   std::string_view raw;
   size_t at = 0;
@@ -31,9 +31,9 @@ class JsonCursor {
   explicit JsonCursor(std::string_view text) : text_(text) {}
 
   size_t position() const { return at_; }
-  bool at_end();      // nothing but white space is left
-  char peek();        // the first byte of the next token; a fault at the end of the text
-  bool take(char c);  // steps over `c` if it is next
+  bool at_end();      // only white space is left
+  char peek();        // the first byte of the next token; throws at the end of the text
+  bool take(char c);  // skips `c` if it is next
   void expect(char c, const char* what);
 
   JsonString string();
@@ -41,7 +41,8 @@ class JsonCursor {
   void skip_value();
   std::string_view text_from(size_t begin) const { return text_.substr(begin, at_ - begin); }
 
-  // member(key) for each member of an object, element() for each of an array; they read the value.
+  // Call member(key) for each member of an object, or element() for each element of an array. The
+  // callback reads the value.
   template <typename Member>
   void object(Member&& member) {
     expect('{', "an object");
@@ -75,7 +76,7 @@ class JsonCursor {
   size_t at_ = 0;
 };
 
-// Appends the meaning of a string. A lone surrogate, which UTF-8 cannot express, is a fault.
+// Appends the unescaped string. A lone surrogate is a fault, since UTF-8 cannot encode it.
 void append_text(const JsonString& string, std::string& out);
 std::string text_of(const JsonString& string);
 

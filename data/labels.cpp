@@ -1,4 +1,4 @@
-// The sorted label map: built from values or names, looked up by hash.
+// Builds the sorted label map from values or names, and looks names up by hash.
 #include "data/labels.h"
 
 #include <algorithm>

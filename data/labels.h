@@ -1,5 +1,5 @@
-// The label map of classification: names sorted by code point, or numbers by their value.
-// By code point is byte order in UTF-8.
+// The label map of classification: names sorted by code point (byte order in UTF-8), or by value if
+// all names are numbers.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@ namespace finetune {
 class LabelMap {
  public:
   LabelMap() = default;
-  // Names in order of id, as given (a fine-tuned model's own map). Error(model) for a name twice.
+  // Takes the names in order of id, as a fine-tuned model lists them. Error(model) for a repeated
+  // name.
   explicit LabelMap(std::vector<std::string> names);
-  // Distinct values, sorted: where all of them are finite numbers, by these (equal ones, as 1 and
-  // 1.0, by code point).
+  // Takes distinct values and sorts them: by value if all are finite numbers (equal numbers, such
+  // as 1 and 1.0, by code point), else by code point.
   static LabelMap from_values(const std::vector<std::string_view>& values);
 
   int32_t find(std::string_view name) const;  // -1 if unknown
@@ -26,7 +27,7 @@ class LabelMap {
 
  private:
   struct Hash {
-    using is_transparent = void;  // found by string_view, without a copy
+    using is_transparent = void;  // look up a string_view without a copy
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   std::vector<std::string> names_;

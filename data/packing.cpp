@@ -1,4 +1,4 @@
-// Packs samples end to end, and fills micro-batches up to shapes that come again.
+// Packs samples end to end, and pads micro-batches to a few recurring shapes.
 #include "data/packing.h"
 
 #include <algorithm>
@@ -13,30 +13,31 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kSmallestSequenceStep = 4, kSmallestTokenStep = 16;
-constexpr int64_t kTokenStep = 128;  // of matrix products' tiles, in large micro-batches
-constexpr int64_t kLengthStep = 64;  // attention's tiles (ops/cuda/attention/attention_tiles.h)
-constexpr uint32_t kNoSample = 0xFFFFFFFFu;  // names the dropout of what has no effect
+constexpr int64_t kTokenStep = 128;  // tile size of matrix products in large micro-batches
+// tile size of attention (ops/cuda/attention/attention_tiles.h)
+constexpr int64_t kLengthStep = 64;
+constexpr uint32_t kNoSample = 0xFFFFFFFFu;  // dropout stream of tokens without effect
 
 int64_t round_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-int64_t power_of_two(int64_t n) {  // the largest one up to n
+int64_t power_of_two(int64_t n) {  // the largest power of two <= n
   return int64_t(std::bit_floor(uint64_t(n)));
 }
 
-// In which token counts are rounded up: a sixteenth of the power of two below, in the end a 64th.
+// Token counts are rounded up to a multiple of this: 1/16 of the power of two below, later 1/64.
 int64_t token_step(int64_t tokens) {
   const int64_t power = power_of_two(tokens);
   return std::max(kSmallestTokenStep, std::min(power / 16, std::max(kTokenStep, power / 64)));
 }
 
-// In which the numbers of sequences are. Many are short ones: what fills them up is one token each.
+// Sequence counts are rounded up to a multiple of this. Filler sequences cost one token each.
 int64_t sequence_step(int64_t sequences) {
   return std::max(kSmallestSequenceStep, power_of_two(sequences) / 16);
 }
 
-// With one that is no sample at least, which takes the tokens that are left over.
+// Adds at least one filler sequence, which takes the tokens that are left over.
 int64_t filled_sequences(int64_t sequences) {
   return round_up(sequences + 1, sequence_step(sequences + 1));
 }
@@ -45,11 +46,11 @@ int64_t filled_tokens(int64_t tokens) {
   return round_up(tokens, token_step(tokens));
 }
 
-constexpr int kMostDigitBits = 9;  // two passes for every vocabulary up to 262,144
+constexpr int kMostDigitBits = 9;  // two passes for vocabularies up to 262,144
 
-// order = token indices sorted by id, equal ids in order: least-significant-digit radix sort.
+// Least-significant-digit radix sort: order = token indices sorted by id, equal ids in input order.
 void sort_by_id(const std::vector<int32_t>& ids, std::vector<int32_t>& order) {
-  struct Kept {  // nothing is allocated inside a step
+  struct Kept {  // static, so that a step allocates nothing
     std::vector<int32_t> order;
   };
   std::vector<int32_t>& other = per_thread<Kept>().order;
@@ -146,7 +147,7 @@ void fill_up(PackedBatch& batch) {
   FINETUNE_CHECK(batch.fillers == 0);
   const BatchShape shape = filled_shape({batch.tokens(), batch.sequences(), batch.max_length});
   if (shape.sequences == batch.sequences()) return;
-  // The largest id: the tokens sorted by id stay so with these at their end.
+  // Fillers repeat the largest id, so they belong at the end of the tokens sorted by id.
   const int32_t id = batch.ids[size_t(batch.order.back())];
   const size_t tokens = size_t(shape.tokens);
   batch.fillers = shape.sequences - batch.sequences();

@@ -1,4 +1,4 @@
-// Tokenized samples to packed micro-batches.
+// Packs tokenized samples into micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace finetune {
 
-// Lays the samples `indices` of `set` end to end. `places` are theirs in the global batch; empty:
-// 0, 1, ... Tokens with a target are scored. Reuses out's memory.
+// Lays the samples `indices` of `set` end to end. `places` are their places in the global batch;
+// empty means 0, 1, ... Tokens with a target are scored. Reuses out's memory.
 void pack(const SampleView& set, std::span<const uint32_t> indices,
           std::span<const uint32_t> places, PackedBatch& out);
 
-// The batch's `order` for its ids, where these have been changed.
+// Recomputes the batch's `order` after its ids have changed.
 void sort_tokens(PackedBatch& batch);
 
-// What says of a micro-batch how its work is cut.
+// The properties of a micro-batch that decide how its work is divided.
 struct BatchShape {
   int64_t tokens = 0;
   int64_t sequences = 0;
@@ -25,19 +25,19 @@ struct BatchShape {
   friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 
-// Adds sequences that are no samples (PackedBatch::fillers), so that micro-batches of like size
-// have one shape: work recorded for one of them can be replayed for all (Backend::replay). They
-// repeat a token that the batch has, at position 0, and must get a LossScale of 0: then their
-// gradients are zeros. On average that is some ten tokens more up to 500, about a thirtieth up to
-// 2,048, 64 up to 16,384, less than a hundredth beyond.
+// Rounds a micro-batch's shape up by adding filler sequences (PackedBatch::fillers), so that
+// micro-batches of similar size share one shape and recorded work can be replayed
+// (Backend::replay). Fillers repeat a token of the batch at position 0 and must get a LossScale of
+// 0; then their gradients are zero. On average this adds about ten tokens up to 500 tokens, 1/30 up
+// to 2,048, 64 tokens up to 16,384, and less than 1/100 beyond.
 BatchShape filled_shape(BatchShape shape);
 void fill_up(PackedBatch& batch);
-// No micro-batch within these limits is larger, filled up or not.
+// The largest shape, with or without fillers, of any micro-batch within these limits.
 BatchShape largest_filled(BatchShape limits);
 
-// Samples [range.begin, range.end) of `samples`, in the same memory.
+// Returns a view of samples [range.begin, range.end) of `samples`.
 SampleView slice(const SampleView& samples, IndexRange range);
-// Copies them behind what `to` has.
+// Appends copies of the samples to `to`.
 void append(const SampleView& from, TokenizedSamples& to);
 
 }  // namespace finetune

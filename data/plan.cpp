@@ -19,8 +19,8 @@ __extension__ using Uint128 = unsigned __int128;
 
 }  // namespace
 
-// Fisher-Yates with the 64 random bits of element i a pure function of (key, epoch, i). The high
-// half of a 64 x 64 bit product is uniform up to a bias of count / 2^64.
+// Fisher-Yates. The 64 random bits of element i are a pure function of (key, epoch, i). The high
+// half of the 64 x 64 bit product is uniform up to a bias of count / 2^64.
 std::vector<uint32_t> permutation(int64_t count, uint64_t seed, RandomUse use, int64_t epoch) {
   const PhiloxKey key = derive_key(seed, uint32_t(use));
   FINETUNE_CHECK(count >= 0 && count <= int64_t(std::numeric_limits<uint32_t>::max()));
@@ -61,7 +61,7 @@ std::vector<uint32_t> shard_order(std::span<const int64_t> lengths, int64_t shar
   if (shards == 1) return places;
   std::stable_sort(places.begin(), places.end(),
                    [&](uint32_t a, uint32_t b) { return lengths[size_t(a)] > lengths[size_t(b)]; });
-  using Load = std::pair<int64_t, int64_t>;  // tokens, shard: those that lack samples
+  using Load = std::pair<int64_t, int64_t>;  // tokens and shard, for the shards that lack samples
   std::priority_queue<Load, std::vector<Load>, std::greater<>> lacking;
   for (int64_t k = 0; k < std::min(shards, count); ++k) lacking.push({0, k});
   std::vector<std::vector<uint32_t>> of_shard(lacking.size());
@@ -107,7 +107,7 @@ std::vector<IndexRange> equal_runs(std::span<const int64_t> lengths, int64_t run
   std::partial_sum(lengths.begin(), lengths.end(), before.begin() + 1);
   std::vector<IndexRange> cut;
   for (int64_t k = 1, end = 0; k <= runs; ++k) {
-    // Distances from k / runs of all, times runs.
+    // Distance to the ideal boundary, tokens * k / runs, multiplied by runs.
     auto distance = [&](int64_t at) {
       return std::abs(before[size_t(at)] * runs - before.back() * k);
     };

@@ -1,8 +1,8 @@
-// Which sample goes where: pure functions, the same on every process.
+// Decides which sample goes where: pure functions with the same result on every process.
 //
-// One epoch is a permutation of the samples. It is cut into global batches (the last keeps its
-// true size); a global batch into K virtual shards with about as many tokens each; a shard into
-// micro-batches by number of tokens. Processes own contiguous blocks of shards.
+// An epoch is a permutation of the samples. It is cut into global batches (the last one may be
+// smaller), a global batch into K virtual shards of about equal tokens, and a shard into
+// micro-batches by number of tokens. Each process owns a contiguous block of shards.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,28 @@
 
 namespace finetune {
 
-// 0..count-1 in an order that follows from (seed, use, epoch) alone.
+// Returns 0..count-1 in an order that depends only on (seed, use, epoch).
 std::vector<uint32_t> permutation(int64_t count, uint64_t seed, RandomUse use, int64_t epoch);
 
-// Order of the samples in an epoch: 0..count-1, shuffled by Philox(seed; shuffle, epoch) unless
-// `shuffle` is false.
+// Returns the order of the samples in an epoch: 0..count-1, shuffled by Philox(seed; shuffle,
+// epoch) unless `shuffle` is false.
 std::vector<uint32_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch, bool shuffle);
 
 int64_t steps_per_epoch(int64_t count, int64_t batch_size);  // ceil
-// Samples of step `step_in_epoch`, as a range of positions in the epoch's order.
+// Returns the samples of step `step_in_epoch`, as a range of positions in the epoch's order.
 IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch);
 
-// Shards of process p: part(shards, processes, p).
+// Process p owns the shards part(shards, processes, p).
 
-// The places of a global batch, whose samples have these lengths, in the order of its shards: shard
-// k has the places at part(batch, shards, k) of it, ascending. So shards have as many samples, and
-// about as many tokens: the longest sample first, each goes to the shard with the fewest tokens of
-// those that lack samples. All places in order for one shard.
+// Distributes a global batch, given the lengths of its samples, over shards. Returns the samples'
+// places in the order of the shards: shard k gets the places at part(batch, shards, k), ascending.
+// Each shard gets an equal number of samples and about equal tokens: samples are assigned from long
+// to short, each to the shard with the fewest tokens that still lacks samples. With one shard the
+// places stay in order.
 std::vector<uint32_t> shard_order(std::span<const int64_t> lengths, int64_t shards);
 
-// How a shard is cut into micro-batches: by a bound on their tokens or, where `runs` is not 0, into
-// a number of them.
+// How a shard is cut into micro-batches: by a limit on their tokens or, if `runs` is not 0, into
+// that number of micro-batches.
 struct MicroBatching {
   int64_t tokens = 0;
   int64_t runs = 0;
@@ -43,17 +44,17 @@ struct MicroBatching {
   static MicroBatching into(int64_t runs) { return {0, runs}; }
 };
 
-// Cuts sequences with these lengths, in order. Ranges cover [0, lengths.size()), none is empty.
+// Cuts sequences of these lengths, in order. The ranges cover [0, lengths.size()); none is empty.
 std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, const MicroBatching& cut);
-// Into runs of at most `max_tokens` tokens each (a longer single sequence is a run of its own).
+// Cuts into runs of at most `max_tokens` tokens each; a longer sequence is a run of its own.
 std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t max_tokens);
-// Into R = min(runs, sequences) runs of about equal tokens. Run k ends at the boundary of sequences
-// that is nearest to (k + 1) / R of all tokens (of two, the lower one), but each run has a
-// sequence: where the one before ends there, one further; and no later than leaves one for each
-// that follows. No run has more tokens than an R-th of all and the longest sequence.
+// Cuts into R = min(runs, sequences) runs of about equal tokens. Run k ends at the sequence
+// boundary nearest to (k + 1) / R of all tokens (a tie goes to the lower one), moved where needed
+// so that this run and each later run has at least one sequence. No run has more than 1/R of all
+// tokens plus the longest sequence.
 std::vector<IndexRange> equal_runs(std::span<const int64_t> lengths, int64_t runs);
 
-// The largest micro-batch that can come of up to `count` sequences with lengths in these bounds.
+// Bounds for micro-batches of up to `count` sequences, and the largest such micro-batch.
 struct SequenceBounds {
   int64_t count = 0, longest = 0, shortest = 0;
 };

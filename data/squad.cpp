@@ -1,4 +1,4 @@
-// Parses every form of SQuAD JSON in one pass; code-point offsets become byte offsets.
+// Parses every form of SQuAD JSON in one pass and converts code-point offsets to byte offsets.
 #include "data/squad.h"
 
 #include <simdjson.h>
@@ -30,10 +30,10 @@ struct WrittenAnswer {
   bool has_start = false;
 };
 
-// Where a question comes from.
+// The source of a question.
 struct Origin {
-  size_t file = 0;     // of the files read so far
-  int64_t number = 0;  // among the file's questions, from 1
+  size_t file = 0;     // number of files read before
+  int64_t number = 0;  // in the file, from 1
 };
 
 struct WrittenQuestion {
@@ -47,8 +47,8 @@ int64_t line_of(std::string_view text, size_t at) {
   return 1 + std::count(text.begin(), text.begin() + ptrdiff_t(std::min(at, text.size())), '\n');
 }
 
-// Reads any of the forms in one pass: an object is an article ("paragraphs"), a paragraph
-// ("context", "qas"), a flat row ("context", "question", ...) or a wrapper of those ("data").
+// Reads all forms in one pass. An object is an article ("paragraphs"), a paragraph ("context",
+// "qas"), a flat row ("context", "question", ...) or a wrapper of those ("data").
 class SquadReader {
  public:
   SquadReader(int64_t limit, bool need_answers) : limit_(limit), need_answers_(need_answers) {}
@@ -68,7 +68,8 @@ class SquadReader {
   SquadData finish() { return std::move(data_); }
 
  private:
-  // Rows with the columns question and context; id, and answers or answer_text and answer_start.
+  // Reads a table with the columns question and context, optionally id, and answers or answer_text
+  // with answer_start.
   void read_table_of(const InputFile& input) {
     const Table table = read_table({input});
     const auto column = [&](std::string_view name) {
@@ -107,7 +108,7 @@ class SquadReader {
     table.check_intact();
   }
 
-  // The cell holds JSON or what Python prints; an empty cell means that there is no answer.
+  // The cell holds JSON or a Python literal; an empty cell means that there is no answer.
   void answers_in_cell(std::string_view cell, const std::string& where, WrittenQuestion& out) {
     out.has_answers = true;
     if (trim(cell).empty()) return;
@@ -136,7 +137,7 @@ class SquadReader {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     JsonCursor cursor(text);
     try {
-      while (!cursor.at_end()) value(cursor, 0);  // one document, or a row on each line
+      while (!cursor.at_end()) value(cursor, 0);  // one document, or one row per line
     } catch (const JsonFault& fault) {
       if (fault.at >= text.size()) {
         throw too_short(whole);
@@ -304,12 +305,13 @@ class SquadReader {
     question.context = context_index;
     for (WrittenAnswer& answer : written.answers) {
       if (!answer.has_start && need_answers_) throw missing("answer_start");
-      if (is_blank(answer.text)) continue;  // {"text": "", "answer_start": -1} means none
+      if (is_blank(answer.text)) continue;  // {"text": "", "answer_start": -1} means no answer
       const AnswerPlace place = place_at(context, answer.text, answer.has_start ? answer.start : -1)
                                     .value_or(AnswerPlace());
       question.answers.push_back({std::move(answer.text), place.begin, place.end});
     }
-    // As the official scripts have it: no answers, no answer; the flag decides only without them.
+    // As in the official scripts: a question without answers is impossible; the flag counts only if
+    // there is no key "answers".
     question.is_impossible = written.has_answers ? question.answers.empty() : says_impossible;
     question.contradicts_flag =
         written.is_impossible && *written.is_impossible != question.is_impossible;
@@ -332,7 +334,8 @@ class SquadReader {
                      "; give each question an id of its own, or leave out all ids");
   }
 
-  // The first answer that is at its answer_start, else the first whose text occurs only once.
+  // Chooses the first answer found at its answer_start, else the first whose text occurs exactly
+  // once.
   static void find_target(SquadQuestion& question, std::string_view context) {
     std::vector<SquadAnswer>& answers = question.answers;
     if (answers.empty()) return;

@@ -13,7 +13,7 @@ constexpr size_t kBlockBytes = 64 << 10;
 
 char* TextArena::allocate(size_t size) {
   if (capacity_ - used_ < size) {
-    // The next block kept from before, if it is large enough, else a new one in its place.
+    // Reuses the next kept block if it is large enough, else allocates a new one in its place.
     if (used_blocks_ == blocks_.size()) blocks_.emplace_back();
     Block& block = blocks_[used_blocks_++];
     if (block.size < size) {

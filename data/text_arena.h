@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-// Grows; nothing that it gave moves.
+// An arena that grows without moving the texts in it.
 class TextArena {
  public:
   char* allocate(size_t size);
@@ -21,8 +21,8 @@ class TextArena {
     size_t size = 0;
   };
   std::vector<Block> blocks_;
-  size_t used_blocks_ = 0;  // the last of them is the one in use
-  size_t used_ = 0;         // bytes of it
+  size_t used_blocks_ = 0;  // the last one is in use
+  size_t used_ = 0;         // bytes of the last block
   size_t capacity_ = 0;
 };
 

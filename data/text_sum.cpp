@@ -1,4 +1,4 @@
-// Two hashes over the lengths and bytes of a text's parts.
+// Hashes the lengths and bytes of a text's parts twice, for 16 bytes.
 #include "data/text_sum.h"
 
 #include <functional>
@@ -13,7 +13,7 @@ TextSum text_sum(std::span<const std::string_view> parts) {
   uint64_t first = 0xcbf29ce484222325, second = parts.size();
   for (std::string_view part : parts) {
     part = trim(part);
-    first = (first ^ part.size()) * kPrime;  // where a part ends
+    first = (first ^ part.size()) * kPrime;  // separates the parts
     for (char c : part) first = (first ^ uint8_t(c)) * kPrime;
     second = second * 0x9e3779b97f4a7c15 + std::hash<std::string_view>()(part);
     second ^= second >> 32;

@@ -1,4 +1,4 @@
-// Which texts are the same: sums of 16 bytes in place of the texts.
+// Compares texts by 16-byte hashes instead of keeping them.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,11 @@ namespace finetune {
 
 using TextSum = std::pair<uint64_t, uint64_t>;
 
-// Of the parts of one text (the columns of a row; a question and its context). Texts are the same
-// if all their parts are, apart from white space around each. The sums mean nothing outside of this
-// process.
+// Hashes the parts of one text (the columns of a row; a question and its context), ignoring white
+// space around each part. Hashes are valid only within one process.
 TextSum text_sum(std::span<const std::string_view> parts);
 
-// The texts that a model was trained on.
+// The set of texts that a model was trained on.
 class TrainedTexts {
  public:
   TrainedTexts() = default;

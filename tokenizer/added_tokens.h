@@ -1,6 +1,5 @@
-// Added tokens: those that stand in a text as they are ("[SEP]", user-defined words).
-// They are found before anything else is done to the text, as AddedVocabulary of Hugging Face
-// tokenizers does.
+// Added tokens ("[SEP]", user-defined words), which are matched in a text literally. They are found
+// before the text is normalized or split, as in AddedVocabulary of Hugging Face tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +14,27 @@ namespace finetune {
 struct AddedToken {
   std::string content;
   int32_t id = -1;
-  bool single_word = false;  // only where no word character stands before or behind
-  bool lstrip = false;       // takes white space before it
-  bool rstrip = false;       // takes white space behind it
-  bool normalized = true;    // looked for in the normalized text
+  bool single_word = false;  // not next to a word character
+  bool lstrip = false;       // includes white space before it
+  bool rstrip = false;       // includes white space behind it
+  bool normalized = true;    // matched in the normalized text
   bool special = false;
 };
 
-// Finds a set of them: leftmost, longest, without overlap.
+// Finds added tokens in a text: leftmost, longest, without overlap.
 class AddedTokenMatcher {
  public:
   AddedTokenMatcher() = default;
-  // `patterns[i]` is what tokens[i] looks like in the text. Empty ones are left out.
+  // `patterns[i]` is how tokens[i] is written in the text. Empty patterns are left out.
   AddedTokenMatcher(std::vector<AddedToken> tokens, std::vector<std::string> patterns);
   bool empty() const { return trie_.empty(); }
 
   struct Match {
     int32_t id;
-    size_t begin, end;  // bytes, white space that belongs to the token included
+    size_t begin, end;  // bytes, including white space that belongs to the token
   };
-  // Calls between(begin, end) for non-empty text between tokens and found(match), in order.
+  // Calls between(begin, end) for each non-empty text between tokens and found(match) for each
+  // token, in order.
   template <typename Between, typename Found>
   void split(std::string_view text, Between&& between, Found&& found) const {
     size_t done = 0;
@@ -49,7 +49,8 @@ class AddedTokenMatcher {
   }
 
  private:
-  // The next match at or behind `search`, which moves on; `done`: end of the match before.
+  // Finds the next match at or after `search` and moves `search`. `done` is the end of the previous
+  // match.
   bool next(std::string_view text, size_t& search, size_t done, Match& match) const;
   size_t next_candidate(std::string_view text, size_t from) const;
 
@@ -57,7 +58,7 @@ class AddedTokenMatcher {
   std::vector<std::string> patterns_;
   PieceTrie trie_;
   bool starts_[256] = {};
-  int only_start_ = -1;  // the one byte that all patterns begin with
+  int only_start_ = -1;  // the common first byte of all patterns, or -1
 };
 
 }  // namespace finetune

@@ -13,43 +13,44 @@ namespace finetune {
 constexpr int64_t kSpecialSingle = 2;
 constexpr int64_t kSpecialPair = 3;
 
-// How many tokens of A and B stay when both together may be `budget` long (specials not counted).
+// How many tokens of A and B remain if both together may have `budget` tokens, without special
+// tokens.
 struct PairLengths {
   int64_t first = 0;
   int64_t second = 0;
 };
-// "longest_first": the longer part is cut first; when both must be cut the shorter keeps
-// budget / 2 and the longer the rest (ties: A is the shorter).
+// "longest_first": the longer part is cut first. If both must be cut, the shorter one keeps budget
+// / 2 and the longer one the rest; on a tie A counts as the shorter one.
 PairLengths truncate_longest_first(int64_t first, int64_t second, int64_t budget);
 
-// Token ranges [begin, end) of a second text of `length` tokens cut into windows of at most
-// `window` tokens that overlap by `overlap` ("only_second" with return_overflowing_tokens). The
-// first window that reaches the end is the last; an empty text is one empty window.
-// Requires 0 <= overlap < window.
+// Cuts a second text of `length` tokens into windows of at most `window` tokens that overlap by
+// `overlap` ("only_second" with return_overflowing_tokens), as token ranges [begin, end). The last
+// window is the first one that reaches the end; an empty text has one empty window. Requires 0 <=
+// overlap < window.
 struct TokenRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
 std::vector<TokenRange> windows(int64_t length, int64_t window, int64_t overlap);
 
-// Appends [CLS] a [SEP], or [CLS] a [SEP] b [SEP], to `ids`; a and b are given by range. Returns
-// the position (from the first appended token) where token type 1 begins: the number of appended
-// tokens if there is no second text.
+// Appends [CLS] a [SEP], or [CLS] a [SEP] b [SEP], to `ids`; a and b are token ranges. Returns the
+// position, counted from the first appended token, at which token type 1 begins: the number of
+// appended tokens if there is no second text.
 uint32_t append_single(const SpecialTokens& special, const int32_t* a, int64_t a_length,
                        std::vector<int32_t>& ids);
 uint32_t append_pair(const SpecialTokens& special, const int32_t* a, int64_t a_length,
                      const int32_t* b, int64_t b_length, std::vector<int32_t>& ids);
 
-// Byte offset -> code point index of one text, for users: offsets in files are code points.
+// Converts byte offsets of one text to code-point indices, which users' files contain.
 class CodePointIndex {
  public:
   explicit CodePointIndex(std::string_view text);
   uint32_t operator()(
-      uint32_t byte_offset) const;  // any offset 0..size; inside a code point: its index
+      uint32_t byte_offset) const;  // 0..size; inside a code point: that code point's index
 
  private:
   bool ascii_ = true;
-  std::vector<uint32_t> index_;  // per byte, only where the text is not ASCII
+  std::vector<uint32_t> index_;  // per byte; empty if the text is ASCII
 };
 
 }  // namespace finetune

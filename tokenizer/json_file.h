@@ -1,4 +1,4 @@
-// JSON files of a model directory: every error is Error(model) and names file and key.
+// Reads the JSON files of a model directory; errors are Error(model) and name file and key.
 #pragma once
 
 #include <simdjson.h>
@@ -15,7 +15,7 @@
 
 namespace finetune {
 
-// A JSON object in a file; it owns the parsed text that elements point into.
+// A JSON object in a file. It owns the parsed text that elements point into.
 class JsonFile {
  public:
   explicit JsonFile(const std::filesystem::path& path) : path_(path) {
@@ -31,14 +31,14 @@ class JsonFile {
   const std::filesystem::path& path() const { return path_; }
   const simdjson::dom::object& root() const { return root_; }
 
-  // Member `key` of `object`, if it is there; null counts as absent.
+  // Returns member `key` of `object` if present; null counts as absent.
   static std::optional<simdjson::dom::element> find(const simdjson::dom::object& object,
                                                     std::string_view key) {
     simdjson::dom::element value;
     if (object.at_key(key).get(value) || value.is_null()) return std::nullopt;
     return value;
   }
-  // The same as a T; a value of another type is an error.
+  // Returns the member as a T; a value of another type is an error.
   template <typename T>
   std::optional<T> get(const simdjson::dom::object& object, std::string_view key) const {
     std::optional<simdjson::dom::element> value = find(object, key);

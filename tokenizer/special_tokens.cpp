@@ -18,8 +18,8 @@ using Element = simdjson::dom::element;
 using Object = simdjson::dom::object;
 
 struct NamedToken : AddedToken {
-  bool stated = false;               // by a file, not BERT's own name
-  bool described_in_config = false;  // by an object of tokenizer_config.json
+  bool stated = false;               // named in a file; false: BERT's default name
+  bool described_in_config = false;  // described by an object in tokenizer_config.json
 };
 
 NamedToken special_token(std::string_view name) {
@@ -30,7 +30,7 @@ NamedToken special_token(std::string_view name) {
   return token;
 }
 
-// A token in a configuration file: a string or an object.
+// Reads a token in a configuration file: a string or an object.
 NamedToken read_special_token(const JsonFile& file, const char* key, Element value) {
   Object object;
   std::string_view name;
@@ -49,7 +49,7 @@ bool is_null(const JsonFile& file, const char* key) {
   return !file.root().at_key(key).error() && !JsonFile::find(file.root(), key);
 }
 
-// Names of special tokens, of which a file read later replaces those that it states.
+// The names of special tokens; files read later override earlier ones.
 class NamedTokens {
  public:
   void read(const JsonFile& file, bool is_config) {
@@ -60,10 +60,11 @@ class NamedTokens {
       return token;
     };
     for (Role& role : roles_) {
-      if (is_null(file, role.key)) role.token.reset();  // there is none
+      if (is_null(file, role.key)) role.token.reset();  // null: the model has no such token
       if (auto value = JsonFile::find(file.root(), role.key)) {
         role.token = read_token(role.key, *value);
-        if (role.token->content.empty()) role.token.reset();  // a vocabulary may have an empty line
+        // a vocabulary may contain an empty line
+        if (role.token->content.empty()) role.token.reset();
       }
     }
     constexpr const char* kAdditional = "additional_special_tokens";
@@ -73,7 +74,7 @@ class NamedTokens {
     }
   }
 
-  // Of one content the first one counts.
+  // For tokens of equal content the first description counts.
   std::vector<NamedToken> all() const {
     std::vector<NamedToken> out;
     for (const Role& role : roles_) {
@@ -101,13 +102,13 @@ class NamedTokens {
   std::vector<NamedToken> additional_;
 };
 
-// The definition's added tokens by their contents.
+// The definition's added tokens, each content once.
 class AddedTokens {
  public:
   explicit AddedTokens(WordPieceDefinition& definition) : definition_(definition) {
     for (const AddedToken& token : definition.added) contents_.insert(token.content);
   }
-  // Nothing happens if the token has no content, or is there.
+  // Does nothing if the content is empty or already there.
   void add(AddedToken token, int64_t id, const fs::path& path) {
     if (contents_.insert(token.content).second) {
       add_token(definition_, std::move(token), id, path);
@@ -127,8 +128,8 @@ class AddedTokens {
 
 void read_added_tokens(const JsonFile& file, const std::vector<NamedToken>& named,
                        AddedTokens& added) {
-  // A description in tokenizer_config.json does not make a token special, nor does a name of
-  // BERT's that no file states, as from_pretrained has it.
+  // As in from_pretrained, a token is special only if a file names it and tokenizer_config.json
+  // does not describe it by an object.
   std::unordered_set<std::string> special;
   for (const NamedToken& token : named) {
     if (token.stated && !token.described_in_config) special.insert(token.content);

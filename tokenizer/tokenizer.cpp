@@ -1,4 +1,4 @@
-// Chooses the tokenizer by the files that a model directory has.
+// Chooses the tokenizer by the files in a model directory.
 #include "tokenizer/tokenizer.h"
 
 #include "core/error.h"

@@ -1,7 +1,7 @@
-// Text to token ids with offsets. Knows nothing of tasks, files of data or tensors.
+// Converts text to token ids with offsets. Independent of tasks, data files and tensors.
 //
-// Semantics: Hugging Face tokenizers 0.22.2 (BertNormalizer, BertPreTokenizer, WordPiece, added
-// tokens) for WordPiece vocabularies; the sentencepiece library for *.model vocabularies.
+// WordPiece vocabularies behave as in Hugging Face tokenizers 0.22.2 (BertNormalizer,
+// BertPreTokenizer, WordPiece, added tokens), *.model vocabularies as in the sentencepiece library.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace finetune {
 
-// Tokens in flat arrays; a call to encode() appends. Offsets are bytes of the input text. An input
-// is at most 4 GiB - 1.
+// Tokens in flat arrays; encode() appends. Offsets are bytes of the input text. An input has at
+// most 4 GiB - 1 bytes.
 struct TokenBuffer {
   std::vector<int32_t> ids;
   std::vector<uint32_t> begins;
@@ -28,8 +28,8 @@ struct TokenBuffer {
   }
 };
 
-// What surrounds one text or a pair: [CLS] A [SEP] and [CLS] A [SEP] B [SEP], types 0 up to and
-// with the first [SEP], 1 after it.
+// The special tokens around one text or a pair: [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. Token type
+// 0 up to and including the first [SEP], 1 after it.
 struct SpecialTokens {
   int32_t cls = -1;
   int32_t sep = -1;
@@ -42,20 +42,22 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // From a model directory: tokenizer.json wins over vocab.txt + tokenizer_config.json; else
-  // spiece.model, sentencepiece.bpe.model or tokenizer.model. Error(model) naming the file.
+  // Loads from a model directory. tokenizer.json takes precedence over vocab.txt with
+  // tokenizer_config.json; then come spiece.model, sentencepiece.bpe.model and tokenizer.model.
+  // Error(model) names the file.
   static std::unique_ptr<Tokenizer> load(const std::filesystem::path& directory);
 
   // Appends the tokens of `text` without surrounding special tokens. Special and added tokens
   // written in the text become their ids, as in Hugging Face. Bytes that are not UTF-8 count as
-  // U+FFFD (maximal subparts). const and safe to call from several threads.
+  // U+FFFD (maximal subparts). Thread-safe.
   virtual void encode(std::string_view text, TokenBuffer& out) const = 0;
 
   virtual int32_t vocabulary_size() const = 0;           // largest id + 1, added tokens included
   virtual std::string_view token(int32_t id) const = 0;  // "" for an id without a token
-  // Whether the piece goes on with the word of the one before it.
+  // Returns whether the piece continues the previous piece's word.
   virtual bool continues_word(int32_t id) const = 0;
-  virtual std::vector<std::filesystem::path> files() const = 0;  // what an export must copy
+  // the files that an export must copy
+  virtual std::vector<std::filesystem::path> files() const = 0;
   const SpecialTokens& special() const { return special_; }
   int64_t model_max_length() const { return model_max_length_; }  // -1 if not stated
 

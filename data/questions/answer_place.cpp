@@ -11,7 +11,7 @@
 namespace finetune {
 namespace {
 
-// A context that repeats a long word is searched no further.
+// The search stops after this many compared bytes: a context may repeat a long word.
 constexpr size_t kMostComparedBytes = size_t{64} << 20;
 
 bool is_space(char32_t c) {
@@ -20,7 +20,7 @@ bool is_space(char32_t c) {
          c == 0x3000;
 }
 
-// Where the white space that begins at byte `at` ends.
+// Returns the end of the white space that begins at byte `at`.
 size_t end_of_space(std::string_view text, size_t at) {
   while (at < text.size()) {
     const utf8::Decoded d = utf8::decode(text, at);
@@ -44,7 +44,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// Where words that begin at byte `at` of the context end, or npos if others stand there.
+// If `words` begin at byte `at` of the context, returns their end, else npos.
 size_t end_of_words(std::string_view context, size_t at,
                     const std::vector<std::string_view>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
@@ -62,7 +62,7 @@ size_t find(std::string_view text, size_t from, std::string_view word) {
   return size_t(static_cast<const char*>(found) - text.data());
 }
 
-// Byte offset of code point `index`, or npos past the end.
+// Returns the byte offset of code point `index`, or npos past the end.
 size_t byte_of_code_point(std::string_view text, int64_t index) {
   size_t i = 0;
   for (; text.size() - i >= 8; i += 8) {

@@ -1,5 +1,5 @@
-// Finds the text of an answer in its context. Runs of white space are equal to each other here, and
-// white space around the text does not count.
+// Finds the text of an answer in its context. All runs of white space are equal, and white space
+// around the text is ignored.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct AnswerPlace {
   int64_t end = -1;
 };
 
-// True if `text` holds nothing but white space.
+// Returns whether `text` holds only white space.
 bool is_blank(std::string_view text);
 
-// The answer at code point `start` of the context, or nothing if other text stands there.
+// Returns the answer at code point `start` of the context, or nothing if other text is there.
 std::optional<AnswerPlace> place_at(std::string_view context, std::string_view text, int64_t start);
 
-// The only place where the text occurs, or nothing if it occurs nowhere or more than once.
+// Returns the only occurrence of the text, or nothing if it occurs never or more than once.
 std::optional<AnswerPlace> only_place(std::string_view context, std::string_view text);
 
 }  // namespace finetune

@@ -12,7 +12,7 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// A quoted string at `at` as JSON; steps over it.
+// Returns the quoted string at `at` as JSON and moves `at` behind it.
 std::string json_string(std::string_view text, size_t& at) {
   const char quote = text[at++];
   std::string out = "\"";

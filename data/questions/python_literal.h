@@ -1,4 +1,4 @@
-// Values as Python prints them, which pandas writes into cells.
+// Values as Python prints them; pandas writes such text into cells.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace finetune {
 
-// JSON for what looks like a printed Python dict or list: strings get double quotes, None is null,
-// True and False are small, and numpy's array([...], dtype=...) is its list. Text that is JSON
-// already stays as it is. What is neither gives text that is not JSON.
+// Converts a printed Python dict or list to JSON: strings get double quotes, None becomes null,
+// True and False are lower-cased, and numpy's array([...], dtype=...) becomes its list. JSON stays
+// as it is. Any other text gives text that is not JSON.
 std::string json_of_python(std::string_view text);
 
 }  // namespace finetune

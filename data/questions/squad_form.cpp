@@ -1,4 +1,4 @@
-// Recognises questions by a file's first keys, or by its header.
+// Recognises question files by their first keys or by their header.
 #include "data/questions/squad_form.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kJsonSuffixes[] = {".json", ".jsonl", ".ndjson"};
 
-// A table's header with questions and their answers.
+// Returns whether a table's header has the columns of questions and answers.
 bool is_header_of_questions(std::string_view text) {
   const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
   const auto delimiter = detect_delimiter(line, true);
@@ -33,12 +33,12 @@ bool is_header_of_questions(std::string_view text) {
   return has("question") && has("context") && (has("answers") || has("answer_text"));
 }
 
-// The keys of articles, paragraphs and flat rows.
+// Keys of articles, paragraphs and flat rows.
 bool is_key_of_questions(std::string_view key) {
   return key == "paragraphs" || key == "qas" || key == "context" || key == "question";
 }
 
-// Whether the array "data" holds questions, by its first element; an empty one might.
+// Looks at the first element of the array "data" for questions; an empty array counts as questions.
 void look_at_data(JsonCursor& cursor, bool& holds_questions) {
   bool is_first = true;
   holds_questions = true;
@@ -87,7 +87,7 @@ bool looks_like_squad(const InputFile& file) {
       else
         cursor.skip_value();
     });
-  } catch (const JsonFault&) {  // other data, or cut off after the first megabyte
+  } catch (const JsonFault&) {  // not JSON, or cut off after the first megabyte
   }
   return wrapper || (context && question);
 }

@@ -1,4 +1,4 @@
-// Which form a file of questions has.
+// Tells the forms of question files apart.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace finetune {
 
-// True for text that is not JSON, unless the file's suffix says so: its questions are rows of a
-// table.
+// Returns true if the questions are rows of a table: the text is not JSON, and the file's suffix
+// does not claim that it is.
 bool is_table(const std::filesystem::path& name, std::string_view text);
 
 }  // namespace finetune

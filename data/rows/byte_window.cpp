@@ -12,8 +12,8 @@ constexpr size_t kBlockSize = 256 << 10;
 
 }  // namespace
 
-// A row that is not whole yet is scanned again from its beginning, so a long one must grow by
-// doubling; a short one is handed on as soon as anything comes (the other end may wait for us).
+// An incomplete row is scanned again from its beginning, so a long one must grow by doubling. A
+// short one is handed on as soon as bytes arrive, since the writer may wait for our answer.
 void ByteWindow::more() {
   if (last_) return;
   const size_t kept = bytes_.size();

@@ -1,4 +1,4 @@
-// Rows of JSON: one object a line (JSON Lines), or the objects of one array.
+// Scans rows of JSON: one object per line (JSON Lines), or the objects of one array.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -19,8 +19,8 @@ RowScan bad_object(const JsonFault& fault, std::string_view object, const char* 
           .problem_line = uint32_t(std::count(before.begin(), before.end(), '\n'))};
 }
 
-// The line at the beginning of `text` as an object: member(cursor, key) for each. A fault becomes
-// a bad row, with its place in the line.
+// Reads the line at the beginning of `text` as an object and calls member(cursor, key) for each
+// key. A fault becomes a bad row with its place in the line.
 template <typename Member>
 RowScan scan_object(std::string_view text, bool last, Member&& member) {
   RowScan scan;
@@ -47,7 +47,8 @@ RowScan scan_object(std::string_view text, bool last, Member&& member) {
   return scan;
 }
 
-// Where the object or array that begins `text` ends, or nothing if not in `text`.
+// Returns the end of the object or array that begins `text`, or nothing if `text` does not hold all
+// of it.
 std::optional<size_t> end_of_nested(std::string_view text) {
   bool in_string = false;
   int64_t depth = 0;
@@ -67,7 +68,7 @@ std::optional<size_t> end_of_nested(std::string_view text) {
   return std::nullopt;
 }
 
-// The element of an array at the beginning of `text`, as scan_object has the line.
+// Reads the array element at the beginning of `text`, as scan_object does for a line.
 template <typename Member>
 RowScan scan_element(std::string_view text, bool last, bool first, Member&& member) {
   size_t at = 0;
@@ -86,7 +87,7 @@ RowScan scan_element(std::string_view text, bool last, bool first, Member&& memb
     return last ? bad("the array ends without ']'; is the file cut short?")
                 : RowScan{.state = RowScan::State::incomplete};
   };
-  // Steps over what ends the array and nothing else; at its end nothing may follow.
+  // Skips the end of the array; nothing may follow it.
   const auto close = [&](RowScan scan) {
     ++at;
     skip_space();
@@ -126,21 +127,21 @@ RowScan scan_element(std::string_view text, bool last, bool first, Member&& memb
   return text[at] == ']' ? close(std::move(scan)) : scan;
 }
 
-// As in CSV; a NUL in a text would be in files that are read again.
+// As in CSV, a NUL is refused: files that are read again would contain it.
 void require_no_nul(std::string_view text, const JsonString& string) {
   if (text.find('\0') == std::string_view::npos) return;
   throw JsonFault{string.at, "a string with a NUL character (\\u0000)"};
 }
 
-// A key as the name of a column, without white space around it.
+// Returns a key as a column name, without white space around it.
 std::string column_name(const JsonString& key) {
   std::string name(trim(text_of(key)));
   require_no_nul(name, key);
   return name;
 }
 
-// The keys of the first object. Also finds out whether pandas' to_json() wrote the file, which
-// writes columns unless it is told to write rows: {"text":{"0":"a","1":"b"}}.
+// The keys of the first object. Also detects pandas' to_json() without orient="records", which
+// writes columns instead of rows: {"text":{"0":"a","1":"b"}}.
 class FirstKeys {
  public:
   explicit FirstKeys(std::vector<std::string>& keys) : keys_(keys) { keys_.clear(); }
@@ -175,7 +176,7 @@ class FirstKeys {
            keys_ == Keys{"columns", "index", "data"} || keys_ == Keys{"schema", "data"};
   }
 
-  // Steps over the value; whether it is an array of objects.
+  // Skips the value and returns whether it is an array of objects.
   static bool holds_rows(JsonCursor& cursor) {
     if (cursor.peek() != '[') {
       cursor.skip_value();
@@ -195,7 +196,7 @@ class FirstKeys {
   size_t objects_ = 0;
 };
 
-// The array or object that comes next, as it is written.
+// Returns the next array or object as written.
 std::string_view nested_value(JsonCursor& cursor, std::string_view name, JsonColumn kind) {
   const size_t begin = cursor.position();
   const bool is_array = cursor.peek() == '[';
@@ -215,7 +216,8 @@ std::string_view nested_value(JsonCursor& cursor, std::string_view name, JsonCol
   cursor.array([&] {
     const char first = cursor.peek();
     if (first == '{' || first == '[') {
-      cursor.fail(concat("key ", in_quotes(name), " has a list of other things than names"));
+      cursor.fail(
+          concat("key ", in_quotes(name), " has a list that holds something other than names"));
     }
     cursor.skip_value();
   });
@@ -238,13 +240,13 @@ std::string_view value_of(JsonCursor& cursor, std::string_view name, JsonColumn 
   return arena.keep(scratch);
 }
 
-// Takes the values of `columns` out of one object.
+// Extracts the values of `columns` from one object.
 class RowValues {
  public:
   RowValues(const std::vector<std::string>& columns, Values& values, TextArena& arena,
             const JsonColumns& kinds)
       : columns_(columns), values_(values), arena_(arena), kinds_(kinds) {
-    values_.assign(columns.size(), std::string_view());  // no data(): not seen
+    values_.assign(columns.size(), std::string_view());  // data() == nullptr: key not seen yet
   }
 
   void take(JsonCursor& cursor, const JsonString& key) {
@@ -264,7 +266,7 @@ class RowValues {
     ++seen_;
   }
 
-  // A scanned row: none if it is `blank`, a bad one if a key is missing that may not be.
+  // Completes a scanned row: no values if it is `blank`, a bad row if a required key is missing.
   RowScan finish(RowScan scan, bool blank) {
     if (scan.state != RowScan::State::row) return scan;
     if (seen_ == 0 && blank) {
@@ -287,7 +289,7 @@ class RowValues {
     return column < kinds_.size() ? kinds_[column] : JsonColumn::value;
   }
 
-  // One by one at first: the keys of most rows are few, or in order but for some.
+  // Linear search from the expected place first: most rows have few keys, nearly in order.
   size_t find(std::string_view name) {
     constexpr int kMostSearches = 32;
     if (searches_ < kMostSearches) {
@@ -306,7 +308,7 @@ class RowValues {
   TextArena& arena_;
   const JsonColumns& kinds_;
   std::string scratch_;
-  size_t next_ = 0;  // most rows keep the order of the first
+  size_t next_ = 0;  // most rows have the key order of the first
   size_t seen_ = 0;
   int searches_ = 0;
   std::unordered_map<std::string_view, size_t> places_;

@@ -27,7 +27,7 @@ std::string Table::where(const Row& row) const {
 }
 
 void Table::set_value(size_t row, size_t column, std::string_view value) {
-  // The table owns what its rows' spans point into.
+  // The table owns the memory that its rows' spans point to.
   const_cast<std::string_view&>(rows_[row].values[column]) = arena_.keep(value);
 }
 
@@ -104,7 +104,7 @@ class TableReader {
   Table table_;
   RowOptions options_;
   int64_t limit_;
-  std::string_view* free_ = nullptr;  // of the last block of views
+  std::string_view* free_ = nullptr;  // in the last block of views
   size_t left_ = 0;
 };
 
@@ -119,7 +119,7 @@ Table read_table(const std::vector<InputFile>& files, const RowOptions& options,
 
 namespace {
 
-// Begins to read the file again; empty for a pipe.
+// Returns a function that opens the file again; empty for a pipe.
 std::function<ByteWindow()> reopen(const fs::path& file, const RowOptions& options) {
   if (is_pipe(file)) return {};
   return [=] { return ByteWindow(open_text(file, options.encoding)); };

@@ -1,6 +1,5 @@
-// The rows of several files, one after the other, as often as needed. Columns as in Table.
-// Memory does not grow with them (RowReader's limits). A pipe is copied to a nameless file in
-// $TMPDIR first, since it can be read once only.
+// Streams the rows of several files, one file after the other, as often as needed. Columns as in
+// Table; memory as in RowReader. A pipe is first copied to an unnamed file in $TMPDIR.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +18,10 @@ class RowFiles {
   RowFiles(const std::vector<InputFile>& files, const RowOptions& options);
   ~RowFiles();
 
-  // False at the end; the row's values live until the next call. The errors are read_table's: a
-  // file without rows, or without a column that is read, is one.
+  // Returns false at the end. The row's values live until the next call. Errors are those of
+  // read_table, such as a file without rows or without a required column.
   bool next(Row& row);
-  void rewind();  // next() begins again with the first row
+  void rewind();  // next() returns the first row again
 
   const std::vector<std::string>& columns() const { return columns_; }
   const fs::path& first_file() const { return inputs_.front().name; }
@@ -36,9 +35,9 @@ class RowFiles {
   std::vector<InputFile> inputs_;
   RowOptions options_;
   std::vector<std::string> columns_;
-  std::unique_ptr<Open> open_;  // the file that is being read
-  size_t said_ = 0;             // files whose dialect is in the log
-  int64_t skipped_before_ = 0;  // in the files before it
+  std::unique_ptr<Open> open_;  // the current file
+  size_t said_ = 0;             // number of files whose dialect was logged
+  int64_t skipped_before_ = 0;  // in the files before the current one
 };
 
 }  // namespace finetune

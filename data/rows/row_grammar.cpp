@@ -17,7 +17,7 @@ const char* find(const char* begin, const char* end, char c) {
   return static_cast<const char*>(std::memchr(begin, c, size_t(end - begin)));
 }
 
-// `field` holds doubled quotes.
+// Returns `field` with doubled quotes replaced by single ones.
 std::string_view undouble(std::string_view field, TextArena& arena) {
   char* begin = arena.allocate(field.size());
   char* out = begin;
@@ -28,7 +28,7 @@ std::string_view undouble(std::string_view field, TextArena& arena) {
   return {begin, size_t(out - begin)};
 }
 
-// The line at the beginning of `text`, without its end; `size` and `lines` of the scan are set.
+// Returns the line at the beginning of `text` without its line end; sets `size` and `lines`.
 std::string_view take_line(std::string_view text, bool last, RowScan& scan) {
   const char* end = find(text.data(), text.data() + text.size(), '\n');
   if (!end && !last) {
@@ -55,7 +55,7 @@ RowScan scan_csv(std::string_view text, bool last, const char delimiter, Values&
   auto bad = [&](std::string problem) {
     return RowScan{RowScan::State::bad, 0, 0, std::move(problem), scan.lines};
   };
-  for (;;) {  // p is at the beginning of a field
+  for (;;) {  // p is at the start of a field
     if (values.size() == kMostColumns) return bad(std::string(kTooManyValues));
     if (p < end && *p == '"') {
       const char* field = ++p;
@@ -98,7 +98,7 @@ RowScan scan_csv(std::string_view text, bool last, const char delimiter, Values&
     }
     ++scan.lines;
     scan.size = size_t(p - begin);
-    // Nothing on the line, as opposed to an empty value in quotes.
+    // An empty line has no values, but an empty value in quotes is one.
     if (values.size() == 1 && values[0].empty() && *begin != '"') values.clear();
     return scan;
   }

@@ -1,4 +1,4 @@
-// What a RowStream finds out before the first row: format, delimiter, quotes, columns.
+// What a RowStream detects before the first row: format, delimiter, quotes, columns.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -17,8 +17,8 @@
 namespace finetune {
 namespace {
 
-// The command that leaves lines out. Empty if the file's lines are not those of `text`, since it
-// is packed or encoded otherwise.
+// Returns a command that skips the first lines of the file, or "" if the file is packed or encoded,
+// so that its lines are not those of `text`.
 std::string tail_command(const fs::path& file, std::string_view text, uint32_t line) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return "";
@@ -50,7 +50,7 @@ RowStream::RowStream(const fs::path& path, ByteWindow window, Options options, T
   in_header_ = false;
 }
 
-// Reads on until there are `size` bytes, or all.
+// Reads until `size` bytes are in memory, or the input ends.
 void RowStream::see(size_t size) {
   while (window_.bytes().size() < size && !window_.last()) window_.more();
 }
@@ -79,7 +79,7 @@ void RowStream::find_format(const fs::path& path) {
   }
 }
 
-// Where nothing but the pipe's beginning can be seen, that decides.
+// For a pipe only the bytes in memory can be looked at.
 void RowStream::find_quotes() {
   if (options_.rows.format || options_.rows.first_line_decides) return;
   std::string_view seen = window_.bytes();
@@ -97,7 +97,7 @@ std::string_view RowStream::first_line() {
          !window_.last() && window_.bytes().size() <= kMostRowBytes) {
     window_.more();
   }
-  // With its end, which a line "sep=;" needs.
+  // Includes the line end, which a line "sep=;" needs.
   return window_.bytes().substr(0, end == std::string_view::npos ? end : end + 1);
 }
 
@@ -144,7 +144,7 @@ void RowStream::say_dialect() const {
   }
 }
 
-// The values of the row, as names.
+// Returns the row's values as column names.
 std::vector<std::string> RowStream::header_names() const {
   std::vector<std::string> names;
   for (std::string_view value : values_) names.emplace_back(trim(value));
@@ -169,7 +169,7 @@ void RowStream::read_columns() {
   for (const std::string& column : columns_) kinds_.push_back(kind_of(column));
 }
 
-// Without its named text column a file's only other column is the text, which nothing names.
+// If the named text column is missing and there is only one other column, that one is the text.
 JsonColumn RowStream::kind_of(const std::string& column) const {
   const RowOptions& rows = options_.rows;
   const std::vector<std::string>& named = rows.named_columns();
@@ -182,7 +182,7 @@ JsonColumn RowStream::kind_of(const std::string& column) const {
   return rows.label_lists ? JsonColumn::labels : JsonColumn::label;
 }
 
-// The names that this input has for its columns.
+// Returns the column names in this input.
 std::vector<std::string> RowStream::own_columns() {
   if (format_ == RowFormat::plain_text) return {"text"};
   if (!keys_name_columns()) require_header_above();
@@ -202,7 +202,7 @@ std::vector<std::string> RowStream::own_columns() {
   }
 }
 
-// Banks write lines about the account before the header.
+// Bank exports may have lines about the account above the header.
 void RowStream::require_header_above() {
   if (options_.rows.first_line_decides) return;
   see(kShapeBytes);
@@ -214,7 +214,7 @@ void RowStream::require_header_above() {
   const auto header = header_below(text, last, delimiter, options_.rows.named_columns());
   if (!header) return;
   const uint32_t line = next_line_ - 1 + header->line;
-  // A named column there is sure; otherwise the rows' widths are the reason.
+  // A named column in that line is proof; otherwise the rows' widths are the reason.
   std::string reason = concat("most rows below the first line have more values; line ", line,
                               " looks like the header");
   for (const std::string& column : options_.rows.named_columns()) {
@@ -229,7 +229,7 @@ void RowStream::require_header_above() {
                    "), leave out what is before it", tail_command(path_, text, line));
 }
 
-// Columns that nothing reads, and unnamed ones (behind a trailing comma), may share a name.
+// Columns that are not read may share a name, and so may unnamed ones (after a trailing comma).
 void RowStream::require_distinct(const std::vector<std::string>& names) const {
   std::vector<std::string> sorted = names;
   std::sort(sorted.begin(), sorted.end());
@@ -240,8 +240,8 @@ void RowStream::require_distinct(const std::vector<std::string>& names) const {
   }
 }
 
-// Finds the place of each column of the first file among `names`: of equal names the first for the
-// first, the second for the second.
+// Finds each column of the first file among `names`. The first of two equal names goes to the first
+// column of that name, the second to the second.
 void RowStream::join(const std::vector<std::string>& names) {
   columns_ = options_.columns;
   std::unordered_map<std::string_view, std::vector<size_t>> places;

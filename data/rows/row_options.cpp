@@ -1,4 +1,4 @@
-// Words of the options, and what the first rows of a file say.
+// Parses options for rows, and detects formats and delimiters from a file's first rows.
 #include "data/rows/row_options.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Delimiter {
   char character;
   std::string_view word, plural;
 };
-// Of equally good ones the first counts.
+// The first of equally good delimiters wins.
 constexpr Delimiter kDelimiters[] = {{',', "comma", "commas"},
                                      {';', "semicolon", "semicolons"},
                                      {'\t', "tab", "tabs"},
@@ -125,7 +125,7 @@ std::optional<char> detect_delimiter(std::string_view text, bool last) {
     if (text.empty()) return last ? std::optional(',') : std::nullopt;
     const RowScan scan = scan_csv(text, last, known.character, values, arena);
     if (scan.state == RowScan::State::incomplete) return std::nullopt;
-    if (values.size() >= kMostColumns) return known.character;  // the row is refused
+    if (values.size() >= kMostColumns) return known.character;  // such a row is refused
     if (scan.state == RowScan::State::bad || values.size() <= most) continue;
     most = values.size();
     best = known.character;

@@ -1,4 +1,4 @@
-// Finds rows in a byte window: whole ones, bad ones, blank lines.
+// Finds the rows in a byte window: complete, bad and blank ones.
 #include "data/rows/row_stream.h"
 
 #include <simdjson.h>
@@ -16,8 +16,8 @@ namespace finetune {
 namespace {
 
 constexpr std::string_view kSkipHint = "; --skip-bad-rows drops such rows";
-constexpr size_t kMostLineBytes = 4 * kMostRowBytes;  // of a bad row that is left out
-constexpr int64_t kMostBlankLines = 1'000'000;        // in a row
+constexpr size_t kMostLineBytes = 4 * kMostRowBytes;  // skipped as one bad row
+constexpr int64_t kMostBlankLines = 1'000'000;        // consecutive
 
 }  // namespace
 
@@ -41,7 +41,7 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
                    similar ? concat(" (did you mean ", in_quotes(*similar), "?)") : std::string());
 }
 
-// Looks at no more than the longest row, also where the whole file is in memory.
+// Looks at no more bytes than the longest row, even if the whole file is in memory.
 RowScan RowStream::scan() {
   if (options_.recycle) arena_.clear();
   const std::string_view text = window_.bytes().substr(0, kMostRowBytes + 1);
@@ -63,7 +63,7 @@ RowScan RowStream::scan() {
   return scan_json_line(text, last, columns_, values_, arena_, kinds_);
 }
 
-// Scans what is next, reading on until it is whole. False at the end of the input.
+// Scans the next row, reading on until it is complete. Returns false at the end of the input.
 bool RowStream::find_row(RowScan& row) {
   for (;;) {
     if (window_.bytes().empty() && window_.last()) return false;
@@ -83,7 +83,7 @@ bool RowStream::find_row(RowScan& row) {
   }
 }
 
-// What makes the row unusable, or nothing. A blank line is no problem.
+// Returns why the row is unusable, or "". A blank line is not a problem.
 std::string RowStream::problem_in(const RowScan& row) const {
   if (row.state == RowScan::State::bad) {
     return concat(name_, ":", line_ + row.problem_line, ": ", row.problem);
@@ -120,7 +120,7 @@ std::string RowStream::advice_for_width() const {
                 " (--delimiter), and one that holds such a character needs quotes");
 }
 
-// A file of line ends alone would take for ever to read, and as rows more memory than there is.
+// A file of line ends alone would take forever to read, and too much memory as rows.
 void RowStream::note_blank(const RowScan& row) {
   const bool is_blank = row.lines == 1 && row.size <= 2;
   blank_lines_ = is_blank && (values_.empty() || values_[0].empty()) ? blank_lines_ + 1 : 0;
@@ -142,7 +142,7 @@ void RowStream::step_over(const RowScan& row) {
   in_first_element_ = false;
 }
 
-// After a row whose end is not known: a stray quote has swallowed the rows below, which are good.
+// Skips one line after a row whose end is unknown: a stray quote has swallowed the good rows below.
 void RowStream::step_over_line() {
   for (size_t left = kMostLineBytes;;) {
     size_t end = window_.bytes().substr(0, left).find_first_of("\r\n");
@@ -176,13 +176,13 @@ bool RowStream::next() {
     if (problem.empty()) {
       note_blank(row);
       step_over(row);
-      // A blank line below one column's name is a row: as many rows go out as came in.
+      // In a file with one column a blank line is a row, so that outputs match inputs line by line.
       if (values_.empty() && width_ == 1 && !keys_name_columns()) values_.emplace_back("");
       if (values_.empty()) continue;
       if (!places_.empty()) join_values();
       return true;
     }
-    // Where the next object of an array begins is known after a whole one alone.
+    // The next object of an array can only be found after a complete one.
     if (format_ == RowFormat::json && row.size == 0) throw data_error(problem);
     if (!options_.rows.skip_bad_rows) throw data_error(problem, kSkipHint);
     if (skipped_rows_++ == 0) first_problem_ = std::move(problem);

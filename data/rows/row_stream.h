@@ -1,4 +1,4 @@
-// One input's rows, out of a window of its bytes: what read_table and RowReader stand on.
+// Streams one input's rows from a window of its bytes; read_table and RowReader use it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace finetune {
 
-// The part of an input that is in memory: all of it, or what was last read from a source.
+// The part of an input in memory: all of it, or the bytes last read from a source.
 class ByteWindow {
  public:
   explicit ByteWindow(std::string_view memory) : bytes_(memory), last_(true) {}
@@ -25,7 +25,7 @@ class ByteWindow {
   std::string_view bytes() const { return bytes_; }
   bool last() const { return last_; }  // nothing follows bytes()
   void drop(size_t size) { bytes_.remove_prefix(size); }
-  void more();                                                     // reads on; views of bytes() die
+  void more();  // reads on; invalidates views of bytes()
   double share() const { return source_ ? source_->share() : 1; }  // ByteSource::share()
 
  private:
@@ -40,17 +40,18 @@ class RowStream {
  public:
   struct Options {
     RowOptions rows{};
-    // Of the files before, if any: the rows' values are given in their order, joined by name.
+    // The columns of the first file, if there is one; rows' values are in their order, joined by
+    // name.
     std::vector<std::string> columns{};
-    fs::path first_file{};               // which has these columns
-    bool recycle = false;                // values need to live until the next row only
+    fs::path first_file{};               // the file with these columns
+    bool recycle = false;                // values live only until the next row
     std::function<ByteWindow()> open{};  // reads the input anew; empty for a pipe
   };
-  // Reads the header. `arena` takes the values that have to be unescaped.
+  // Reads the header. `arena` stores values that must be unescaped.
   RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena);
 
-  bool next();                                      // false at the end
-  bool ready();                                     // a whole row is in memory; values() die
+  bool next();   // false at the end
+  bool ready();  // a complete row is in memory; invalidates values()
   double share() const { return window_.share(); }  // of the input, read so far
   const Values& values() const { return places_.empty() ? values_ : joined_; }
   uint32_t line() const { return line_; }  // where the row begins
@@ -58,7 +59,7 @@ class RowStream {
   RowFormat format() const { return format_; }
   int64_t skipped_rows() const { return skipped_rows_; }
   const std::string& first_problem() const { return first_problem_; }  // of the skipped rows
-  void say_dialect() const;  // to the log, if the input is read in a way that is not obvious
+  void say_dialect() const;  // logs how the input is read, if that is not obvious
 
  private:
   void see(size_t size);
@@ -98,12 +99,13 @@ class RowStream {
   bool in_first_element_ = true;  // of a JSON array
   std::vector<std::string> columns_;
   JsonColumns kinds_;  // JSON
-  size_t width_ = 0;   // values of a row of this input
+  size_t width_ = 0;   // number of values in a row of this input
   static constexpr size_t kMissing = size_t(-1);
-  std::vector<size_t> places_;  // of columns_ among them, or kMissing; empty: they are the same
+  // index of each of columns_ in the input, or kMissing; empty: identical
+  std::vector<size_t> places_;
   bool in_header_ = true;
   Values values_, joined_;
-  int64_t blank_lines_ = 0;  // in a row
+  int64_t blank_lines_ = 0;  // consecutive
   uint32_t line_ = 0;
   uint32_t next_line_ = 1;
   int64_t skipped_rows_ = 0;

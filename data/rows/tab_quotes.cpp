@@ -1,4 +1,4 @@
-// Reads a TSV line by line, and as CSV if that explains lines of different widths.
+// Reads a TSV line by line, and as CSV if quotes explain lines of different widths.
 #include "data/rows/tab_quotes.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace finetune {
 namespace {
 
-// How many lines are read after a value that is not quoted as a whole. A quoted value that goes on
-// in the next line makes lines of different widths sooner.
+// How many lines to read after a value that is not quoted as a whole. A quoted value that continues
+// on the next line makes widths differ sooner.
 constexpr int kMostLinesOn = 1000;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -19,8 +19,8 @@ bool has_quote(std::string_view text) {
   return text.find('"') != std::string_view::npos;
 }
 
-// Calls see(row, values) for each row that is not blank until that returns false. Returns false if
-// a row is faulty or too long.
+// Calls see(row, values) for each row that is not blank until it returns false. Returns false if a
+// row is bad or too long.
 template <typename Scan, typename See>
 bool for_each_row(ByteWindow window, Scan&& scan, See&& see) {
   TextArena arena;
@@ -46,7 +46,7 @@ bool for_each_row(ByteWindow window, Scan&& scan, See&& see) {
   }
 }
 
-// A value in quotes, in which quotes are doubled.
+// Returns whether the value is enclosed in quotes, with inner quotes doubled.
 bool is_quoted(std::string_view value) {
   if (value.size() < 2 || value.front() != '"' || value.back() != '"') return false;
   value = value.substr(1, value.size() - 2);
@@ -82,7 +82,7 @@ Lines look_at_lines(ByteWindow window) {
   return found;
 }
 
-// Whether all rows have the same width when quotes are read, and there are some.
+// Returns whether there are rows and, with quotes read, all have the same width.
 bool has_quoted_rows(ByteWindow window) {
   size_t width = 0;
   bool quotes = false, consistent = true;
@@ -93,7 +93,8 @@ bool has_quoted_rows(ByteWindow window) {
       for_each_row(std::move(window), scan, [&](std::string_view row, const Values& values) {
         if (width == 0) width = values.size();
         quotes |= has_quote(row);
-        const auto is_bare = [&](std::string_view value) {  // an unquoted value in the row itself
+        // an unquoted value as it stands in the row
+        const auto is_bare = [&](std::string_view value) {
           return value.data() >= row.data() && value.data() < row.data() + row.size() &&
                  has_quote(value);
         };

@@ -1,4 +1,4 @@
-// Whether the values of a TSV are quoted, as spreadsheets and pandas write them.
+// Detects whether the values of a TSV are quoted, as spreadsheets and pandas write them.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@ namespace finetune {
 
 class ByteWindow;
 
-// Returns true if quotes in the file are consistently around values. If all lines have the same
-// number of values, each value that has a quote must be a whole quoted value: GLUE's files have
-// unpaired quotes, which stay. If lines differ, reading the quotes must make all rows equally wide.
-// `open` begins to read the file anew.
+// Returns true if the file uses quotes consistently around values. If all lines have the same
+// number of values, each value that contains a quote must be a whole quoted value, because GLUE's
+// files have unpaired quotes that must stay. If widths differ, reading the quotes must make all
+// rows equally wide. `open` opens the file again from its beginning.
 bool has_quoted_values(const std::function<ByteWindow()>& open);
 
 }  // namespace finetune

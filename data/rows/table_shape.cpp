@@ -1,4 +1,4 @@
-// Looks at the first rows by each delimiter.
+// Splits the first rows by each delimiter and looks at the result.
 #include "data/rows/table_shape.h"
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kTried = "\t,;|";  // of equally good ones the first counts
-constexpr size_t kLeastWidth = 3;             // which a few texts rarely have by chance
+constexpr std::string_view kTried = "\t,;|";  // the first of equally good ones wins
+constexpr size_t kLeastWidth = 3;             // texts rarely have this many columns by chance
 
 struct FirstRow {
   uint32_t line = 0;
   std::vector<std::string> values;
 };
 
-// The rows that are whole and not blank, up to a faulty one.
+// Returns the complete rows that are not blank, up to the first bad one.
 std::vector<FirstRow> first_rows(std::string_view text, bool last, char delimiter) {
   std::vector<FirstRow> rows;
   TextArena arena;
@@ -51,7 +51,7 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// Names have letters. Behind a delimiter that ends the line there is none.
+// Column names contain letters. After a trailing delimiter the name is empty.
 bool are_names(const std::vector<std::string>& values) {
   const size_t named = values.size() - (values.back().empty() ? 1 : 0);
   return named > 1 && std::all_of(values.begin(), values.begin() + ptrdiff_t(named), has_letter);
@@ -63,7 +63,8 @@ bool are_mostly_empty(const std::vector<std::string>& values) {
   return 2 * size_t(empty) > values.size();
 }
 
-// Of the rows behind `place` most have as many values as that row; there is at least one.
+// Returns whether most rows below `place`, of which there is at least one, have as many values as
+// that row.
 bool sets_width(const std::vector<FirstRow>& rows, size_t place) {
   const size_t width = rows[place].values.size();
   const auto same = std::count_if(rows.begin() + ptrdiff_t(place) + 1, rows.end(),
@@ -71,7 +72,7 @@ bool sets_width(const std::vector<FirstRow>& rows, size_t place) {
   return 2 * size_t(same) > rows.size() - place - 1;
 }
 
-// A column of figures with a name, which texts with commas in them do not have.
+// Returns whether a named column holds numbers; texts with commas have no such column.
 bool has_figures(const std::vector<FirstRow>& rows) {
   for (size_t column = 0; column < rows[0].values.size(); ++column) {
     if (has_digit(rows[0].values[column])) continue;
@@ -90,7 +91,7 @@ bool is_table(const std::vector<FirstRow>& rows, std::string_view text, char del
   const auto has_width = [&](const FirstRow& row) { return row.values.size() == width; };
   if (width < 2) return false;
   if (width < kLeastWidth && !std::all_of(rows.begin(), rows.end(), has_width)) return false;
-  // "SHELL, TORONTO, ON": a text's commas are before blanks, a table's are not.
+  // In a text a space follows each comma ("SHELL, TORONTO, ON"), in a table it does not.
   const std::string_view first = text.substr(0, text.find('\n'));
   const auto delimiters = std::count(first.begin(), first.end(), delimiter);
   int64_t spaced = 0;

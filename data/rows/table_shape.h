@@ -1,4 +1,4 @@
-// What the first bytes of an input look like: a table, texts, or lines before a table's header.
+// Guesses what an input is from its first bytes: a table, texts, or lines above a header.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace finetune {
 
-// How many bytes of an input are looked at.
+// Number of bytes to look at.
 inline constexpr size_t kShapeBytes = size_t{64} << 10;
 
-// In all functions `last` says that nothing follows `text`.
+// In all functions `last` means that nothing follows `text`.
 
 // Returns the delimiter if `text` looks like a table by its values alone. It has at least two rows.
 // Either all rows have two values, or most rows have the same number of values, three or more.
@@ -29,9 +29,10 @@ struct HeaderBelow {
   std::vector<std::string> names;
 };
 
-// Finds a header that is not the first row, as behind a bank's lines about the account: names in a
-// row that is wider than the first one, or that one has mostly empty names. Most rows below have
-// as many values as the header. Nothing if the first row has one of the names in `columns`.
+// Finds a header that is not the first row, such as one below a bank's lines about the account. The
+// header consists of names; it is wider than the first row, or the first row has mostly empty
+// names. Most rows below have as many values as the header. Returns nothing if the first row
+// contains one of `columns`.
 std::optional<HeaderBelow> header_below(std::string_view text, bool last, char delimiter,
                                         const std::vector<std::string>& columns);
 

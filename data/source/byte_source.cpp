@@ -1,4 +1,4 @@
-// Opens the text of an input: looks at its first bytes and sets up the stages that it needs.
+// Opens an input as text: detects packing and encoding from its first bytes and chains the stages.
 #include "data/source/byte_source.h"
 
 #include <fcntl.h>
@@ -56,13 +56,13 @@ class DescriptorSource final : public ByteSource {
   std::string name_;
   Descriptor descriptor_;
   uint64_t size_ = 0;      // of a regular file at opening
-  uint64_t expected_ = 0;  // bytes that it still has
+  uint64_t expected_ = 0;  // bytes left to read
 };
 
-// What an input needs before it is text in UTF-8.
+// The conversions that an input needs to become UTF-8 text.
 struct Needs {
   Packing packing = Packing::none;
-  std::string encoding{};  // empty: UTF-8 as it is
+  std::string encoding{};  // empty: already UTF-8
 
   bool nothing() const { return packing == Packing::none && encoding.empty(); }
 };
@@ -74,7 +74,7 @@ bool is_utf8_name(const std::string& encoding) {
   return upper == "UTF-8" || upper == "UTF8";
 }
 
-// Sets up the stages behind `bytes`; what they are is noted in `needs`.
+// Adds the stages that `bytes` needs and records them in `needs`.
 std::unique_ptr<ByteSource> stages(std::unique_ptr<ByteSource> bytes, const fs::path& path,
                                    const std::string& encoding, Needs& needs) {
   const std::string name = input_name(path);
@@ -96,7 +96,7 @@ std::unique_ptr<ByteSource> stages(std::unique_ptr<ByteSource> bytes, const fs::
   if (encoding != kAutoEncoding) {
     if (!is_utf8_name(encoding)) needs.encoding = encoding;
   } else {
-    // As few bytes as can tell: the other end of a pipe may wait for an answer.
+    // Looks at as few bytes as possible: the writer of a pipe may wait for an answer.
     needs.encoding =
         wide_encoding_of(source->peek([](std::string_view b) { return b.size() < 4; }));
   }

@@ -1,4 +1,4 @@
-// Text of other encodings as UTF-8, by iconv(3).
+// Converts text of other encodings to UTF-8 with iconv(3).
 #include <iconv.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace finetune {
 namespace {
 
 constexpr size_t kInputBlock = 64 << 10;
-constexpr size_t kLongestCharacter = 16;  // of any encoding, and of what it becomes
+constexpr size_t kLongestCharacter = 16;  // in any encoding, before and after conversion
 
 class Converter {
  public:
@@ -53,7 +53,7 @@ class ConvertedSource final : public ByteSource {
   double share() const override { return source_->share(); }
 
  private:
-  // Room for less than a character may be all that a reader has left.
+  // The caller's buffer may be too small for one character, so convert into `few_` first.
   size_t read_few(char* to, size_t size) {
     if (few_.empty()) {
       few_.resize(kLongestCharacter);
@@ -108,17 +108,17 @@ class ConvertedSource final : public ByteSource {
   std::string name_;
   Converter converter_;
   std::vector<char> block_;
-  size_t begin_ = 0, end_ = 0;  // what of the block is not converted
-  bool incomplete_ = false;     // it is less than a character
+  size_t begin_ = 0, end_ = 0;  // bytes of the block not yet converted
+  bool incomplete_ = false;     // these bytes are less than a character
   int64_t line_ = 1;
-  std::string few_;  // converted, and not yet read
+  std::string few_;  // converted, not yet read
 };
 
 }  // namespace
 
 void require_encoding(const std::string& encoding) {
   if (encoding == kAutoEncoding) return;
-  // What follows a slash are wishes to iconv, and an empty name is the locale's.
+  // iconv takes words after a slash as flags, and an empty name as the locale's encoding.
   if (encoding.empty() || encoding.find('/') != std::string::npos || !Converter(encoding).known()) {
     throw usage_error("--encoding ", in_quotes(encoding),
                       ": is not known; auto, utf-8, utf-16, windows-1252, iso-8859-15 and what "

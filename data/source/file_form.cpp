@@ -1,4 +1,4 @@
-// Magic numbers of packed and binary files, and the way to text from each.
+// Magic numbers of packed and binary files, with advice on how to convert each to text.
 #include "data/source/file_form.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@ using namespace std::string_view_literals;
 
 struct Form {
   std::string_view magic;
-  // What it is and what to do; FILE stands for its name.
+  // What the file is and what to do; FILE is replaced by its name.
   std::string_view advice;
 };
 
-// The first that fits counts.
+// The first match wins.
 constexpr Form kForms[] = {
-    {"PK\x03\x04"sv, ""},  // below
+    {"PK\x03\x04"sv, ""},  // see advice_for_zip()
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
      "is an old Excel or Office file (.xls); open it and save the sheet as CSV (UTF-8)"},
     {"PAR1\x15"sv,
@@ -48,7 +48,7 @@ constexpr Form kForms[] = {
     {"\x89HDF\r\n\x1A\n"sv, "is an HDF5 file; write its table as CSV"},
 };
 constexpr std::string_view kGzip = "\x1F\x8B"sv, kZstd = "\x28\xB5\x2F\xFD"sv;
-// Zstandard's frames to skip, with which pzstd's files begin: any of 0x50 to 0x5F, then this.
+// Skippable Zstandard frames, with which pzstd's files begin: a byte from 0x50 to 0x5F, then this.
 constexpr std::string_view kSkippableTail = "\x2A\x4D\x18"sv;
 
 bool may_be_skippable(std::string_view beginning) {
@@ -57,7 +57,7 @@ bool may_be_skippable(std::string_view beginning) {
   return kSkippableTail.starts_with(tail);
 }
 
-// A zip archive by the names of its first files.
+// Recognises kinds of zip archives by the names of their first files.
 std::string_view advice_for_zip(std::string_view beginning) {
   const auto has = [&](std::string_view part) {
     return beginning.find(part) != std::string_view::npos;
@@ -71,14 +71,14 @@ std::string_view advice_for_zip(std::string_view beginning) {
   return "is a zip archive; unpack it first: unzip FILE";
 }
 
-// Whether the name can stand in a command without quotes of its own.
+// Returns whether the name needs no quotes in a shell command.
 bool is_plain(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || std::string_view("._-/+@%").find(char(c)) != std::string_view::npos;
   });
 }
 
-// `text` with `name` in place of FILE, where that makes a command that can be typed.
+// Replaces FILE by `name` if the result is a command that can be typed.
 std::string with_name(std::string_view text, const std::string& name) {
   if (!is_plain(name)) return std::string(text);
   constexpr std::string_view kPlace = "FILE";

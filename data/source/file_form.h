@@ -1,4 +1,4 @@
-// What a file is by its first bytes: plain, packed text, or a form that holds no text.
+// Recognises a file by its first bytes: plain text, packed text, or a binary form.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@ namespace finetune {
 
 enum class Packing { none, gzip, zstd };
 
-// Whether a longer beginning might say something else.
+// Returns whether a longer beginning might give another answer.
 bool may_be_form(std::string_view beginning);
 
 Packing packing_of(std::string_view beginning);
 
-// "is an Excel workbook; save its sheet as CSV", or empty for what may be text. `name` is the
-// file's, for the commands that the advice has.
+// Returns advice such as "is an Excel workbook; save its sheet as CSV", or "" if the file may be
+// text. `name` is the file's name for the commands in the advice.
 std::string advice_for_form(std::string_view beginning, const std::string& name);
 
 }  // namespace finetune

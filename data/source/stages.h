@@ -1,4 +1,4 @@
-// The stages of which open_text() makes a source: each reads the one before it.
+// The stages that open_text() chains: each reads from the one before it.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@ namespace finetune {
 class PeekedSource final : public ByteSource {
  public:
   explicit PeekedSource(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
-  // What is there of the first bytes. It grows while `wanted` says so and the input has more.
+  // Returns the first bytes read so far, reading more while wanted() returns true and the input has
+  // more.
   template <typename Wanted>
   std::string_view peek(Wanted&& wanted) {
     while (!end_ && wanted(std::string_view(beginning_))) more();
@@ -28,24 +29,25 @@ class PeekedSource final : public ByteSource {
 
   std::unique_ptr<ByteSource> source_;
   std::string beginning_;
-  size_t taken_ = 0;  // of the beginning
+  size_t taken_ = 0;  // bytes of the beginning already read
   bool end_ = false;
 };
 
-// The file or stream itself. Error(data) too if a regular file becomes shorter meanwhile.
+// Opens the file or stream itself. Error(data) also if a regular file gets shorter while it is
+// read.
 std::unique_ptr<ByteSource> open_bytes(const std::filesystem::path& path);
 
-// What `packed` unpacks to. Error(data) for damage, and for a file that ends too early.
+// Unpacks `packed`. Error(data) for damaged or truncated data.
 std::unique_ptr<ByteSource> unpacked(Packing packing, std::unique_ptr<ByteSource> packed,
                                      std::string name);
 
-// Text of `encoding`, a name for iconv(3), as UTF-8. Error(data) names the line and the bytes that
-// have no meaning in it.
+// Converts text from `encoding`, a name for iconv(3), to UTF-8. Error(data) names the line and the
+// bytes that are invalid in that encoding.
 std::unique_ptr<ByteSource> converted(const std::string& encoding, std::unique_ptr<ByteSource> text,
                                       std::string name);
 
-// "UTF-16LE" or the like, by a byte order mark or by the zero bytes of Latin text; empty for
-// others.
+// Returns "UTF-16LE" or similar, detected by a byte order mark or by the zero bytes of Latin text,
+// else "".
 std::string wide_encoding_of(std::string_view beginning);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// A copy of what can be read once: a nameless file, opened again by its descriptor.
+// Copies a stream to an unnamed file that is opened again through its descriptor.
 #include "data/source/temporary_copy.h"
 
 #include "core/files/files.h"

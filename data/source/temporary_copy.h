@@ -1,4 +1,4 @@
-// A copy of an input in a file without a name, in $TMPDIR, for what cannot be read as it is.
+// A copy of an input in an unnamed file in $TMPDIR, for inputs that can be read only once.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace finetune {
 // The file vanishes with this object. Error(model) if it cannot be written.
 class TemporaryCopy {
  public:
-  // `source`: of what it is a copy, for messages.
+  // `source` names the copied input in messages.
   explicit TemporaryCopy(const std::filesystem::path& source);
 
   void write(std::string_view bytes);

@@ -13,25 +13,25 @@ namespace finetune {
 namespace {
 
 constexpr size_t kPackedBlock = 64 << 10;
-// A table does not unpack to this many times its size. A file that does would fill memory or disk.
+// No real table unpacks to this many times its size. A file that does would fill memory or disk.
 constexpr uint64_t kMostRatio = 200;
-constexpr uint64_t kUnlimitedBytes = uint64_t{64} << 20;  // up to which the ratio does not matter
-// A frame may ask for a window of that many bytes (a power of two) and no more: 128 MiB, the limit
-// of the zstd program too.
+// the ratio is checked only beyond this size
+constexpr uint64_t kUnlimitedBytes = uint64_t{64} << 20;
+// A frame may ask for a window of up to 2^27 bytes (128 MiB), the limit of the zstd program too.
 constexpr int kMostWindowLog = 27;
 
-// The packed bytes that are in memory.
+// The block of packed bytes in memory.
 class PackedBlocks {
  public:
   explicit PackedBlocks(std::unique_ptr<ByteSource> source)
       : source_(std::move(source)), block_(kPackedBlock) {}
-  // False at the end.
+  // Returns false at the end.
   bool more() {
     size_ = source_->read(block_.data(), block_.size());
     packed_ += size_;
     return size_ > 0;
   }
-  // Counts unpacked bytes. Error(data) for too many.
+  // Counts unpacked bytes. Error(data) if there are too many.
   void note_unpacked(uint64_t size, const std::string& name) {
     unpacked_ += size;
     if (unpacked_ <= kUnlimitedBytes || unpacked_ / kMostRatio <= packed_) return;
@@ -89,7 +89,7 @@ class GzipSource final : public ByteSource {
   }
 
  private:
-  // Members follow one another; zeros that fill up a tape's block may be behind the last one.
+  // Members follow one another; the last one may be followed by zeros, as on tapes.
   void begin_member() {
     while (members_ > 0 && state_.avail_in > 0 && *state_.next_in == 0) {
       ++state_.next_in;
@@ -119,7 +119,7 @@ class GzipSource final : public ByteSource {
   PackedBlocks blocks_;
   std::string name_;
   z_stream state_{};
-  bool inside_ = false;  // of a member
+  bool inside_ = false;  // in a member
   int64_t members_ = 0;
 };
 
@@ -138,7 +138,7 @@ class ZstdSource final : public ByteSource {
   size_t read(char* to, size_t size) override {
     ZSTD_outBuffer out{to, size, 0};
     while (out.pos == 0) {
-      // Output that had no place comes before more input is taken.
+      // Write pending output before reading more input.
       if (in_.pos == in_.size && !full_) {
         if (!blocks_.more()) {
           if (inside_) throw cut_short(name_);
@@ -166,7 +166,7 @@ class ZstdSource final : public ByteSource {
   std::string name_;
   std::unique_ptr<ZSTD_DStream, Free> state_;
   ZSTD_inBuffer in_{nullptr, 0, 0};
-  bool inside_ = false;  // of a frame
+  bool inside_ = false;  // in a frame
   bool full_ = false;
 };
 

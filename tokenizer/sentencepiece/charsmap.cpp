@@ -1,4 +1,4 @@
-// Looks at every unit of the double-array tries in a sentencepiece model.
+// Checks every unit of the double-array tries in a sentencepiece model.
 #include "tokenizer/sentencepiece/charsmap.h"
 
 #include <cstdint>
@@ -9,22 +9,21 @@
 namespace finetune {
 namespace {
 
-// A map is the size of a trie in four bytes, the trie, and texts that end with zeros, which it
-// leads to. The trie is an array of units of 32 bits (Darts-clone). A step from a unit goes to its
-// base, exclusive-or the next byte; where a text ends, the unit at the base says where its
-// replacement is.
+// A map consists of the trie's size (four bytes), the trie, and zero-terminated replacement texts.
+// The trie is an array of 32-bit units (Darts-clone). From a unit, byte b leads to unit base ^ b.
+// Where a key ends, the unit at the base holds the offset of its replacement.
 class Trie {
  public:
   Trie(std::string_view units, std::string_view texts) : units_(units), texts_(texts) {}
 
   bool is_sound() const {
-    constexpr size_t kBlock = 256;  // what a byte may lead to
+    constexpr size_t kBlock = 256;  // units reachable by one byte
     const size_t count = units_.size() / sizeof(uint32_t);
     if (units_.size() % (kBlock * sizeof(uint32_t)) != 0 || count == 0) return false;
     for (size_t i = 0; i < count; ++i) {
       constexpr uint32_t kValue = uint32_t{1} << 31, kHasLeaf = 1 << 8;
       const uint32_t unit = at(i);
-      if (unit & kValue && i > 0) continue;  // no byte leads there; at the first every text begins
+      if (unit & kValue && i > 0) continue;  // no byte leads to a value unit; the root is unit 0
       const size_t base = i ^ size_t { (unit >> 10) << ((unit & (1 << 9)) >> 6) };
       if (base >= count) return false;
       if (unit & kHasLeaf && (at(base) & ~kValue) >= texts_.size()) return false;

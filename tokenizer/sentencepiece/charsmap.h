@@ -1,12 +1,12 @@
-// The character maps of a sentencepiece model, which its library trusts.
+// Validates the character maps of a sentencepiece model, which the library does not check.
 #pragma once
 
 #include <string_view>
 
 namespace finetune {
 
-// Whether the maps of a model's file, by which texts are normalized, lead nowhere outside of
-// themselves: the library walks them without looking at bounds. A model without any is sound.
+// Returns whether the model's normalization maps stay within their bounds: the library walks them
+// without bounds checks. A model without maps passes.
 bool has_sound_charsmaps(std::string_view model);
 
 }  // namespace finetune

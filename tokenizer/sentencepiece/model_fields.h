@@ -1,4 +1,4 @@
-// The fields of a sentencepiece model's file, a protocol buffer (sentencepiece_model.proto).
+// The fields of a sentencepiece model file, a protocol buffer (sentencepiece_model.proto).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace finetune {
 
-// Fields of the model, and of what they hold.
+// Field numbers of the model and of its messages.
 enum ModelField : uint64_t {
   kPiece = 1,
   kTrainerSpec = 2,
@@ -17,8 +17,8 @@ enum ModelField : uint64_t {
 
 struct ProtoPart {
   uint64_t number = 0;
-  uint64_t value = 0;      // of numbers
-  std::string_view bytes;  // of strings and messages
+  uint64_t value = 0;      // number
+  std::string_view bytes;  // string or message
 };
 
 inline bool read_varint(std::string_view& in, uint64_t& value) {
@@ -32,7 +32,8 @@ inline bool read_varint(std::string_view& in, uint64_t& value) {
   return false;
 }
 
-// The part at the front of `in`, which moves on behind it. False at the end, and for what is none.
+// Reads the field at the front of `in` and moves `in` behind it. Returns false at the end or for
+// invalid bytes.
 inline bool read_part(std::string_view& in, ProtoPart& part) {
   uint64_t tag = 0;
   if (in.empty() || !read_varint(in, tag) || tag > UINT32_MAX) return false;

@@ -5,9 +5,9 @@
 
 namespace finetune {
 
-// Finds a base where all labels' places are free, and makes room for any byte beyond it. A single
-// label takes the lowest free place; several search from a place that moves on when the search was
-// long, and leave gaps that single ones fill. So building is linear.
+// Finds a base at which all labels' places are free, and makes room for any byte beyond it. A
+// single label takes the lowest free place. Several labels search from a start that moves on after
+// long searches; single labels fill the gaps. So building takes linear time.
 uint32_t PieceTrie::place(const std::vector<uint8_t>& labels) {
   constexpr uint32_t kLongSearch = 64;
   auto room = [&](size_t base) {
@@ -18,7 +18,7 @@ uint32_t PieceTrie::place(const std::vector<uint8_t>& labels) {
     ++from;
     room(from);
   }
-  const uint32_t start = from;  // beyond 256, so that every base is positive
+  const uint32_t start = from;  // > 256, so that every base is positive
   for (uint32_t position = start;; ++position) {
     uint32_t base = position - labels[0];
     room(position);
@@ -33,7 +33,7 @@ uint32_t PieceTrie::place(const std::vector<uint8_t>& labels) {
 void PieceTrie::build(const std::vector<std::pair<std::string_view, int32_t>>& sorted) {
   struct Task {
     uint32_t node;
-    size_t begin, end;  // keys that pass through the node
+    size_t begin, end;  // keys below this node
     size_t depth;
   };
   key_count_ = sorted.size();
@@ -66,7 +66,7 @@ void PieceTrie::build(const std::vector<std::pair<std::string_view, int32_t>>& s
       tasks.push_back({base + labels[i], starts[i], starts[i + 1], task.depth + 1});
     }
   }
-  // Every base has room for 256 labels behind it; drop the rest.
+  // Every base has room for 256 labels behind it; trim the unused rest.
   size_t used = nodes_.size();
   while (used > 1 && nodes_[used - 1].parent == kFree) --used;
   nodes_.resize(used + 256);

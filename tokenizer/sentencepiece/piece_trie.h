@@ -1,5 +1,5 @@
-// Longest match of byte strings: a trie laid out as a double array.
-// (Aoe, "An efficient digital search algorithm by using a double-array structure", 1989.)
+// Longest-prefix matching of byte strings with a trie stored as a double array. (Aoe, "An efficient
+// digital search algorithm by using a double-array structure", 1989.)
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace finetune {
 
 class PieceTrie {
  public:
-  // Keys with their values (>= 0), sorted by key, without repeats and empty keys.
+  // Takes keys and values (>= 0), sorted by key, without repeated or empty keys.
   void build(const std::vector<std::pair<std::string_view, int32_t>>& sorted);
 
   struct Match {
     int32_t value = -1;
-    uint32_t length = 0;  // bytes; 0: no key is a prefix
+    uint32_t length = 0;  // in bytes; 0: no match
   };
-  // The longest key that [p, end) begins with.
+  // Returns the longest key that is a prefix of [p, end).
   Match longest(const char* p, const char* end) const {
     Match best;
     for_each_prefix(p, end, [&](int32_t value, uint32_t length) { best = {value, length}; });
     return best;
   }
-  // found(value, length) for every key that [p, end) begins with, short ones first.
+  // Calls found(value, length) for every key that is a prefix of [p, end), short ones first.
   template <typename Found>
   void for_each_prefix(const char* p, const char* end, Found&& found) const {
     const Node* nodes = nodes_.data();
@@ -40,7 +40,7 @@ class PieceTrie {
 
  private:
   struct Node {
-    uint32_t base = 0;  // child for byte b is at base + b; a leaf's base is 0
+    uint32_t base = 0;  // the child for byte b is at base + b; a leaf has base 0
     uint32_t parent = kFree;
     int32_t value = -1;
   };

@@ -1,4 +1,4 @@
-// ALBERT's preparation of text: spaces, quotes, lower case, accents.
+// ALBERT's text preparation: spaces, quotes, lower case, accents.
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 
 #include "core/text/utf8.h"
@@ -44,7 +44,7 @@ void replace_pairs(std::vector<Char>& chars, char32_t quote) {
   chars.resize(kept);
 }
 
-// Python's str.lower(), but for the final sigma, which is a plain one here.
+// Python's str.lower(), except that a final sigma becomes a plain one.
 void push_lower(std::vector<Char>& out, const Char& c) {
   out.push_back({c.c == 0x130 ? U'i' : unicode::lower(c.c), c.begin, c.end});
   if (c.c == 0x130) out.push_back({0x307, c.begin, c.end});
@@ -58,7 +58,7 @@ void prepare(std::string_view text, uint32_t begin, uint32_t end,
   for (uint32_t at = begin; at < end;) {
     utf8::Decoded d = utf8::decode(text.substr(0, end), at);
     Char c{d.c, at, at + d.length};
-    // Hugging Face lowers twice: here, and after the decomposition.
+    // Hugging Face lower-cases twice: here, and after the decomposition.
     if (options.lowercase) {
       push_lower(chars, c);
     } else {

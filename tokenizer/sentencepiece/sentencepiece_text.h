@@ -1,4 +1,4 @@
-// What AlbertTokenizer does to a text before the sentencepiece library sees it.
+// The steps that AlbertTokenizer applies to a text before the sentencepiece library sees it.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace finetune {
 struct SentencePieceOptions {
   bool lowercase = true;
   bool remove_space = true;   // white space trimmed and collapsed, `` and '' become "
-  bool keep_accents = false;  // else NFKD without combining characters
+  bool keep_accents = false;  // false: NFKD without combining characters
 };
 
-// A prepared text; every byte knows the bytes of the original that it stands for.
+// A prepared text; each byte records the source bytes that it stands for.
 struct PreparedText {
   std::string text;
-  std::vector<uint32_t> begins, ends;  // one for each byte of `text`
+  std::vector<uint32_t> begins, ends;  // source bytes, one pair for each byte of `text`
 };
 
 void prepare(std::string_view text, uint32_t begin, uint32_t end,

@@ -24,7 +24,7 @@ namespace {
 using Object = simdjson::dom::object;
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
-// The library refuses some models by a status, others by an exception of a trie's builder.
+// The library rejects some models by a status, others by an exception from a trie builder.
 bool loads(sentencepiece::SentencePieceProcessor& processor, std::string_view model) {
   try {
     return processor.LoadFromSerializedProto({model.data(), model.size()}).ok();
@@ -35,7 +35,7 @@ bool loads(sentencepiece::SentencePieceProcessor& processor, std::string_view mo
   }
 }
 
-// By its type, which is what encoding goes by: unk_id() asks for a name as well, and -1 is its no.
+// Encoding goes by the piece's type. unk_id() also requires the name, and returns -1 without it.
 int32_t unknown_piece(const sentencepiece::SentencePieceProcessor& processor) {
   int32_t id = 0;
   while (id < processor.GetPieceSize() && !processor.IsUnknown(id)) ++id;
@@ -66,7 +66,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   struct Piece {
     std::string text;  // normalized, spaces as U+2581
     int32_t id;
-    size_t begin, end;  // bytes of what was encoded
+    size_t begin, end;  // bytes of the encoded text
   };
   std::vector<Piece> pieces_of(std::string_view text) const;
   void push(const PreparedText& prepared, size_t begin, size_t end, int32_t id,
@@ -198,14 +198,14 @@ void SentencePieceTokenizer::encode_segment(std::string_view text, uint32_t begi
   }
 }
 
-// The library's pieces; of a unigram model their text is segmented again (unigram.h says why).
+// The library's pieces; for a unigram model the text is segmented again (see unigram.h).
 std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
     std::string_view text) const {
   sentencepiece::ImmutableSentencePieceText encoded =
       processor_.EncodeAsImmutableProto({text.data(), text.size()});
   std::vector<Piece> pieces;
   std::string normalized;
-  std::vector<size_t> begins, ends;  // bytes of `text` for each byte of `normalized`
+  std::vector<size_t> begins, ends;  // bytes of `text` behind each byte of `normalized`
   for (size_t i = 0; i < encoded.pieces_size(); ++i) {
     const auto piece = encoded.pieces(int(i));
     size_t begin = piece.begin(), end = piece.end();
@@ -215,7 +215,7 @@ std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
     }
     std::string_view own = piece.piece();
     std::string_view surface = text.substr(begin, end - begin);
-    // The mark that the library puts before a text stands for nothing in it.
+    // The library puts a mark before the text that stands for none of its bytes.
     if (own.starts_with(kSpaceMark) &&
         (surface.empty() || !unicode::has(utf8::decode(surface, 0).c, unicode::kSpace))) {
       normalized += kSpaceMark;
@@ -244,7 +244,7 @@ std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
   return pieces;
 }
 
-// Bytes [begin, end) of the prepared text, without white space at their start.
+// Adds bytes [begin, end) of the prepared text, without leading white space.
 void SentencePieceTokenizer::push(const PreparedText& prepared, size_t begin, size_t end,
                                   int32_t id, TokenBuffer& out) const {
   while (begin < end) {
@@ -258,7 +258,7 @@ void SentencePieceTokenizer::push(const PreparedText& prepared, size_t begin, si
   out.ends.push_back(begin < end ? prepared.ends[end - 1] : first);
 }
 
-// ALBERT writes "9," as "9" and ",": a piece of a digit and a comma is encoded again without the
+// ALBERT splits "9," into "9" and ",": encodes a piece of digits and a comma again without the
 // comma.
 bool SentencePieceTokenizer::push_digits_and_comma(const PreparedText& prepared, const Piece& piece,
                                                    TokenBuffer& out) const {
@@ -270,7 +270,7 @@ bool SentencePieceTokenizer::push_digits_and_comma(const PreparedText& prepared,
   for (size_t at = digits.find(kSpaceMark); at != digits.npos; at = digits.find(kSpaceMark)) {
     digits.erase(at, kSpaceMark.size());
   }
-  // Where the digits begin, if the prepared text has them as the piece has.
+  // The start of the digits, if the prepared text contains them as the piece does.
   size_t at = prepared.text.substr(piece.begin, piece.end - piece.begin).find(digits);
   bool same = at != std::string::npos;
   at += piece.begin;

@@ -1,6 +1,5 @@
-// A tokenizer on vocabularies of the sentencepiece library (Kudo and Richardson, 2018).
-// Text is prepared as by Hugging Face's AlbertTokenizer (transformers 4.57.1, the one that uses the
-// library).
+// A tokenizer for vocabularies of the sentencepiece library (Kudo and Richardson, 2018). Text is
+// prepared as in AlbertTokenizer of Hugging Face transformers 4.57.1, which uses the library.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +9,11 @@
 
 namespace finetune {
 
-// `path` is the model file; do_lower_case, remove_space, keep_accents, the special tokens and added
-// tokens come from tokenizer_config.json beside it. A vocabulary with [CLS] and [SEP] has ALBERT's
-// defaults (lower case, accents removed); one with <s> and </s> alone leaves text as it is. Ids are
-// the library's. Error(model) naming the file, also where ids would be shifted against the library
-// (XLM-RoBERTa, CamemBERT, ...).
+// `path` is the model file; do_lower_case, remove_space, keep_accents, special and added tokens
+// come from tokenizer_config.json beside it. A vocabulary with [CLS] and [SEP] gets ALBERT's
+// defaults (lower case, accents removed); one that has only <s> and </s> leaves text unchanged. Ids
+// are the library's. Error(model) names the file, also for models whose ids are shifted against the
+// library's (XLM-RoBERTa, CamemBERT, ...).
 std::unique_ptr<Tokenizer> load_sentencepiece(const std::filesystem::path& path);
 
 }  // namespace finetune

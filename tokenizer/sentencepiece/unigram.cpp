@@ -13,7 +13,7 @@ namespace {
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6 };
 constexpr uint64_t kModelUnigram = 1;
-constexpr float kUnknownPenalty = 10.0f;  // the library's
+constexpr float kUnknownPenalty = 10.0f;  // as in the library
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::optional<Unigram> Unigram::read(std::string_view model) {
   float highest = std::numeric_limits<float>::lowest();
   ProtoPart field, part;
   while (read_part(model, field)) {
-    if (field.number == kPiece) {  // its text, score, type
+    if (field.number == kPiece) {  // text, score, type
       std::string piece;
       float score = 0;
       uint64_t type = kNormal;
@@ -67,7 +67,7 @@ std::optional<Unigram> Unigram::read(std::string_view model) {
 }
 
 void Unigram::segment(std::string_view text, std::vector<Segment>& out) const {
-  struct Node {  // the best path that ends here
+  struct Node {  // the best path that ends at this byte
     float score = 0;
     int32_t id = -1;
     uint32_t begin = UINT32_MAX;

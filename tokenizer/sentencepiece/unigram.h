@@ -1,9 +1,9 @@
 // The best segmentation under a unigram language model (Kudo, "Subword regularization", 2018).
 //
-// The sentencepiece library does this too, but its 0.1.97 compares a sum in double precision with
-// one rounded to single, so that rounding decides among segmentations of equal score. Sums and
-// comparisons in single precision give the ids of Hugging Face's environment, whose library is
-// newer ("xxxx..."), whatever the installed one is. The library still normalizes the text.
+// The library's own segmentation is not used: version 0.1.97 compares a double-precision sum with a
+// rounded single-precision one, so rounding decides between segmentations of equal score
+// ("xxxx..."). Single precision throughout gives the ids of Hugging Face's newer library, whatever
+// version is installed. The library still normalizes the text.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace finetune {
 
 class Unigram {
  public:
-  // From the bytes of a model file (sentencepiece_model.proto). Nothing for a model of another kind
-  // and for one that writes unknown characters as bytes.
+  // Reads a model file (sentencepiece_model.proto). Returns nothing if the model is not a unigram
+  // model, or encodes unknown characters as bytes.
   static std::optional<Unigram> read(std::string_view model);
 
   struct Segment {
     int32_t id;
     uint32_t begin, end;  // bytes of the text
   };
-  // `text` is normalized. Neighbouring unknown characters are one segment.
+  // `text` must be normalized. Neighbouring unknown characters form one segment.
   void segment(std::string_view text, std::vector<Segment>& out) const;
 
  private:

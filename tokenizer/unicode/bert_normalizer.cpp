@@ -1,4 +1,4 @@
-// Cleans, lower-cases, decomposes and strips accents, keeping source bytes.
+// Cleans, lower-cases, decomposes and strips accents, and tracks source bytes.
 #include "tokenizer/unicode/bert_normalizer.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void BertNormalizer::normalize(std::string_view text, uint32_t begin, uint32_t e
   flush(scratch);
 }
 
-// NFD's part of the work: decomposes and holds back what may yet change places.
+// The decomposition of NFD; holds back characters that canonical ordering may still move.
 void BertNormalizer::decompose(char32_t c, uint32_t e, uint32_t begin, uint32_t end,
                                Scratch& scratch) const {
   if (!options_.strip_accents) return emit(c, e, begin, end, scratch);
@@ -70,8 +70,8 @@ void BertNormalizer::decompose(char32_t c, uint32_t e, uint32_t begin, uint32_t 
   });
 }
 
-// Canonical order. Hugging Face hands out the sources by position, not by character: each first
-// part takes the next source of the run, each later part repeats the one before it.
+// Canonical order. As in Hugging Face, sources are assigned by position, not by character: each
+// first part takes the next source of the run, each later part repeats the previous one.
 void BertNormalizer::flush(Scratch& scratch) const {
   if (scratch.run.empty()) return;
   std::stable_sort(scratch.run.begin(), scratch.run.end(), [](const auto& a, const auto& b) {

@@ -1,5 +1,5 @@
-// BertNormalizer of Hugging Face tokenizers 0.22.2, for text that is not plain ASCII.
-// Every normalized character keeps the bytes of the original that it stands for.
+// BertNormalizer of Hugging Face tokenizers 0.22.2, for text that is not plain ASCII. Each
+// normalized character records the source bytes that it stands for.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace finetune {
 
 struct NormalizerOptions {
-  bool clean_text = true;            // drop control characters, any white space to ' '
+  bool clean_text = true;            // drop control characters, turn white space into ' '
   bool handle_chinese_chars = true;  // spaces around ideographs
   bool strip_accents = true;         // NFD without nonspacing marks
   bool lowercase = true;
@@ -27,7 +27,7 @@ class BertNormalizer {
   explicit BertNormalizer(const NormalizerOptions& options) : options_(options) {}
   const NormalizerOptions& options() const { return options_; }
 
-  // Memory that calls reuse.
+  // Buffers reused between calls.
   struct Scratch {
     std::vector<NormalizedChar> chars;  // the result
 
@@ -36,18 +36,18 @@ class BertNormalizer {
     struct Part {
       char32_t c;
       uint32_t entry;
-      bool first;  // of its source character's decomposition
+      bool first;  // first part of its source character's decomposition
     };
     struct Source {
       uint32_t begin, end;
     };
     std::vector<Part> run;        // since the last character of combining class 0
     std::vector<Source> sources;  // of the run's first parts, in order
-    Source last{0, 0};            // source of the character emitted last
+    Source last{0, 0};            // source of the last emitted character
   };
 
-  // Normalizes bytes [begin, end) of `text` into scratch.chars. The range must begin and end where
-  // normalization does not reach across: at an ASCII space or punctuation or an end of the text.
+  // Normalizes bytes [begin, end) of `text` into scratch.chars. The range must begin and end at an
+  // ASCII space, ASCII punctuation or an end of the text, which normalization never crosses.
   void normalize(std::string_view text, uint32_t begin, uint32_t end, Scratch& scratch) const;
 
  private:

@@ -1,4 +1,4 @@
-// Composes characters by the inverse of the table of decompositions.
+// Composes characters with the inverse of the decomposition table.
 #include "tokenizer/unicode/composition.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Range {
 };
 
 // Unicode's CompositionExclusions.txt. Singletons and decompositions that begin with a mark are
-// left out by their form.
+// excluded by their form instead.
 constexpr Range kNeverComposed[] = {
     {0x0958, 0x095F}, {0x09DC, 0x09DD},   {0x09DF, 0x09DF},  {0x0A33, 0x0A33}, {0x0A36, 0x0A36},
     {0x0A59, 0x0A5B}, {0x0A5E, 0x0A5E},   {0x0B5C, 0x0B5D},  {0x0F43, 0x0F43}, {0x0F4D, 0x0F4D},
@@ -48,7 +48,7 @@ uint64_t pair_of(char32_t first, char32_t second) {
 
 using Pairs = std::unordered_map<uint64_t, char32_t>;
 
-// The table has full decompositions, of which a shorter one composes all but the last character.
+// The table holds full decompositions: all parts but the last are composed to find the pair.
 Pairs make_pairs() {
   struct Composed {
     std::u32string parts;
@@ -74,7 +74,7 @@ Pairs make_pairs() {
   return pairs;
 }
 
-// The character that two make, or 0.
+// Returns the composition of two characters, or 0.
 char32_t composition_of(char32_t first, char32_t second) {
   if (first - kLead < kLeads && second - kVowel < kVowels) {
     return kHangulFirst + ((first - kLead) * kVowels + (second - kVowel)) * kTails;
@@ -115,8 +115,8 @@ std::string composed(std::string_view text) {
                                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (is_ascii) return std::string(text);
   std::u32string out;
-  size_t starter = std::u32string::npos;  // the last one, which later characters may join
-  int last_class = -1;                    // of the character behind it, or -1: there is none
+  size_t starter = std::u32string::npos;  // the last starter, which later characters may join
+  int last_class = -1;                    // class of the character after it, or -1
   for (char32_t c : decomposed(text)) {
     const int own_class = combining_class(entry(c));
     if (starter != std::u32string::npos && last_class < own_class) {

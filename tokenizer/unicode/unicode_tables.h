@@ -1,6 +1,5 @@
-// What the tokenizers know of Unicode. Flags and the canonical decomposition are exactly those of
-// Hugging Face tokenizers 0.22.2; scripts/generate/generate_unicode_tables.py says of which
-// versions.
+// The tokenizers' Unicode data. Flags and the canonical decomposition match Hugging Face tokenizers
+// 0.22.2 exactly; scripts/generate/generate_unicode_tables.py names the Unicode versions.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +13,12 @@ enum Flag : uint32_t {
   kMark = 1u << 3,         // Mn
   kCjk = 1u << 4,          // ideographs that become words of their own
   kWord = 1u << 5,         // \w of a regular expression
-  kLate = 1u << 6,         // its combining class is newer than Unicode 9.0
+  kLate = 1u << 6,         // combining class added after Unicode 9.0
   kDigit = 1u << 7,        // Python's str.isdigit()
 };
 
-// Decompositions are full ones, in kPool. Without a compatibility decomposition of its own a
-// character has its canonical one. Hangul syllables are not in the table.
+// Full decompositions, stored in kPool. A character without a compatibility decomposition has its
+// canonical one there. Hangul syllables are not in the table.
 struct Mapping {
   char32_t lower;
   uint16_t canonical;
@@ -30,10 +29,10 @@ struct Mapping {
 
 extern const uint16_t kPageOf[0x110000 / 128];
 extern const uint32_t kEntries[];  // flags | combining class << 8 | mapping << 16
-extern const Mapping kMappings[];  // [0] stands for none
+extern const Mapping kMappings[];  // [0]: no mapping
 extern const char32_t kPool[];
 
-// Of a code point: any number below 0x110000.
+// Returns the entry of a code point; any number below 0x110000 is valid.
 inline uint32_t entry(char32_t c) {
   return kEntries[kPageOf[c >> 7] * 128u + (c & 127u)];
 }
@@ -47,8 +46,8 @@ inline const Mapping& mapping(uint32_t entry) {
   return kMappings[entry >> 16];
 }
 
-// Lower case of one character without context; U+0130 is left to the caller, who writes "i" and
-// U+0307 for it.
+// Returns the lower case of one character without context. For U+0130 the caller must write "i" and
+// U+0307.
 inline char32_t lower(char32_t c) {
   uint32_t e = entry(c);
   return e >> 16 ? mapping(e).lower : c;

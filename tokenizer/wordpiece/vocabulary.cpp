@@ -1,4 +1,4 @@
-// Stores the vocabulary's pieces in blocks of text, with a sorted index to their ids.
+// Stores the pieces in blocks of text, with a sorted index to their ids.
 #include "tokenizer/wordpiece/vocabulary.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whole words of up to 16 bytes to ids in one probe: the way most words of a text go.
+// A hash table of words up to 16 bytes: most words of a text are found in one probe.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace finetune {
 
-// 16 bytes, zero behind the word's end. Words hold no zero byte.
+// 16 bytes, zero-padded. Words contain no zero byte.
 struct WordKey {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -28,7 +28,8 @@ class WordTable {
     if (word.size() > 8) std::memcpy(&key.high, word.data() + 8, word.size() - 8);
     return key;
   }
-  // `word` is not in the table, not empty, and there is room for it as said in the constructor.
+  // `word` must be new and not empty, and the capacity given to the constructor must not be
+  // exceeded.
   void insert(std::string_view word, int32_t id) {
     WordKey k = key(word);
     size_t at = home(k);

@@ -15,7 +15,7 @@ namespace {
 using Array = simdjson::dom::array;
 using Object = simdjson::dom::object;
 
-// The files of `names` that are in `directory`.
+// Returns the files of `names` that exist in `directory`.
 std::vector<fs::path> present_files(const fs::path& directory,
                                     std::initializer_list<const char*> names) {
   std::vector<fs::path> out;
@@ -34,7 +34,7 @@ int32_t require(const WordPieceDefinition& definition, const fs::path& path, std
   return id;
 }
 
-// ---- tokenizer.json ----
+// tokenizer.json
 
 void require_type(const JsonFile& file, std::string_view part, std::string_view type,
                   std::string_view expected) {
@@ -90,7 +90,7 @@ void read_normalizer(const JsonFile& file, WordPieceDefinition& definition) {
   options.strip_accents = file.get<bool>(*normalizer, "strip_accents").value_or(options.lowercase);
 }
 
-// tokenizer_config.json beside tokenizer.json: only what it states.
+// Applies the options that tokenizer_config.json beside tokenizer.json states.
 void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
   auto lower = config.get<bool>(config.root(), "do_lower_case");
   auto chinese = config.get<bool>(config.root(), "tokenize_chinese_chars");
@@ -108,7 +108,7 @@ void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
   if (strip_stated && !strip) options.strip_accents = options.lowercase;
 }
 
-// The template's shape is BERT's ("[CLS] A [SEP]"); which tokens it names is read from it.
+// The template must have BERT's shape ("[CLS] A [SEP]"); it names the special tokens.
 void read_template(const JsonFile& file, WordPieceDefinition& definition) {
   std::string cls = "[CLS]", sep = "[SEP]";
   if (auto processor = file.get<Object>(file.root(), "post_processor")) {
@@ -142,9 +142,9 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
   definition.special.sep = require(definition, file.path(), "separator", sep);
 }
 
-// ---- tokenizer_config.json ----
+// tokenizer_config.json
 
-// Null: there is none.
+// Null if the file does not exist.
 std::unique_ptr<const JsonFile> open_config(const fs::path& directory) {
   const fs::path path = directory / "tokenizer_config.json";
   if (!path_exists(path, ExitCode::model)) return nullptr;
@@ -153,7 +153,7 @@ std::unique_ptr<const JsonFile> open_config(const fs::path& directory) {
 
 int64_t read_model_max_length(const JsonFile& config) {
   auto value = JsonFile::find(config.root(), "model_max_length");
-  double number = 0;  // Hugging Face writes 1e30 where there is no limit
+  double number = 0;  // Hugging Face writes 1e30 for "no limit"
   if (!value || value->get(number) || number < 1 || number > 1e9) return -1;
   return int64_t(number);
 }
@@ -175,7 +175,8 @@ WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
     for (auto element : *added) {
       Object object;
       if (element.get(object)) {
-        throw model_error(file.path().string(), ": added_tokens holds something not an object");
+        throw model_error(file.path().string(),
+                          ": added_tokens holds something other than objects");
       }
       int64_t id = file.get<int64_t>(object, "id").value_or(-1);
       add_token(definition, read_added_token(file, object), id, file.path());

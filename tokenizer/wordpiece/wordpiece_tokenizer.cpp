@@ -1,4 +1,4 @@
-// Encodes text by WordPiece: ASCII words fast, all else normalised first.
+// Encodes text by WordPiece: a fast path for ASCII words, normalization for the rest.
 #include "tokenizer/wordpiece/wordpiece_tokenizer.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct WordPieceTokenizer::Scratch {
   BertNormalizer::Scratch normalizer;
   std::string bytes;                  // of one word
   std::vector<uint32_t> char_of;      // byte of `bytes` -> character
-  std::string normalized;             // of a segment, where added tokens are looked for in it
+  std::string normalized;             // of a segment, if added tokens are matched in it
   std::vector<uint32_t> char_begins;  // byte of `normalized` -> character
 };
 
@@ -34,7 +34,7 @@ void shorten(TokenBuffer& out, size_t size) {
   out.ends.resize(size);
 }
 
-// Room for the tokens of `bytes` of common text, growing geometrically over many calls.
+// Reserves room for the tokens of `bytes` of typical text, growing geometrically over many calls.
 void make_room(TokenBuffer& out, size_t bytes) {
   size_t need = out.size() + bytes / 3 + 8;
   if (need <= out.ids.capacity()) return;
@@ -48,7 +48,7 @@ bool ascii_alphanumeric(uint32_t c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-// Ones where a word of n bytes has bytes.
+// Mask n has ones in the bytes of a word of n bytes.
 constexpr std::array<WordKey, WordTable::kLongest + 1> kWordMasks = [] {
   std::array<WordKey, WordTable::kLongest + 1> masks{};
   for (size_t n = 0; n < masks.size(); ++n) {
@@ -70,7 +70,7 @@ WordPieceTokenizer::WordPieceTokenizer(WordPieceDefinition definition)
   build_added_tokens();
 }
 
-// What is neither a letter, a digit, a space nor punctuation takes the way through BertNormalizer.
+// Bytes other than letters, digits, spaces and punctuation go through BertNormalizer.
 void WordPieceTokenizer::build_byte_classes() {
   const NormalizerOptions& options = definition_.normalizer;
   for (uint32_t b = 0; b < 256; ++b) {
@@ -82,7 +82,7 @@ void WordPieceTokenizer::build_byte_classes() {
     bool dropped = options.clean_text && unicode::has(b, unicode::kControl);
     if (unicode::has(b, unicode::kSpace) && !dropped) classes_[b] = kSpaceByte;
   }
-  // Letters and digits alone are lower-cased this way; a digit has the bit already.
+  // Only letters and digits are lower-cased by this mask; digits have the bit set already.
   if (options.lowercase) lower_bits_ = 0x2020202020202020u;
 }
 
@@ -94,7 +94,7 @@ void WordPieceTokenizer::build_pieces() {
     if (piece.size() > prefix.size() && piece.starts_with(prefix)) {
       continuation.push_back({piece.substr(prefix.size()), id});
     }
-    // A word holds no ASCII punctuation unless it is that one character.
+    // A word contains no ASCII punctuation unless it is a single punctuation character.
     bool reachable = piece.size() == 1 || std::none_of(piece.begin(), piece.end(), [](char b) {
                        return uint8_t(b) < 128 && unicode::has(uint8_t(b), unicode::kPunctuation);
                      });
@@ -178,7 +178,7 @@ void WordPieceTokenizer::encode_segment(std::string_view text, uint32_t begin, u
       encode_ascii_word(text, start, at, out);
       continue;
     }
-    // Normalization reaches as far as the next ASCII space or punctuation.
+    // Normalization extends to the next ASCII space or punctuation.
     while (at < end && (class_at(at) == kWordByte || class_at(at) == kOtherByte)) ++at;
     normalizer_.normalize(text, start, at, scratch.normalizer);
     const auto& chars = scratch.normalizer.chars;
@@ -267,7 +267,7 @@ void WordPieceTokenizer::encode_word(const NormalizedChar* begin, const Normaliz
   }
 }
 
-// With added tokens that are looked for in the normalized text the whole segment is normalized.
+// If added tokens are matched in normalized text, the whole segment must be normalized.
 void WordPieceTokenizer::encode_mixed_segment(std::string_view text, uint32_t begin, uint32_t end,
                                               Scratch& scratch, TokenBuffer& out) const {
   normalizer_.normalize(text, begin, end, scratch.normalizer);

@@ -1,7 +1,6 @@
-// BERT's tokenizer: normalizer, pre-tokenizer and WordPiece in one pass over the bytes.
-// BertNormalizer, BertPreTokenizer and WordPiece of Hugging Face tokenizers 0.22.2. Plain ASCII
-// words go straight to the vocabulary; a run of text with anything else goes through
-// BertNormalizer.
+// BERT's tokenizer: normalizer, pre-tokenizer and WordPiece of Hugging Face tokenizers 0.22.2 in
+// one pass over the bytes. Plain ASCII words go straight to the vocabulary; other text goes through
+// BertNormalizer first.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@
 
 namespace finetune {
 
-// All that the files of a model directory say (wordpiece_files.h reads them).
+// The contents of a model directory's WordPiece files (read by wordpiece_files.h).
 struct WordPieceDefinition {
   Vocabulary vocabulary;  // finished; added tokens included
   std::vector<AddedToken> added;
@@ -47,14 +46,14 @@ class WordPieceTokenizer final : public Tokenizer {
   void build_pieces();
   void build_added_tokens();
 
-  // [begin, end) of the text holds no added token that is looked for in raw text.
+  // Encodes [begin, end) of the text, which contains no added tokens that are matched in raw text.
   void encode_segment(std::string_view text, uint32_t begin, uint32_t end, Scratch& scratch,
                       TokenBuffer& out) const;
   void encode_ascii_word(std::string_view text, uint32_t begin, uint32_t end,
                          TokenBuffer& out) const;
   void encode_mixed_segment(std::string_view text, uint32_t begin, uint32_t end, Scratch& scratch,
                             TokenBuffer& out) const;
-  // Words and punctuation among normalized characters.
+  // Encodes words and punctuation among normalized characters.
   void encode_chars(const NormalizedChar* begin, const NormalizedChar* end, Scratch& scratch,
                     TokenBuffer& out) const;
   void encode_word(const NormalizedChar* begin, const NormalizedChar* end, Scratch& scratch,
@@ -66,11 +65,11 @@ class WordPieceTokenizer final : public Tokenizer {
   AddedTokenMatcher normalized_tokens_;
   WordTable words_;
   PieceTrie initial_;       // pieces at the start of a word
-  PieceTrie continuation_;  // pieces behind it, without their prefix
+  PieceTrie continuation_;  // pieces inside a word, without their prefix
   ByteClass classes_[256];
-  uint8_t lower_[256];       // with the options' lower-casing
-  uint64_t lower_bits_ = 0;  // 0x20 in every byte if the options ask for lower case
-  int32_t ascii_ids_[128];   // of single characters, unk where the vocabulary has none
+  uint8_t lower_[256];       // with lower-casing, if enabled
+  uint64_t lower_bits_ = 0;  // 0x20 in every byte if lower-casing is enabled
+  int32_t ascii_ids_[128];   // ids of single characters; unk if the vocabulary lacks one
 };
 
 }  // namespace finetune

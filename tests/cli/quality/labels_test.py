@@ -202,7 +202,7 @@ def test_arrays_that_are_not_labels(directory):
     lists = json_lines(directory / "a.jsonl", *({"text": f"memo {i}", "label": ["food"]} for i in range(4)))
     fail(3, "train", *line, lists, words=("a.jsonl:1", "key 'label' has a list of labels; --multi-label SEP reads lists"))
     deep = json_lines(directory / "b.jsonl", {"text": "memo", "label": [["food"]]})
-    fail(3, "train", *line, deep, "--multi-label", ";", words=("b.jsonl:1", "a list of other things than names"))
+    fail(3, "train", *line, deep, "--multi-label", ";", words=("b.jsonl:1", "a list that holds something other than names"))
     texts = json_lines(directory / "c.jsonl", {"text": ["memo"], "label": "food"})
     fail(3, "train", *line, texts, words=("c.jsonl:1", "key 'text' has a nested value"))
     only = json_lines(directory / "d.jsonl", {"memo": ["memo"], "label": "food"})
