@@ -1,4 +1,4 @@
-// Settles which process reports when an action failed on some of them.
+// Decides which process reports when an action failed on some of them.
 #include "comm/agreement.h"
 
 #include <optional>
@@ -14,17 +14,18 @@ enum class Kind : int32_t { good, error, other, settled };
 struct Outcome {
   Kind kind = Kind::good;
   int32_t code = 0;
-  uint64_t text = 0;  // a hash of the message
+  uint64_t text = 0;  // hash of the message
 };
 
-// FNV-1a: the same in every process, which std::hash does not promise.
+// FNV-1a gives the same value in every process; std::hash does not promise that.
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001b3;
   return hash;
 }
 
-// The failure as an error; none for what is not an error of ours (a reader that went away).
+// Returns the failure as an Error, or nothing if the exception is not an error (e.g. the reader of
+// a pipe closed it).
 std::optional<Error> error_in(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -35,7 +36,7 @@ std::optional<Error> error_in(const std::exception_ptr& failure) {
   }
 }
 
-// Of an agreement inside the action: it has been settled who reports.
+// Returns the exit code of an agreement inside the action, which has already chosen who reports.
 std::optional<ExitCode> settled_code(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

@@ -1,4 +1,4 @@
-// Errors of one process end the command in all of them, and one of them says why.
+// If one process fails, the command ends in all of them and one of them reports why.
 #pragma once
 
 #include <exception>
@@ -9,28 +9,28 @@
 
 namespace finetune {
 
-// Thrown where another process tells the user what went wrong: this one ends in silence. Not a
-// std::exception, so that nobody takes it for an error to report.
+// Thrown in a process whose error another process reports: it ends silently. Not a std::exception,
+// so that no handler reports it as an error.
 struct PeerFailed {
   ExitCode code;
 };
 
-// Thrown where this process is the one to tell: all have agreed on it and end in good order, each
-// with this exit code.
+// Thrown in the process that reports. All processes have agreed and end regularly with this exit
+// code.
 class AgreedError : public Error {
  public:
   using Error::Error;
 };
 
 namespace detail {
-// Of all processes, collective: throws in all of them if one has failed.
+// Collective over all processes: throws in all of them if one has a failure.
 void agree(Communicator& communicator, const std::exception_ptr& failure);
 }  // namespace detail
 
-// action() in every process, collective. If it throws in one, every process throws: the one of
-// lowest rank that failed its own error, with its name before the message (unless all have failed
-// with that same message), the others PeerFailed. action() must not leave others waiting for it in
-// a collective when it throws. Solo: as if action() were called.
+// Collective: calls action() in every process. If it throws in some, every process throws: the
+// failed process of lowest rank throws its own error, prefixed with its name (unless all failed
+// with the same message); the others throw PeerFailed. action() must not throw while other
+// processes wait for it in a collective. With one process it only calls action().
 template <typename Action>
 void agree_on_errors(Communicator& communicator, Action&& action) {
   if (communicator.size() == 1) {

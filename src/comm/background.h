@@ -1,4 +1,4 @@
-// What goes on while a process does other things: MPI moves data only while somebody calls it.
+// Work to do while a process waits: MPI moves data only while the process calls it.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@ namespace finetune {
 
 class Background {
  public:
-  // `step` does what can be done now, and says whether something is left.
+  // `step` does what is possible now and returns whether work is left.
   void add(std::function<bool()> step) { steps_.push_back(std::move(step)); }
 
-  // Whether something is left. Whoever waits calls it often: another process may need what is on
-  // its way before it can do what this one waits for.
+  // Runs all steps and returns whether work is left. A waiting process calls it often, since its
+  // peer may need that data before it can answer.
   bool advance() {
     if (steps_.empty()) return false;
     std::erase_if(steps_, [](const auto& step) { return !step(); });

@@ -10,7 +10,7 @@
 namespace finetune {
 namespace {
 
-constexpr int kRounds = 5;  // the median of these counts
+constexpr int kRounds = 5;  // the median is reported
 constexpr int kCalls = 200;
 
 double slowest(Communicator& communicator, double seconds) {
@@ -19,7 +19,7 @@ double slowest(Communicator& communicator, double seconds) {
   return *std::max_element(all.begin(), all.end());
 }
 
-// Seconds of one call, which all processes make.
+// Seconds per call; all processes make the calls.
 double time_of(Communicator& communicator, int calls, const std::function<void()>& call) {
   std::vector<double> rounds;
   call();

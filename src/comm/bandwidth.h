@@ -1,4 +1,4 @@
-// How fast the processes of a run talk to each other here.
+// Measures how fast the processes of a run communicate.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@ namespace finetune {
 struct Bandwidth {
   int processes = 0;
   int hosts = 0;
-  int64_t megabytes = 0;  // MiB of each process's arena
+  int64_t megabytes = 0;  // MiB in each process's arena
   double barrier_seconds = 0;
   double all_gather_seconds = 0;  // of 64 bytes from each process
-  // Each process adds its slice of a neighbour's arena to its own; all processes of the first host
-  // together, the traffic of reading both and writing one.
+  // Each process adds its slice of a neighbour's arena to its own. Total of the first host's
+  // processes: two reads and one write per element.
   double reduce_bytes_per_second = 0;
-  // Between hosts, 0 with one host: 8 bytes there and back, and what each pair of processes sends
-  // one way of a whole arena while it receives as much.
+  // Between hosts (0 with one host): round trip of 8 bytes, and the rate of each pair of processes
+  // in one direction while both send a whole arena.
   double exchange_seconds = 0;
   double exchange_bytes_per_second = 0;
 };
 
-// Collective; every process gets the same result: each time is the slowest process's.
+// Collective. Every process gets the same result; each time is that of the slowest process.
 Bandwidth measure_bandwidth(Communicator& communicator, int64_t megabytes);
 
 }  // namespace finetune

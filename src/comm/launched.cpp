@@ -1,4 +1,4 @@
-// Whether a launcher started this process as one of several: what its environment says.
+// Detects from the environment whether a launcher started this process as one of several.
 #include <cstdlib>
 #include <optional>
 
@@ -18,7 +18,7 @@ std::optional<int64_t> number_of_variable(const char* name) {
 bool launched_in_parallel() {
   if (auto size = number_of_variable("OMPI_COMM_WORLD_SIZE")) return *size > 1;
   if (auto size = number_of_variable("PMI_SIZE")) return *size > 1;
-  // Slurm's variables alone say nothing: a batch script's shell has them too.
+  // Slurm's variables alone prove nothing: the shell of a batch script has them too.
   if (!std::getenv("PMIX_RANK") && !std::getenv("PMI_RANK")) return false;
   if (auto size = number_of_variable("SLURM_STEP_NUM_TASKS")) return *size > 1;
   if (auto size = number_of_variable("SLURM_NTASKS")) return *size > 1;

@@ -1,5 +1,5 @@
-// Link: messages from one process to another, in order.
-// On a host through a ring in shared memory, between hosts over MPI.
+// Link: ordered messages from one process to another. Inside a host it is a ring buffer in shared
+// memory, between hosts MPI.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace finetune {
 
-// What a message is, for the line that ends a job in which it does not come: "activations of
-// micro-batch", 3. `what` is a literal; number < 0: none.
+// Names a message in the error line when it does not arrive: "activations of micro-batch", 3.
+// `what` is a string literal; number < 0: none.
 struct LinkMessage {
   const char* what;
   int64_t number = -1;
@@ -20,23 +20,23 @@ struct LinkMessage {
   std::string text() const { return number < 0 ? std::string(what) : concat(what, " ", number); }
 };
 
-// One end of a link. Its two processes send and receive the same sizes in the same order. A message
-// of 0 bytes is nothing: neither waits for the other. None hangs: as Communicator.
+// One end of a link. Both processes send and receive the same sizes in the same order. A message of
+// 0 bytes is skipped: neither end waits. Waits end as described in communicator.h.
 class Link {
  public:
   virtual ~Link() = default;
 
-  // The process it comes from. `data` may change on return. A message of up to the link's capacity
-  // waits only until those before it have been received; a longer one for its receiver.
+  // For the sending end. `data` may change after the return. A message up to the link's capacity
+  // waits only for earlier messages to be received; a longer one waits for its receiver.
   virtual void send(const void* data, size_t bytes, const LinkMessage& message) = 0;
-  // The process it goes to: waits for the message.
+  // For the receiving end: waits for the message.
   virtual void receive(void* data, size_t bytes, const LinkMessage& message) = 0;
 
-  // What this process has sent through it: payload.
+  // Payload bytes that this process sent through the link.
   int64_t bytes_sent() const { return bytes_sent_; }
 
  protected:
-  // of_communicator: what the link's communicator has sent, which counts it too.
+  // of_communicator: the sent-bytes counter of the link's communicator, which is updated too.
   explicit Link(std::shared_ptr<int64_t> of_communicator)
       : of_communicator_(std::move(of_communicator)) {}
   void count(size_t bytes) {
@@ -49,11 +49,11 @@ class Link {
   std::shared_ptr<int64_t> of_communicator_;
 };
 
-// A link to be made between two ranks of a communicator.
+// A link to create between two ranks of a communicator.
 struct LinkEnds {
   int from;
-  int to;           // another
-  size_t capacity;  // bytes of the largest message that is sent without waiting for its receiver
+  int to;           // the receiver
+  size_t capacity;  // bytes of the largest message that does not wait for its receiver
 };
 
 }  // namespace finetune

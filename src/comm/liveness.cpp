@@ -1,4 +1,4 @@
-// The liveness thread: deaths of neighbours, time limits, and how a job is ended.
+// The liveness thread: detects dead neighbours, applies time limits and ends a job.
 #include "comm/liveness.h"
 
 #include <dlfcn.h>
@@ -17,18 +17,18 @@
 namespace finetune {
 namespace {
 
-constexpr double kInterval = 0.2;  // between looks at the neighbours
-constexpr int kNeighbours = 2;     // that each process looks at, so that two may die at once
-// A launcher that ends a job kills its processes within milliseconds of each other: who still lives
-// after this time has seen a death of another kind.
+constexpr double kInterval = 0.2;  // seconds between checks of the neighbours
+constexpr int kNeighbours = 2;     // watched by each process, so that two may die at once
+// A launcher that ends a job kills its processes within milliseconds. If this process still lives
+// after this time, the neighbour's death had another cause.
 constexpr double kSecondLook = 0.1;
-constexpr double kOtherHosts = 0.5;  // the first host reports first if the fault is everywhere
-constexpr double kLauncher = 3;      // in which a launcher ends the job after a death
-constexpr double kAbort = 1;         // in which it does so after MPI_Abort
-constexpr double kReport = 2;        // in which who reports the error ends the job
-// Later than at the limit a host gives up a library's call where nobody on it is stopped: who is to
-// blame may be on another host, which then says so. A launcher takes more than a second to end the
-// processes of other hosts (SIGTERM first): one host after the other, or each would report.
+constexpr double kOtherHosts = 0.5;  // the first host reports first if the failure is everywhere
+constexpr double kLauncher = 3;      // for a launcher to end the job after a death
+constexpr double kAbort = 1;         // for a launcher to end the job after MPI_Abort
+constexpr double kReport = 2;        // for the reporting process to end the job
+// When a library call times out and no process of this host is stopped, the host waits this much
+// longer: the process to blame may be on another host, which then reports. Launchers need more than
+// a second to end other hosts (SIGTERM first), so hosts report one after another.
 constexpr double kBeyondStopped = 3;
 
 bool mpi_is_ours() {
@@ -41,8 +41,8 @@ bool mpi_is_ours() {
   return main_thread != 0;
 }
 
-// MPI_Abort without its banner. Open MPI 4.1.4 frees what it still sends of it, and when the
-// processors are busy the launcher may then return 1 instead of the code (1 of 300).
+// MPI_Abort without its banner. Open MPI 4.1.4 frees the abort message while it is being sent; on a
+// busy machine the launcher may then return 1 instead of the code (1 in 300).
 void abort_quietly(int code) {
   if (void* quiet = ::dlsym(RTLD_DEFAULT, "orte_execute_quiet")) *static_cast<bool*>(quiet) = true;
   MPI_Abort(MPI_COMM_WORLD, code);
@@ -54,7 +54,7 @@ void report_error(std::string_view line) {
   clear_progress();
   const std::string text = concat(line, "\n");
   ssize_t written = ::write(2, text.data(), text.size());
-  (void)written;  // a closed standard error changes nothing
+  (void)written;  // nothing can be done about a closed standard error
   log_to_file(line);
 }
 
@@ -118,8 +118,8 @@ bool Liveness::end_comes_within(double seconds) const {
 void Liveness::leave_if_ending() const {
   const uint32_t ending = control_.block().ending.load(std::memory_order_relaxed);
   if (ending == 0 || ending_here_) return;
-  // Who ends the job tells the launcher, which ends the processes of all hosts at once. To go
-  // before would be a failure of its own to the launcher, which it takes longer over.
+  // The ending process tells the launcher, which ends all hosts at once. Exiting earlier would look
+  // like another failure to the launcher, which it handles more slowly.
   ::usleep(useconds_t(kAbort * 1e6));
   ::_exit(int(ending & 0xFF));
 }
@@ -129,7 +129,7 @@ void Liveness::end(int code) {
   const uint32_t reporter = block.error_reporter.load();
   if (reporter != 0 && reporter != uint32_t(local_rank_) + 1) end_comes_within(kReport);
   leave_if_ending();
-  // The other thread of this process may be here too, or would leave in the midst of this.
+  // The other thread of this process may be here too, and must not exit in the middle of this.
   if (ending_here_.exchange(true)) ::sleep(unsigned(kLauncher));
   uint32_t nobody = 0;
   block.ending.compare_exchange_strong(nobody, kEnding | uint32_t(code & 0xFF));
@@ -158,7 +158,7 @@ void Liveness::mark_finished() {
   control_.slot(local_rank_).finished.store(1);
 }
 
-// How long the main thread has been in a library's call. Of the other thread.
+// Measures how long the main thread has been in a library call; used by the watching thread.
 class Liveness::CallTimer {
  public:
   explicit CallTimer(Liveness& liveness)
@@ -243,7 +243,7 @@ int StoppedTime::first_stopped() const {
 }
 
 int StoppedTime::look(double seconds) {
-  // The numbers of all processes in /proc: not at each look of a wait.
+  // Reading all pids from /proc is slow, so not at every check of a wait.
   if (const double now = seconds_now(); now - last_look_ >= kInterval) {
     last_look_ = now;
     if (const int stopped = first_stopped(); stopped != stopped_ || stopped < 0) {
@@ -297,9 +297,10 @@ int Wait::stopped(bool late_alone) const {
 }
 
 void Wait::give_up_on(int local_rank, bool stopped) {
-  liveness_.give_up(concat("finetune: error: ", liveness_.name(local_rank), " has not come for ",
-                           liveness_.timeout_.load(), " s (", stopped ? "stopped" : "running",
-                           ", in ", read_phase(liveness_.control_.slot(local_rank)),
+  liveness_.give_up(concat("finetune: error: ", liveness_.name(local_rank),
+                           " has not responded for ", liveness_.timeout_.load(), " s (",
+                           stopped ? "stopped" : "running", ", in ",
+                           read_phase(liveness_.control_.slot(local_rank)),
                            liveness_.pending_of_others(local_rank), "); the job ends"));
 }
 
@@ -314,19 +315,19 @@ void Wait::look() {
     return;
   }
   const double limit = liveness_.timeout_, waited = waited_.look();
-  // Who waits itself, for another process, is not to blame, nor as soon as that one has come.
+  // A process that itself waits for another one is not to blame, until that one has arrived.
   const int running = late_and_running();
   if (running < 0) running_.begin_again();
   const double ran = running_.look();
-  // Who has come to wait later than this process may know better, at its own limit: a stage of a
-  // pipeline waits for one that waits for one.
+  // A process that began to wait later may know the cause better and reports at its own limit:
+  // pipeline stages wait for each other in a chain.
   if (const uint64_t waits = liveness_.waits_of_host(); waits != waits_seen_) {
     waits_seen_ = waits;
     quiet_.begin_again();
   }
   const double quiet = quiet_.look();
   if (limit <= 0 || waited < limit) return;
-  // One may be stopped after it has come and before it has told the others.
+  // A process may be stopped after it arrived and before it told the others.
   const int stopped = this->stopped(quiet < limit);
   const int late = stopped < 0 && ran >= limit ? running : stopped;
   if (late >= 0) give_up_on(late, late == stopped);
@@ -335,9 +336,9 @@ void Wait::look() {
   if (others_know && waited < limit + longest) return;
   const std::string pending = awaited_.pending.empty() ? "waits for it" : awaited_.pending + ",";
   const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);
-  liveness_.give_up_on_host(concat("finetune: error: ", awaited_.somebody(), " has not come for ",
-                                   limit, " s (", liveness_.own_name(), " ", pending, " in ",
-                                   read_phase(own), "); the job ends"));
+  liveness_.give_up_on_host(concat("finetune: error: ", awaited_.somebody(),
+                                   " has not responded for ", limit, " s (", liveness_.own_name(),
+                                   " ", pending, " in ", read_phase(own), "); the job ends"));
 }
 
 }  // namespace finetune

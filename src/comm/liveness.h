@@ -1,6 +1,6 @@
-// Liveness of a run's processes: a death or a hang ends the job, and no process waits for ever.
-// A thread sees when a process of this host dies, waiting has a limit, and the job ends with one
-// line that names who was to blame.
+// Liveness of a run's processes: a death or a hang ends the job, so that no process waits forever.
+// A thread detects the death of a process of this host, and waits have a limit. The job ends with
+// one line that names the process to blame.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace finetune {
 
 class Liveness {
  public:
-  // names: of the processes of this host, "rank 3 on node7".
+  // names: the processes of this host, such as "rank 3 on node7".
   Liveness(Control control, int local_rank, int host, std::vector<std::string> names);
   ~Liveness();
   Liveness(const Liveness&) = delete;
@@ -31,26 +31,26 @@ class Liveness {
   bool claim_error_report();
   std::string stopped() const;  // communicator.h
 
-  // Ends all processes of the job. A process that reports an error has done so before. Through
-  // MPI from the main thread, so that other hosts end too.
+  // Ends all processes of the job; call after the error is reported. From the main thread through
+  // MPI, so that other hosts end too.
   [[noreturn]] void end(int code);
-  // Returns at once unless another process ends the job.
+  // Returns at once unless another process is ending the job.
   void leave_if_ending() const;
 
-  // For a run on several hosts. duty: done at every look of a wait. may_report: settles which of
-  // the processes that are about to end the job says why.
+  // For a run on several hosts. duty: called at every check of a wait. may_report: decides which of
+  // the processes that are about to end the job reports.
   void set_other_hosts(std::function<void()> duty, std::function<bool()> may_report) {
     duty_ = std::move(duty);
     may_report_ = std::move(may_report);
   }
 
-  // Of a process of this host, by its local rank in the run.
+  // The name of a process of this host, by its local rank in the run.
   const std::string& name(int local_rank) const { return names_[size_t(local_rank)]; }
   const ProcessSlot& slot(int local_rank) const { return control_.slot(local_rank); }
   const std::string& own_name() const { return name(local_rank_); }
 
-  void mark_finished();  // nobody waits for this process any more
-  void stop();           // the thread that looks at others
+  void mark_finished();  // no process waits for this one any more
+  void stop();           // stops the watching thread
 
  private:
   friend class Wait;
@@ -59,11 +59,11 @@ class Liveness {
   void watch();
   [[noreturn]] void report_death(int local_rank);
   [[noreturn]] void give_up(const std::string& line);
-  // The same where who is to blame is on another host, as others may have found too.
+  // The same if the process to blame is on another host, which other hosts may have found too.
   [[noreturn]] void give_up_on_host(const std::string& line);
   bool end_comes_within(double seconds) const;
-  uint64_t waits_of_host() const;               // begun and ended, so far
-  std::string pending_of_others(int of) const;  // "; rank 4 on node7 is waiting for ...", or empty
+  uint64_t waits_of_host() const;               // count of waits begun and ended
+  std::string pending_of_others(int of) const;  // "; rank 4 on node7 is waiting for ...", or ""
 
   Control control_;
   int local_rank_;
@@ -77,32 +77,32 @@ class Liveness {
   const char* last_phase_ = nullptr;
   std::function<void()> duty_ = [] {};
   std::function<bool()> may_report_ = [] { return true; };
-  std::atomic<const char*> call_{nullptr};  // that the main thread waits in
-  std::atomic<uint64_t> calls_{0};          // so far
+  std::atomic<const char*> call_{nullptr};  // the library call that the main thread is in
+  std::atomic<uint64_t> calls_{0};          // count of calls
   std::thread thread_;
 };
 
-// Whom a wait is for, and what is told of it.
+// The processes that a wait depends on, and how to describe them.
 struct Awaited {
-  // What this wait is for has not come to it.
+  // Returns whether the process in this slot has not yet arrived.
   using Late = std::function<bool(const ProcessSlot&)>;
 
-  std::span<const int> processes;  // of this host, that may be late: local ranks in the run
+  std::span<const int> processes;  // of this host, possibly late: local ranks in the run
   Late late;
-  double beyond;  // seconds after the time limit in which another process may say who is to blame
-  std::function<std::string()> somebody;  // "rank 2 on node7", whom to name then
-  // Of a link: "is waiting for activations of micro-batch 3 from it". Empty: a collective.
+  double beyond;  // seconds after the limit in which another process may report a better cause
+  std::function<std::string()> somebody;  // "rank 2 on node7", named in the error
+  // For a link: "is waiting for activations of micro-batch 3 from it". Empty for a collective.
   std::string pending;
-  // Asked from the time limit on: whether somebody() is known to wait itself.
+  // Called after the time limit: whether somebody() is known to be waiting itself.
   std::function<bool()> excused = [] { return false; };
 };
 
-// How long the same process of this host has been stopped, by one who looks often.
+// Measures how long one process of this host has been stopped; call look() often.
 class StoppedTime {
  public:
   explicit StoppedTime(const Control& control, int own) : control_(control), own_(own) {}
 
-  // The local rank of one that has been stopped for `seconds`, or -1.
+  // Returns the local rank of a process that has been stopped for `seconds`, or -1.
   int look(double seconds);
 
  private:
@@ -114,7 +114,7 @@ class StoppedTime {
   WaitingTime time_;
 };
 
-// One wait of the main thread, from when it stops spinning. look() often while it lasts.
+// One wait of the main thread, from the end of its spinning. Call look() often while it lasts.
 class Wait {
  public:
   Wait(Liveness& liveness, Awaited awaited);
@@ -124,7 +124,7 @@ class Wait {
   void look();
 
  private:
-  // "rank 3 on node7 has not come for 10 s (stopped, in ...); the job ends"
+  // "rank 3 on node7 has not responded for 10 s (stopped, in ...); the job ends"
   [[noreturn]] void give_up_on(int local_rank, bool stopped);
   bool is_late(int local_rank) const;
   int late_and_running() const;        // a local rank, or -1
@@ -135,12 +135,12 @@ class Wait {
   Awaited awaited_;
   uint64_t waits_seen_ = 0;
   WaitingTime waited_;
-  WaitingTime running_;  // since one of the late does not wait itself
-  WaitingTime quiet_;    // since no process of this host has begun or ended a wait
+  WaitingTime running_;  // since a late process is running instead of waiting
+  WaitingTime quiet_;    // since a process of this host began or ended a wait
   StoppedTime stopped_;
 };
 
-// To standard error and log.txt, whole and on one line.
+// Writes one whole line to standard error and log.txt.
 void report_error(std::string_view line);
 
 }  // namespace finetune

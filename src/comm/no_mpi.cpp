@@ -1,4 +1,4 @@
-// A program without MPI. Started as one of several it becomes the one beside it that has MPI.
+// For a program built without MPI: started as one of several, it executes the program with MPI.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace finetune {
 namespace {
 
-// As this process was called, but for the program's name.
+// This process's arguments without the program's name.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string words{std::istreambuf_iterator<char>(file), {}};
@@ -24,8 +24,8 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
-// Open MPI's versions 2 to 5 all have this name and what the program calls. The launcher's own
-// library is the one that understands the launcher: none is shipped with the program.
+// Open MPI 2 to 5 all use this name and have the functions that the program calls. The program
+// ships no MPI, because only the launcher's own library understands the launcher.
 constexpr const char* kMpiLibrary = "libmpi.so.40";
 
 [[noreturn]] void become(const fs::path& program) {

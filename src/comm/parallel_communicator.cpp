@@ -1,4 +1,4 @@
-// Numbers and names of the processes, groups of them and links, and the common end of a run.
+// Ranks and names of processes, groups, links, and the common end of a run.
 #include "comm/parallel_communicator.h"
 
 #include <mpi.h>
@@ -12,13 +12,13 @@
 namespace finetune {
 namespace {
 
-// What one process says when a communicator is split.
+// What each process tells the others in split().
 struct Choice {
   int32_t color;
-  uint32_t numbers;  // of the groups that it is in, bit by bit
+  uint32_t numbers;  // bit mask of its groups' numbers
 };
 
-// The memory of one host's groups, one behind the other, each of which one color has.
+// Offsets of the memory of one host's groups, one per color.
 std::map<int, size_t> places_of_groups(std::span<const Choice> host, size_t& bytes) {
   std::map<int, int> sizes;
   for (const Choice& each : host) ++sizes[each.color];
@@ -34,7 +34,7 @@ std::shared_ptr<void> part_of(const std::shared_ptr<void>& memory, size_t begin)
   return {memory, static_cast<std::byte*>(memory.get()) + begin};
 }
 
-// That no member has taken.
+// Returns a number that no member uses.
 int free_number(std::bitset<kMostGroups> taken) {
   FINETUNE_CHECK(!taken.all());
   int number = 0;
@@ -79,7 +79,7 @@ std::unique_ptr<Communicator> ParallelCommunicator::split(int color) {
     }
   }
   const int number = free_number(taken);
-  // Before anybody can wait for this process there.
+  // Reset the counters before any process can wait for this one in the group.
   process.slot().barriers[size_t(number)].store(0);
   process.slot().rounds[size_t(number)].store(0);
   const std::span<const Choice> on_host(all.data() + first_rank(host()), size_t(local_size()));
@@ -134,10 +134,9 @@ std::vector<std::unique_ptr<Link>> ParallelCommunicator::make_links(
 void ParallelCommunicator::finish() {
   if (run_) return run_->finish();
   note("the end", -1);
-  barrier();  // nobody needs this process any more
+  barrier();  // from here on no process needs this one
   liveness().mark_finished();
-  // Should a process die before it is here too, the launcher ends this call, or the watching
-  // thread.
+  // If a process dies before it gets here, the launcher or the watching thread ends this call.
   MPI_Finalize();
   liveness().stop();
 }

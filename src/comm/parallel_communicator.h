@@ -1,4 +1,4 @@
-// What `shared` and `mpi` have in common: numbers and names, life and death, groups, and the end.
+// The common part of `shared` and `mpi`: ranks, names, liveness, groups and the end.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class ParallelCommunicator : public Communicator {
     Topology topology;
     std::vector<std::string> names;  // of all ranks
     HostGroup host_group;
-    ParallelCommunicator* run;  // of which this is a group; null: this is the run's
+    ParallelCommunicator* run;  // the run's communicator; null: this one
   };
   explicit ParallelCommunicator(Parts parts);
   ~ParallelCommunicator() override;
@@ -53,9 +53,10 @@ class ParallelCommunicator : public Communicator {
   void finish() override;
 
  protected:
-  // Collective, as split(): the communicator of this process's group.
+  // Collective, called by split(): creates the communicator of this process's group.
   virtual std::unique_ptr<Communicator> make_group(Parts parts, int color) = 0;
-  // To or from a rank of another host; `number`: of this link among all of this communicator.
+  // Creates an end of a link to a rank of another host; `number` is unique among this
+  // communicator's links.
   virtual std::unique_ptr<Link> make_remote_link(int other, int number, size_t capacity) = 0;
 
   Liveness& liveness() { return group_.process().liveness(); }
@@ -72,9 +73,9 @@ class ParallelCommunicator : public Communicator {
   int links_made_ = 0;
 };
 
-// All processes on one host: nothing but the end needs MPI.
+// For a run on one host: only its end needs MPI.
 std::unique_ptr<Communicator> make_shared_communicator(ParallelCommunicator::Parts parts);
-// Several hosts: the run's. Error(device).
+// For a run on several hosts. Error(device).
 std::unique_ptr<Communicator> make_mpi_communicator(ParallelCommunicator::Parts parts);
 
 }  // namespace finetune

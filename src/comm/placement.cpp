@@ -1,4 +1,4 @@
-// Divides a host's cores by affinity masks, and advises on mpirun's binding.
+// Divides a host's cores by affinity masks, and gives advice on the launcher's binding.
 #include "comm/placement.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ cpu_set_t own_mask() {
   return mask;
 }
 
-// Of the processes of this host, in order.
+// The affinity masks of this host's processes, in order.
 std::vector<cpu_set_t> masks_of_host(Communicator& communicator) {
   const cpu_set_t mine = own_mask();
   std::vector<cpu_set_t> all(static_cast<size_t>(communicator.size()));
@@ -38,8 +38,8 @@ const char* option_against_binding() {
 }  // namespace
 
 int host_cores() {
-  // The kernel cuts a wish for all cores down to the cpuset. A thread of its own asks, so that this
-  // one stays where it is.
+  // Asks for all cores; the kernel reduces the set to the cpuset. A separate thread asks, so that
+  // this thread's affinity stays.
   int allowed = 0;
   std::thread([&allowed] {
     cpu_set_t mask;
@@ -60,7 +60,7 @@ int share_of_cores(const std::vector<cpu_set_t>& masks, size_t own) {
     for (const cpu_set_t& mask : masks) users += CPU_ISSET(core, &mask) ? 1 : 0;
     share += 1.0 / users;
   }
-  return std::max(1, int(share + 1e-6));  // three thirds are one
+  return std::max(1, int(share + 1e-6));  // so that three thirds make one
 }
 
 int cores_for_process(Communicator& communicator) {

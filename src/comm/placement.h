@@ -1,4 +1,4 @@
-// How the cores of a host are divided between its processes.
+// Divides the cores of a host between its processes.
 #pragma once
 
 #include <sched.h>
@@ -10,19 +10,19 @@
 
 namespace finetune {
 
-// The cores of this host that the system lets this user's programs have (cpuset, cgroup quota),
-// whatever a launcher has bound this process to.
+// The cores of this host that this user's programs may use (cpuset, cgroup quota), whatever a
+// launcher has bound this process to.
 int host_cores();
 
-// Collective. The threads that this process should run: its share of the cores that the launcher
-// gives to the processes of this host, of the quota too; at least 1.
+// Collective. Returns the number of threads for this process: its share of the cores and of the
+// quota that the launcher gives to the processes of this host; at least 1.
 int cores_for_process(Communicator& communicator);
 
-// Collective. Where a launcher has bound the processes of this host to fewer cores than they could
-// have: one line that names the option against it. Else empty.
+// Collective. If a launcher has bound the processes of this host to fewer cores than they could
+// use, returns a line with the option that prevents it; else "".
 std::string binding_advice(Communicator& communicator);
 
-// The share of process `own`: each core is divided between those that may use it.
+// Returns the share of process `own`; each core is divided between the processes that may use it.
 int share_of_cores(const std::vector<cpu_set_t>& masks, size_t own);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// The communicator of a process that is alone: every collective is at once.
+// The communicator of a single process: every collective returns at once.
 #include <cstdlib>
 #include <cstring>
 

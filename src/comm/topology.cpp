@@ -1,4 +1,4 @@
-// Numbers processes host by host, and names a host by its kernel's identifiers.
+// Numbers processes host by host, and identifies a host by its kernel's ids.
 #include "comm/topology.h"
 
 #include <sys/stat.h>

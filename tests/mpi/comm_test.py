@@ -52,10 +52,10 @@ def test_a_process_dies(directory):
 
 
 def test_a_process_does_not_come(directory):
-    line = r"finetune: error: rank {} on \S+ has not come for {} s \({}, in {}\); the job ends"
+    line = r"finetune: error: rank {} on \S+ has not responded for {} s \({}, in {}\); the job ends"
     stopped, late = "backward pass, step 17", "forward pass, step 4"
     # Alone on its host; and two that are, of which either may be the one.
-    from_afar = (r"finetune: error: {} has not come for 2 s "
+    from_afar = (r"finetune: error: {} has not responded for 2 s "
                  r"\(rank 0 on \S+ waits for it in forward pass, step 4\); the job ends")
     together(
         lambda: check_fault(directory, 2, "stop", 1, code=5, line=line.format(1, 3, "stopped", stopped)),

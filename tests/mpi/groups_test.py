@@ -9,7 +9,7 @@ from rank_programs import check_fault, launch, main, own_lines, together
 
 RANKS = os.path.abspath(os.environ.get("FINETUNE_GROUP_RANKS", "build/tests/mpi/test_group_ranks"))
 DIED = (r"finetune: error: rank {} on \S+ \(pid \d+\) died in forward pass, step 17{}; the job ends")
-ABSENT = r"finetune: error: rank {} on \S+ has not come for {} s \({}, in forward pass, step 17{}\); the job ends"
+ABSENT = r"finetune: error: rank {} on \S+ has not responded for {} s \({}, in forward pass, step 17{}\); the job ends"
 WISH = r"; rank {} on \S+ is waiting for {} of micro-batch {} from it"
 
 
@@ -64,7 +64,7 @@ def test_a_stage_dies(directory):
     fault(directory, 4, "kill", "links", 1, hosts=2, code=137, line=DIED.format(1, ".*"))
 
 
-ELSEWHERE = (r"finetune: error: rank {} on \S+ has not come for {} s \(rank {} on \S+ is waiting for {} of micro-batch "
+ELSEWHERE = (r"finetune: error: rank {} on \S+ has not responded for {} s \(rank {} on \S+ is waiting for {} of micro-batch "
              r"{} from it, in forward pass, step 17\); the job ends")
 
 

@@ -126,7 +126,7 @@ def test_a_process_that_stops_before_mpi_has_started(directory):
     one_error(result, 5, "rank 0", "have not been found within 3 s")
     result = ranks.run(ranks.new_directory("0"), env={"FINETUNE_START_LIMIT": "0"})
     assert result.code == 2, result
-    assert ranks.error_lines(result) == ["finetune: error: FINETUNE_START_LIMIT=0 is no whole number above 0"], result
+    assert ranks.error_lines(result) == ["finetune: error: FINETUNE_START_LIMIT=0 is not a whole number above 0"], result
 
 
 def limited(directory, kib):

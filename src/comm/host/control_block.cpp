@@ -1,4 +1,4 @@
-// Writes and reads what each process is at and what it waits for.
+// Writes and reads each process's current phase and what it waits for.
 #include "comm/host/control_block.h"
 
 #include <cstring>

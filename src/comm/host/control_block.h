@@ -1,5 +1,5 @@
-// The block of shared memory by which the processes of one host watch each other.
-// It has what each is at, what it waits for, and the end of the job.
+// The block of shared memory through which the processes of one host watch each other. It holds
+// each process's phase, what it waits for, and the state of the job's end.
 #pragma once
 
 #include <array>
@@ -11,31 +11,32 @@
 
 namespace finetune {
 
-constexpr int kMostGroups = 8;  // that a process is in at once; number 0 is the whole run
+// groups that a process can be in at once; number 0 is the whole run
+constexpr int kMostGroups = 8;
 
-// Text that others read while it is written: words, each whole.
+// Text that may be read while it is written: each word is atomic.
 template <size_t kWords>
 using SharedText = std::array<std::atomic<uint64_t>, kWords>;
 
-// Shared memory begins as zeros, which is every member's first value.
+// Shared memory starts as zeros, the first value of every member.
 struct alignas(128) ProcessSlot {
   std::atomic<int32_t> pid;
   std::atomic<uint64_t> start_time;
-  std::atomic<uint32_t> finished;  // nobody waits for it any more
-  std::atomic<uint32_t> waiting;   // for another process: then it is not the one to blame
-  std::atomic<uint64_t> waits;     // begun and ended, so far
-  // Of each group that it is in: barriers of the host, and collectives between hosts, that it has
-  // come to.
+  std::atomic<uint32_t> finished;  // no process waits for this one any more
+  std::atomic<uint32_t> waiting;   // it waits for another process and so is not to blame
+  std::atomic<uint64_t> waits;     // count of waits begun and ended
+  // For each of its groups: how many host barriers and inter-host collectives it has entered.
   std::array<std::atomic<uint64_t>, kMostGroups> barriers;
   std::array<std::atomic<uint64_t>, kMostGroups> rounds;
   std::atomic<int64_t> step;
   SharedText<8> phase;
-  std::atomic<int32_t> waits_for;  // 1 + local rank of a link's other end; 0: none of this host
-  SharedText<16> pending;          // then: "is waiting for activations of micro-batch 3 from it"
+  // 1 + local rank at the other end of a link; 0: no process of this host
+  std::atomic<int32_t> waits_for;
+  SharedText<16> pending;  // of that link: "is waiting for activations of micro-batch 3 from it"
 };
 
 struct ControlBlock {
-  alignas(128) std::atomic<uint32_t> ending;  // 0, or kEnding + exit code: all leave at once
+  alignas(128) std::atomic<uint32_t> ending;  // 0, or kEnding + exit code: all processes exit
   std::atomic<uint32_t> error_reporter;  // 1 + local rank of the process that reports the error
 };
 
@@ -43,7 +44,7 @@ constexpr uint32_t kEnding = 0x100;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// The control block and what lies behind it: a slot of each process of the host.
+// The control block and, behind it, one slot for each process of the host.
 class Control {
  public:
   static size_t bytes(int processes) {
@@ -64,11 +65,11 @@ class Control {
   int processes_;
 };
 
-// The phase that a slot tells of: "backward pass, step 17".
+// The phase in a slot, such as "backward pass, step 17".
 void write_phase(ProcessSlot& slot, const char* phase, int64_t step);
 std::string read_phase(const ProcessSlot& slot);
 
-// What a process wants of the other end of a link; cut to the place that there is.
+// What a process awaits from the other end of a link, truncated to the available space.
 void write_pending(ProcessSlot& slot, int other_end, const std::string& pending);
 void end_pending(ProcessSlot& slot);
 std::string read_pending(const ProcessSlot& slot);

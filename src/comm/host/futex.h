@@ -1,5 +1,5 @@
-// Sleeping until a 32-bit word changes, in memory that several processes map. std::atomic's own
-// wait does not do this: it sleeps on futexes that are private to a process.
+// Sleeps until a 32-bit word changes, in memory that several processes map. std::atomic::wait
+// cannot do this: it uses futexes private to a process.
 #pragma once
 
 #include <linux/futex.h>
@@ -13,7 +13,7 @@
 
 namespace finetune {
 
-// Until the word is no longer `old`, somebody wakes, a signal comes, or the time is over.
+// Returns when the word is no longer `old`, on a wake-up or a signal, or after `seconds`.
 inline void futex_wait(const std::atomic<uint32_t>& word, uint32_t old, double seconds) {
   timespec limit{};
   limit.tv_sec = time_t(seconds);

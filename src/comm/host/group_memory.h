@@ -1,4 +1,4 @@
-// Shared memory of a group of processes on one host: a barrier, and mailboxes.
+// Shared memory of a group of processes on one host: a barrier and mailboxes.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@ namespace finetune {
 
 constexpr size_t kMailboxBytes = size_t(256) << 10;
 
-// Zeros at first.
+// Starts as zeros.
 struct BarrierState {
-  alignas(128) std::atomic<uint32_t> arrived;     // at the present barrier
-  alignas(128) std::atomic<uint32_t> generation;  // of the barrier; sleepers wait for the next
+  alignas(128) std::atomic<uint32_t> arrived;     // processes at the current barrier
+  alignas(128) std::atomic<uint32_t> generation;  // counts barriers; sleepers wait for it to change
   std::atomic<uint32_t> sleepers;
 };
 
@@ -25,8 +25,8 @@ class GroupMemory {
   explicit GroupMemory(std::shared_ptr<void> memory) : memory_(std::move(memory)) {}
 
   BarrierState& barrier() const { return *static_cast<BarrierState*>(memory_.get()); }
-  // Two of each member, used in turns: who has come to a barrier has read what was written before
-  // the last.
+  // Each member has two mailboxes, used in turn: a process that reaches a barrier has read
+  // everything written before the previous one.
   std::byte* mailbox(int member, int turn) const {
     return static_cast<std::byte*>(memory_.get()) + sizeof(BarrierState) +
            (size_t(member) * 2 + size_t(turn)) * kMailboxBytes;

@@ -102,7 +102,7 @@ std::vector<uint8_t> HostGroup::scatter(std::span<const std::vector<uint8_t>> pa
   const uint64_t most = *std::max_element(sizes.begin(), sizes.end());
   const uint64_t own = sizes[size_t(own_)];
   std::vector<uint8_t> mine(own);
-  // Rank 0 fills the others' mailboxes: who owns one reads it.
+  // Rank 0 fills the others' mailboxes; each reads its own.
   for (uint64_t begin = 0; begin < most; begin += kMailboxBytes) {
     if (own_ == 0) {
       for (size_t i = 1; i < processes; ++i) {
@@ -151,7 +151,8 @@ std::vector<std::vector<uint8_t>> HostGroup::gather(std::span<const uint8_t> min
 }
 
 std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
-  // All fail together if one does: each says how it went, first the maker, then everybody.
+  // All fail if one does: each reports its result, first the process that creates the memory, then
+  // all.
   const auto attempt = [](Mapped& outcome, auto action) {
     try {
       action();
@@ -184,7 +185,7 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
   all_gather(&mapped, sizeof mapped, outcomes.data());
   for (int i = 0; i < size(); ++i) {
     if (!outcomes[size_t(i)].failed) continue;
-    if (i != own_) throw PeerFailed{ExitCode::device};  // it speaks for itself
+    if (i != own_) throw PeerFailed{ExitCode::device};  // that process reports
     throw device_error(outcomes[size_t(i)].message);
   }
   return memory;

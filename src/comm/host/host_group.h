@@ -1,5 +1,5 @@
-// Processes of one host that form a group: collectives through shared memory, without MPI.
-// All members call the same functions in the same order.
+// A group of processes on one host: collectives through shared memory, without MPI. All members
+// call the same functions in the same order.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace finetune {
 
 class HostGroup {
  public:
-  // slots: the members' local ranks in the run, in order; `own` is this process's place there.
-  // number: of the group's counters in the slots of all members.
+  // slots: the members' local ranks in the run, in order; `own` is this process's index in it.
+  // number: which of the group counters in the members' slots belong to this group.
   HostGroup(std::shared_ptr<OwnProcess> process, GroupMemory memory, std::vector<int> slots,
             int own, int number);
 
@@ -37,7 +37,7 @@ class HostGroup {
   int size() const { return int(slots_.size()); }
   void sleep_until_not(uint32_t generation, uint64_t number);
   std::byte* mailbox(int member) const { return memory_.mailbox(member, turn_); }
-  // After all have written to mailboxes and before they read; next_turn() when they have read.
+  // Call next_turn() after a barrier once the mailboxes are read; it switches to the other set.
   void next_turn() { turn_ ^= 1; }
 
   std::shared_ptr<OwnProcess> process_;

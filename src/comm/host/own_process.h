@@ -1,4 +1,4 @@
-// What all groups of this process have in common: who watches, how it waits, numbers of groups.
+// State that all groups of this process share: liveness, waiting, group numbers.
 #pragma once
 
 #include <bitset>
@@ -14,13 +14,13 @@
 
 namespace finetune {
 
-// A process of this host that others wait for may itself wait for another host, and gives up later
-// than they: seconds.
+// Seconds. A process of this host that others wait for may itself wait for another host, so it
+// gives up later than they do.
 constexpr double kBeyondOthers = 4;
 
 class OwnProcess {
  public:
-  // names: as Liveness.
+  // names: see Liveness.
   OwnProcess(Control control, int local_rank, int host, std::vector<std::string> names)
       : slot_(control.slot(local_rank)),
         spin_(control.processes() <= host_cores()),
@@ -32,10 +32,10 @@ class OwnProcess {
   const Liveness& liveness() const { return liveness_; }
   Background& background() { return background_; }
   ProcessSlot& slot() { return slot_; }
-  // Numbers of the groups that it is in: which counters of its slot are taken.
+  // Group numbers in use: which counters of this process's slot are taken.
   std::bitset<kMostGroups>& groups() { return groups_; }
 
-  // Looks for about a millisecond; whether what is looked for has come.
+  // Spins for about a millisecond; returns whether done() became true.
   template <typename Done>
   bool spin_until(const Done& done) {
     return spin_.until([&] {
@@ -43,7 +43,7 @@ class OwnProcess {
       return done();
     });
   }
-  // Of a sleep between two looks, in seconds.
+  // Seconds of sleep between two checks.
   double slice() { return background_.advance() ? kBusySlice : kSlice; }
 
  private:

@@ -19,7 +19,7 @@ ProcessStatus process_status(int pid) {
   ::close(file);
   if (length <= 0) return {};
   text[length] = 0;
-  // The name in brackets, second of the fields, may hold anything, brackets too.
+  // The second field, the name in parentheses, may contain anything, even parentheses.
   const char* at = std::strrchr(text, ')');
   if (!at || at[1] == 0) return {};
   ProcessStatus status;

@@ -1,4 +1,4 @@
-// What the kernel says of a process of this host.
+// The kernel's status of a process of this host.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace finetune {
 
 struct ProcessStatus {
-  char state = 0;           // R, S, D, T (stopped), Z ...; 0: there is no such process
-  uint64_t start_time = 0;  // tells a process from a later one of the same number
+  char state = 0;           // R, S, D, T (stopped), Z ...; 0: no such process
+  uint64_t start_time = 0;  // distinguishes a process from a later one with the same pid
 
   bool alive() const { return state != 0 && state != 'Z' && state != 'X'; }
   bool stopped() const { return state == 'T' || state == 't'; }

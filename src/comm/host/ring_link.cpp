@@ -1,4 +1,4 @@
-// Bytes through a ring in shared memory: a header with a message's size, then the message.
+// Sends bytes through a ring buffer in shared memory: a header with the size, then the message.
 #include "comm/host/ring_link.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 namespace finetune {
 namespace {
 
-// Of a copy, so that the other side's begins before this one's ends.
+// Large copies are split so that the receiver starts before the sender has finished.
 constexpr size_t kCopyBytes = size_t(256) << 10;
 
-// Of the ring: the largest message with its header, in whole lines of the cache.
+// Size of the ring: the largest message with its header, in whole cache lines.
 size_t ring_bytes(size_t capacity) {
   return (capacity + sizeof(uint64_t) + 127) / 128 * 128;
 }

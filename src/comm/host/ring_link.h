@@ -1,4 +1,4 @@
-// A link between two processes of one host: a ring in memory that both see.
+// A link between two processes of one host: a ring buffer in shared memory.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@
 
 namespace finetune {
 
-// Zeros at first. One side writes, the other reads; each sleeps on the other's count of turns.
+// Starts as zeros. One side writes, the other reads; each sleeps on the other's counter of turns.
 struct RingState {
   struct Side {
-    alignas(128) std::atomic<uint64_t> bytes;  // that it has written or read so far
+    alignas(128) std::atomic<uint64_t> bytes;  // bytes written or read so far
     std::atomic<uint32_t> turns;
     std::atomic<uint32_t> awaited;  // the other side sleeps, or is about to
   };
@@ -23,10 +23,10 @@ struct RingState {
 
 class RingLink final : public Link {
  public:
-  // Of the memory that a link takes.
+  // Bytes of memory for a link.
   static size_t bytes(size_t capacity);
 
-  // other: the other end's local rank in the run.
+  // other: local rank in the run of the other end.
   RingLink(std::shared_ptr<OwnProcess> process, std::shared_ptr<void> memory, size_t capacity,
            bool sends, int other, std::shared_ptr<int64_t> of_communicator);
 
@@ -47,7 +47,7 @@ class RingLink final : public Link {
   size_t size_;  // of the ring
   bool sends_;
   int other_;
-  uint64_t at_ = 0;  // bytes that this end has written or read
+  uint64_t at_ = 0;  // bytes that this end wrote or read
 };
 
 }  // namespace finetune

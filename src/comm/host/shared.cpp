@@ -1,4 +1,4 @@
-// Processes of one host, through memory that they share.
+// The communicator of one host's processes, through shared memory.
 #include "comm/parallel_communicator.h"
 #include "core/error.h"
 
@@ -36,7 +36,7 @@ class Shared final : public ParallelCommunicator {
     return std::make_unique<Shared>(std::move(parts));
   }
   std::unique_ptr<Link> make_remote_link(int, int, size_t) override {
-    throw internal_error("a link to another host, of which there is none");
+    throw internal_error("a link to another host, but the run has one host only");
   }
 };
 

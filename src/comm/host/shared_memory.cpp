@@ -1,4 +1,4 @@
-// Memory between processes by memfd: created, opened through /proc, mapped.
+// Memory shared between processes: created by memfd, opened through /proc, mapped.
 #include "comm/host/shared_memory.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ Error no_memory(size_t bytes, int error) {
 
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
-// At an address that huge pages can have: mmap's own choice is aligned to small pages.
+// Aligns the address for huge pages; mmap aligns only to small pages.
 void* map_aligned(size_t bytes, int flags, int descriptor) {
   void* reserved = ::mmap(nullptr, bytes + kHugePage, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,7 +42,7 @@ void* map_aligned(size_t bytes, int flags, int descriptor) {
   }
   if (before > 0) ::munmap(reserved, before);
   if (after > 0) ::munmap(place + bytes, after);
-  ::madvise(memory, bytes, MADV_HUGEPAGE);  // the kernel may be set up to say no
+  ::madvise(memory, bytes, MADV_HUGEPAGE);  // best effort: the kernel may disallow huge pages
   return memory;
 }
 

@@ -1,6 +1,6 @@
-// Shared memory between processes of one host, without a name in any file system.
-// One process makes it, the others open its descriptor through /proc. Nothing stays behind, however
-// a process ends, and the size of /dev/shm is no limit.
+// Shared memory between processes of one host, without a name in any file system. One process
+// creates it, the others open its descriptor through /proc. Nothing is left behind when a process
+// dies, and the size of /dev/shm does not limit it.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace finetune {
 
-// Each: Error(device) that names the size, or the process whose memory cannot be opened.
+// Both throw Error(device) with the size, or the process whose memory cannot be opened.
 Descriptor create_memory(size_t bytes);
 Descriptor open_memory(int pid, int descriptor);
-// Zeroed, 64-byte aligned; huge pages where the kernel gives them. Pages come when they are
+// Returns zeroed, 64-byte aligned memory, in huge pages if possible. Pages are created when
 // written.
 std::shared_ptr<void> map_memory(const Descriptor& memory, size_t bytes);
-// The same of this process alone.
+// The same, private to this process.
 std::shared_ptr<void> map_private_memory(size_t bytes);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// How processes that a launcher started find each other: over MPI, once.
+// How launched processes find each other: once, over MPI.
 #include <mpi.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@
 namespace finetune {
 namespace {
 
-// What the others must know of a process.
+// What each process tells the others.
 struct Introduction {
   char host[512];
   char node[72];
@@ -33,7 +33,7 @@ struct Introduction {
 };
 
 struct Invitation {
-  int32_t descriptor;  // of the host's control block; -1 where there is none
+  int32_t descriptor;  // of the host's control block, or -1
 };
 
 struct Start {
@@ -49,11 +49,11 @@ std::vector<T> gather_from_all(const T& mine, int size) {
   return all;
 }
 
-// Open MPI's start maps some 220 MiB. With less it crashes, or its processes wait forever.
+// Open MPI maps some 220 MiB at start. With less it crashes, or its processes wait forever.
 constexpr double kMpiAddressSpaceMb = 256;
 
-// What is wrong with one may be so with all: once the first has ended, the launcher ends the
-// others.
+// A problem of one process may affect all. Once the first one exits, the launcher ends the others,
+// so waiting here avoids repeated messages.
 void let_first_speak() {
   if (launched_rank().value_or(0) == 0) return;
   unsigned left = 5;
@@ -76,11 +76,10 @@ std::optional<int64_t> number_above_zero(const Switch& given) {
   const auto number = parse_int(words);
   if (number && *number > 0) return number;
   let_first_speak();
-  throw usage_error(given.name, "=", words, " is no whole number above 0");
+  throw usage_error(given.name, "=", words, " is not a whole number above 0");
 }
 
-// Ends a process that waits for the others in vain, by a signal: until processes watch each other
-// (Liveness) nobody else would.
+// Ends a process that waits in vain for the others, by SIGALRM: Liveness does not watch yet.
 class StartLimit {
  public:
   StartLimit(int launcher_rank, std::optional<int64_t> given) {
@@ -93,7 +92,7 @@ class StartLimit {
       const ssize_t written = ::write(2, line_, size_);
       ::_exit(written < 0 ? 1 : int(ExitCode::device));
     });
-    ::alarm(unsigned(seconds + (launcher_rank > 0 ? kLater : 0)));  // one line
+    ::alarm(unsigned(seconds + (launcher_rank > 0 ? kLater : 0)));  // one line only
   }
   ~StartLimit() {
     ::alarm(0);
@@ -109,18 +108,17 @@ class StartLimit {
 };
 
 void start_mpi() {
-  // Open MPI's own words on what is of no matter here. What the user has set stays.
+  // Silences Open MPI's warnings about unused components, unless the user has set them.
   ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", 0);
   ::setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
   ::setenv("OMPI_MCA_opal_warn_on_missing_libcuda", "0", 0);
-  // Where processes outnumber cores every look of Open MPI's offers the core to others:
-  // milliseconds each on a busy machine. Waiting here sleeps soon enough
-  // (comm/mpi/mpi_transfers.cpp).
+  // If processes outnumber cores, Open MPI yields the core at every check, which costs milliseconds
+  // on a busy machine. Waits here sleep soon enough (comm/mpi/mpi_transfers.cpp).
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
-  // Copies by process_vm_readv, which containers forbid.
+  // The other mechanisms copy by process_vm_readv, which containers forbid.
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-  // The kind that is chosen anyway: to look for others, it makes a file in /dev/shm for an instant,
-  // which a kill in that instant leaves there.
+  // The default anyway. Looking for alternatives creates a file in /dev/shm for a moment, which a
+  // kill in that moment would leave behind.
   ::setenv("OMPI_MCA_shmem", "mmap", 0);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
@@ -139,7 +137,8 @@ Introduction introduce(int64_t groups) {
   return mine;
 }
 
-// Processes that cut the host differently would look for each other in vain. The first one says so.
+// Processes that divide the host differently would search for each other in vain. The first one
+// reports.
 void require_equal_groups(const std::vector<Introduction>& everybody, int launcher_rank) {
   auto shown = [&](size_t rank) {
     const int64_t groups = everybody[rank].groups;
@@ -155,8 +154,8 @@ void require_equal_groups(const std::vector<Introduction>& everybody, int launch
   }
 }
 
-// All processes fail if one does: the first of those that did says why. What they have is given up
-// before.
+// All processes fail if one does; the first of the failed ones reports. What they hold is released
+// first.
 template <typename Have>
 void fail_together(const std::optional<Error>& error, const std::vector<Introduction>& everybody,
                    int launcher_rank, Have& have) {
@@ -170,7 +169,7 @@ void fail_together(const std::optional<Error>& error, const std::vector<Introduc
   }
 }
 
-// Memory of the host's control block and of the run's group there, made by its first process.
+// Shares the memory of the host's control block and the run's group; its first process creates it.
 std::shared_ptr<void> share_control(const Topology& topology,
                                     const std::vector<Introduction>& everybody, int launcher_rank) {
   const int size = topology.size();
@@ -244,12 +243,12 @@ std::unique_ptr<Communicator> make_communicator() {
   slot.start_time = process_status(::getpid()).start_time;
   slot.pid = ::getpid();
   write_phase(slot, "the start", -1);
-  // Watching begins when all slots are filled.
+  // Watching starts when all slots are filled.
   check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
   const bool one_host = topology.hosts() == 1;
   std::optional<ParallelCommunicator::Parts> parts;
   std::optional<Error> error;
-  try {  // there may be no thread for the watch
+  try {  // no thread may be available for watching
     parts.emplace(whole_run(std::move(topology), std::move(names), std::move(control), memory));
   } catch (const std::exception& failure) {
     error = error_of(failure);

@@ -1,4 +1,4 @@
-// Processes of several hosts: MPI between all, shared memory inside each host.
+// The communicator of several hosts: MPI between hosts, shared memory inside each.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t(1) << 20;  // of a collective
 enum Tag { kGather = 1, kScatter, kExchange, kFirstLink };
-constexpr int kMostLinks = 32'000;  // tags go to 32,767 at least
-constexpr int kMostAsked = 64;      // processes, whether they wait too
+constexpr int kMostLinks = 32'000;  // MPI guarantees tags up to 32,767 only
+constexpr int kMostAsked = 64;      // processes to ask whether they wait too
 
 class Mpi final : public ParallelCommunicator {
  public:
@@ -159,7 +159,7 @@ class Mpi final : public ParallelCommunicator {
     }
   }
 
-  // For what all processes do in the same order.
+  // For operations that all processes do in the same order.
   void wait(Transfers& transfers) {
     const uint64_t number = ++rounds_;
     const auto group = size_t(group_.number());
@@ -174,7 +174,8 @@ class Mpi final : public ParallelCommunicator {
   }
 
   bool waits(int of_rank) { return inquiry_->waits(topology_.launcher_rank[size_t(of_rank)]); }
-  // Of other hosts, that do not say that they wait themselves: all where there are many.
+  // Processes of other hosts that do not say that they wait themselves; all of them if there are
+  // many.
   std::vector<int> silent_processes() {
     std::vector<int> silent;
     for (int i = 0; i < size(); ++i) {
@@ -196,7 +197,8 @@ class Mpi final : public ParallelCommunicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_mpi_communicator(ParallelCommunicator::Parts parts) {
-  ::prctl(PR_SET_TIMERSLACK, 5'000);  // short sleeps are short: 50 microseconds are usual
+  // makes short sleeps short: the default slack is 50 microseconds
+  ::prctl(PR_SET_TIMERSLACK, 5'000);
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(MPI_COMM_WORLD, 0, parts.topology.rank, &comm), "MPI_Comm_split");
   auto inquiry = std::make_shared<WaitInquiry>();

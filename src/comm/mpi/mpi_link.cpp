@@ -1,4 +1,4 @@
-// Sends from a buffer of the link's own, which the process's waits move on; receives in place.
+// Sends from a buffer of the link, completed during waits; receives in place.
 #include "comm/mpi/mpi_link.h"
 
 #include <cstring>
@@ -23,7 +23,7 @@ void MpiLink::send(const void* data, size_t bytes, const LinkMessage& message) {
     transfers.send(data, bytes, other_.rank, other_.tag);
     return wait(transfers, pending);
   }
-  // The message before has gone: its buffer is free.
+  // The previous message has been sent: reuse its buffer.
   auto buffer = sent_ ? std::move(sent_->data) : std::vector<std::byte>();
   buffer.resize(bytes);
   std::memcpy(buffer.data(), data, bytes);

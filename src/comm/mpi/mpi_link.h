@@ -17,9 +17,9 @@ class MpiLink final : public Link {
  public:
   struct End {
     int rank;  // in the communicator
-    int tag;   // this link's alone
+    int tag;   // unique to this link
     std::string name;
-    std::function<bool()> waits;  // as Awaited::excused
+    std::function<bool()> waits;  // see Awaited::excused
   };
   MpiLink(std::shared_ptr<OwnProcess> process, MPI_Comm comm, End other, size_t capacity,
           std::shared_ptr<int64_t> of_communicator);
@@ -28,7 +28,7 @@ class MpiLink final : public Link {
   void receive(void* data, size_t bytes, const LinkMessage& message) override;
 
  private:
-  // A message on its way. It ends by itself: whoever drops the link need not wait for it.
+  // A message in flight. It completes by itself: the link may be destroyed before.
   struct Sent {
     std::vector<std::byte> data;
     Transfers transfers;

@@ -14,10 +14,11 @@ namespace {
 
 constexpr size_t kTransferBytes = size_t(16) << 20;
 constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
-// MPI moves data only while somebody asks how far it is: while much is on its way, for as long as
-// it takes at this rate, the core is offered to others but not left.
+// MPI makes progress only while it is polled. For large transfers, the waiting thread yields but
+// does not sleep for as long as the bytes take at this rate.
 constexpr double kSlowBytesPerSecond = 100e6;
-// A host on which somebody is late speaks at the time limit, one that only sees another host later.
+// A host with a late process reports at the time limit; a host that only sees another host late
+// reports this much later.
 constexpr double kBeyondAnotherHost = 2;
 
 }  // namespace

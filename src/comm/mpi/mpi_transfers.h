@@ -1,4 +1,4 @@
-// Nonblocking MPI, and waiting for it without hanging and without taking a core.
+// Nonblocking MPI, and waits for it that neither hang nor keep a core busy.
 #pragma once
 
 #include <mpi.h>
@@ -13,32 +13,32 @@
 
 namespace finetune {
 
-// Error(device) unless `result` is a success. `what`: "all_gather".
+// Throws Error(device) unless `result` is a success. `what`: "all_gather".
 void check_mpi(int result, const char* what);
 
-// A wait for what MPI carries. A peer is a rank in the communicator, or -1: of a collective.
+// Describes a wait for MPI. A peer is a rank in the communicator; -1: a collective.
 struct WaitForHosts {
-  std::span<const int> processes;  // as Awaited
+  std::span<const int> processes;  // see Awaited
   Awaited::Late late;
-  // Whom nobody of this host is to blame for: its name, and whether it waits itself.
+  // Used if no process of this host is to blame: a peer's name, and whether it waits itself.
   std::function<std::string(int)> name;
   std::function<bool(int)> waits;
-  std::string pending;  // as Awaited
+  std::string pending;  // see Awaited
 };
 
-// Requests in flight together, most of them pieces of larger transfers: counts of MPI are ints.
+// MPI requests in flight together. Large transfers are split because MPI counts are ints.
 class Transfers {
  public:
   Transfers(MPI_Comm comm, const char* what) : comm_(comm), what_(what) {}
 
   void receive(void* data, size_t bytes, int from, int tag);
   void send(const void* data, size_t bytes, int to, int tag);
-  // One slot for a nonblocking collective to fill.
+  // Returns a slot for the request of a nonblocking collective.
   MPI_Request* collective();
 
-  // Whether all have ended.
+  // Returns whether all have completed.
   bool ended();
-  // Until all have ended.
+  // Waits until all have completed.
   void wait(OwnProcess& process, const WaitForHosts& what);
 
  private:

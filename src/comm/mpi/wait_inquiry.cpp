@@ -1,4 +1,4 @@
-// Questions and answers are messages of no bytes.
+// Questions and answers are messages of 0 bytes.
 #include "comm/mpi/wait_inquiry.h"
 
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 enum InquiryTag { kQuestion = 1, kAnswer, kReports };
 constexpr double kHear = 0.5;    // seconds in which others say that they are about to report
 constexpr double kAgain = 0.5;   // seconds between two questions
-constexpr double kLately = 1.5;  // that an answer counts
+constexpr double kLately = 1.5;  // seconds that an answer stays valid
 
 void send_nothing(int to, int tag, MPI_Comm comm) {
   MPI_Request request;
@@ -58,7 +58,7 @@ bool WaitInquiry::may_report() {
 bool WaitInquiry::waits(int launcher_rank) {
   const double now = seconds_now();
   for (int from; take(kAnswer, from);) others_[from].answered = now;
-  // Neither asked nor answered within any time that counts.
+  // Starts as if asked and answered too long ago to count.
   Other& other =
       others_.try_emplace(launcher_rank, Other{now - 2 * kAgain, now - 2 * kLately}).first->second;
   if (now - other.asked > kAgain) {

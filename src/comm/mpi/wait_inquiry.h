@@ -1,6 +1,6 @@
-// What processes of several hosts that wait in vain tell each other before one of them reports.
-// Who waits says so when it is asked: in a row of processes each of which waits for the next, only
-// the last has reason to report. Of several that have, the one of lowest number does.
+// Processes of several hosts that wait in vain ask each other before one of them reports. A waiting
+// process answers when asked. In a chain of processes that each wait for the next, only the last
+// one has a reason to report; of several such processes, the one of lowest rank reports.
 #pragma once
 
 #include <mpi.h>
@@ -12,21 +12,21 @@ namespace finetune {
 
 class WaitInquiry {
  public:
-  // Of all processes, collective; their numbers are the launcher's.
+  // Collective over all processes; ranks are the launcher's.
   WaitInquiry();
   WaitInquiry(const WaitInquiry&) = delete;
 
-  // Of a wait, at every look: answers those who have asked.
+  // Called at every check of a wait: answers pending questions.
   void answer();
-  // Tells all that this process is about to end the job, and hears for a moment whether others are:
-  // whether it is the one to say why.
+  // Tells all that this process is about to end the job and listens for a moment whether others are
+  // too. Returns whether this process reports.
   bool may_report();
-  // Asks the process, and says whether it has answered lately.
+  // Asks the process; returns whether it answered lately.
   bool waits(int launcher_rank);
 
  private:
   struct Other {
-    double asked, answered;  // last, by this process's clock
+    double asked, answered;  // last times, by this process's clock
   };
 
   bool take(int tag, int& from);

@@ -1,5 +1,5 @@
-// NCCL, opened when processes that have a GPU each connect them: one GPU does without it. These are
-// the functions of nccl.h that peers.cu calls; each calls the library's function of its name.
+// NCCL, loaded when processes with a GPU each are connected: one GPU does not need it. These are
+// the functions of nccl.h that peers.cu calls; each forwards to the library's function.
 #include <nccl.h>
 
 #include "ops/cuda/module/optional_library.h"

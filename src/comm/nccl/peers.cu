@@ -1,8 +1,8 @@
-// Exchange between processes that each have a GPU of their own: NCCL on a stream of its own.
-// The stream has high priority, so that what is ready goes out beside the context's work. All
-// operations are on that one stream: their order is that of the calls, on every process. The host
-// waits for none of them as it goes; where it waits for the device it looks for failures of peers,
-// and for an exchange that does not end: one whose peer never comes would hold up all that follows.
+// Exchange between processes that each have their own GPU: NCCL on a separate stream. The stream
+// has high priority, so that data goes out while the context computes. All operations are on that
+// one stream, in the order of the calls on every process. The host does not wait for them. When it
+// waits for the device, it checks for failures of peers and for an exchange that takes too long: a
+// missing peer would block everything behind it.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -14,30 +14,30 @@
 #include <vector>
 
 #include "core/threads/waiting_time.h"
+#include "ops/cuda/kernels/rounded.h"
 #include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"
-#include "ops/cuda/kernels/rounded.h"
 
 namespace finetune::cuda {
 
-// An exchange, and how far the device has come with it.
+// One exchange and its progress on the device.
 struct Crossing {
-  cudaEvent_t from = nullptr;   // the context's own stream has come to it; beside that: not used
+  cudaEvent_t from = nullptr;   // the context's stream has reached it; unused beside other work
   cudaEvent_t begun = nullptr;  // this process is ready for it
   cudaEvent_t done = nullptr;
-  bool awaited = false;  // the context's own stream waits for it
+  bool awaited = false;  // the context's stream waits for it
 };
 
 struct Peers {
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
   std::vector<cudaEvent_t> marks;  // by place
-  cudaStream_t other = nullptr;    // the context's, while its operations go on ours
+  cudaStream_t other = nullptr;    // the context's stream while its operations run on this one
   Context& context;
-  const double seconds;            // that an exchange may take; 0: no limit
-  std::deque<Crossing> under_way;  // exchanges that nobody knows to be done, in order
-  std::vector<Crossing> unused;    // for their events
-  double waited = 0;  // seconds of the context's own stream, for exchanges that are done
+  const double seconds;            // limit for one exchange; 0: none
+  std::deque<Crossing> under_way;  // exchanges not known to be done, in order
+  std::vector<Crossing> unused;    // kept for their events
+  double waited = 0;  // seconds that the context's stream waited for finished exchanges
 
   Peers(Context& context_, double seconds_) : context(context_), seconds(seconds_) {
     int least = 0, greatest = 0;
@@ -76,8 +76,9 @@ namespace {
 
 static_assert(sizeof(PeerId) == sizeof(ncclUniqueId));
 
-constexpr auto kSpin = std::chrono::microseconds(200);  // before a wait sleeps between looks
-constexpr int kSleep = 50;                              // microseconds
+// spinning before a wait sleeps between checks
+constexpr auto kSpin = std::chrono::microseconds(200);
+constexpr int kSleep = 50;  // microseconds
 
 using cuda::check;
 void check(ncclResult_t result, const char* what) {
@@ -91,8 +92,8 @@ void check_peers(const Peers& peers) {
   check(state, "another process or the way to it");
 }
 
-// While it lives the context's operations go on the peers' stream, behind what was on its own,
-// which goes on behind them after end(). Where they go there anyway nothing waits.
+// During its lifetime the context's operations run on the peers' stream, after the work on the
+// context's stream; that stream continues after end(). If they run there anyway, nothing happens.
 class InOrder {
  public:
   InOrder(Context& context, Peers& peers)
@@ -105,7 +106,7 @@ class InOrder {
     check(cudaEventRecord(crossing_.begun, peers.stream), "event");
     context.stream = peers.stream;
   }
-  // Others wait for what has not been put on the stream whole: nothing here is done in time then.
+  // An incomplete set of operations leaves the peers waiting: give up at once.
   ~InOrder() {
     context_.stream = own_;
     if (!ended_) context_.lost = true;
@@ -133,7 +134,7 @@ void receive(const Peers& peers, const PeerPart& part, void* data, ncclDataType_
   check(ncclRecv(data, size_t(part.count), type, part.rank, peers.comm, peers.stream), "receiving");
 }
 
-// Parts one behind the other in bf16, as they are on the way.
+// The parts in bf16, one behind the other, for sending.
 class Wire {
  public:
   explicit Wire(bfloat16* at) : at_(at) {}
@@ -142,7 +143,7 @@ class Wire {
     at_ += space(part);
     return place;
   }
-  // Elements, so that each part is aligned for vectors.
+  // Element counts are rounded up so that each part is aligned for vector access.
   static int64_t space(const PeerPart& part) { return divide_up(part.count, 8) * 8; }
 
  private:
@@ -169,7 +170,7 @@ void exchange_rounded(Context& context, const Peers& peers, std::span<const Peer
   for (const PeerPart& part : in) widen(context, arrived.next(part), floats_of(part));
 }
 
-// Takes in which exchanges are done. False: none that was not known to be.
+// Records finished exchanges. Returns false if there are no new ones.
 bool look(Peers& peers) {
   bool found = false;
   for (; !peers.under_way.empty() && reached(peers.under_way.front().done); found = true) {
@@ -184,18 +185,19 @@ bool look(Peers& peers) {
   return found;
 }
 
-// The time in which this process computes, or is stopped itself, is no part of the limit.
+// Time in which this process computes or is stopped does not count towards the limit.
 void wait_until(Peers& peers, cudaEvent_t event) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  WaitingTime waited;  // while the device is in one exchange, as far as is known
+  WaitingTime waited;  // while the device is in one exchange, as far as known
   while (!reached(event)) {
     check_peers(peers);
     if (Clock::now() - start < kSpin) continue;
     if (look(peers) || peers.under_way.empty() || !reached(peers.under_way.front().begun)) {
       waited.begin_again();
     } else if (const double seconds = waited.look(); peers.seconds > 0 && seconds > peers.seconds) {
-      throw Failure("NCCL: another process has not come within the time limit (--comm-timeout)");
+      throw Failure(
+          "NCCL: another process has not responded within the time limit (--comm-timeout)");
     }
     usleep(kSleep);
   }
@@ -223,8 +225,8 @@ Peers::~Peers() {
   } catch (const Failure&) {
     context.lost = true;
   }
-  // To destroy a communicator is collective among the processes of a host: where this one alone has
-  // failed it would wait for the others, and they for it, before anybody has said why.
+  // Destroying a communicator is collective among the processes of a host. If only this process
+  // failed, all would wait for each other before anyone reports.
   context.lost |= std::uncaught_exceptions() > 0;
   if (context.lost) return;
   if (comm) ncclCommDestroy(comm);
@@ -308,7 +310,8 @@ void mark(Context& context, Peers* peers, int place) {
 }
 
 void begin_beside(Context& context, Peers* peers, int place) {
-  if (peers->other || context.graphs->recording()) throw Failure("this is no work to do beside");
+  if (peers->other || context.graphs->recording())
+    throw Failure("exchanges beside other work are not possible here");
   check(cudaStreamWaitEvent(peers->stream, peers->mark(place)), "event");
   peers->other = std::exchange(context.stream, peers->stream);
 }

@@ -112,7 +112,7 @@ def test_a_stopped_stage_is_named(directory):
     result = Job("-n", 4, os.environ["FINETUNE_STAGE_RANKS"], "stopped", hosts=2).wait()
     errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
     assert result.code != 0 and len(errors) == 1, result
-    assert "rank 1 " in errors[0] and "has not come for 2 s (stopped" in errors[0], result
+    assert "rank 1 " in errors[0] and "has not responded for 2 s (stopped" in errors[0], result
 
 
 def test_a_killed_stage_ends_the_job(directory):
