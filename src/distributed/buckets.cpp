@@ -40,7 +40,7 @@ std::vector<IndexRange> elements_of_chunks(const ParameterTable& table) {
   std::vector<IndexRange> elements(layers.size());
   const Parameter* words = word_embeddings(table);
   int64_t end = words ? words->offset : table.size();
-  // From below: an encoder layer i is layer i + 1 of the table.
+  // From the bottom up: encoder layer i is region i + 1 of the table.
   const std::vector<Region>& regions = table.regions();
   size_t region = regions.size();
   for (size_t chunk = 0; chunk < layers.size(); ++chunk) {

@@ -1,7 +1,7 @@
-// The part of an optimizer arena (first or second moments) that this host's owners have.
-// Owners are those of zero_partition.h; on a device it is this process's part alone. For a single
-// owner, and on the CPU for a single host, it is the whole arena, laid out as the table says; else
-// the slices of its buckets lie one behind the other.
+// The part of an optimizer arena (first or second moments) owned by this host's processes.
+// Ownership is as in zero_partition.h; on a device it is this process's part only. With a single
+// owner, or on the CPU with a single host, it is the whole arena in the table's layout; else the
+// slices of its buckets, one behind the other.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace finetune {
 
 class HostArena {
  public:
-  // Collective on the host; zeroed.
+  // Collective on the host. The memory is zeroed.
   HostArena(Backend& backend, Communicator& comm, const ZeroPartition& partition)
       : rows_(backend.uses_host_memory() ? partition.host_rows(comm.host())
                                          : partition.rows_of(comm, comm.rank())),
@@ -30,14 +30,14 @@ class HostArena {
                                 size_t(dense_ + rows_.size() * cols_ + 16) * sizeof(float));
   }
 
-  // Of an element that it has; those behind follow up to the slice's end.
+  // Returns the address of an element; the following elements are valid up to the slice's end.
   float* dense(int64_t element) const {
     float* at = data();
     for (IndexRange slice : slices_) {
       if (element >= slice.begin && element < slice.end) return at + (element - slice.begin);
       at += slice.size();
     }
-    throw internal_error("an element of the moments that is not here");
+    throw internal_error("this host does not hold the requested element of the moments");
   }
   float* row(int64_t row) const { return data() + dense_ + (row - rows_.begin) * cols_; }
   float* data() const { return static_cast<float*>(memory_.get()); }

@@ -1,4 +1,4 @@
-// Broadcasts of rank 0's texts and decisions, and arrays shared with a host.
+// Broadcasts rank 0's texts and decisions, and shares arrays within a host.
 #include "distributed/rank0_values.h"
 
 #include <algorithm>
@@ -26,11 +26,11 @@ bool all_true(Communicator& comm, bool value) {
 std::string agreed_device(Communicator& comm, std::string_view device, std::string& remark) {
   std::string unused;
   std::string own = resolved_device(device, &unused);
-  const bool all = all_true(comm, own == "cuda");  // of whoever names a device, too
+  const bool all = all_true(comm, own == "cuda");  // also if the device was named explicitly
   remark.clear();
   if (device != "auto") return own;
   if (own == "cuda" && !all) unused = "not every process has one that it can use";
-  if (!unused.empty()) remark = concat("an NVIDIA GPU seems to be here and is not used: ", unused);
+  if (!unused.empty()) remark = concat("an NVIDIA GPU was found but is not used: ", unused);
   return all ? "cuda" : "cpu";
 }
 

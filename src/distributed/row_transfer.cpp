@@ -1,4 +1,4 @@
-// Uploads and downloads chosen rows of a matrix, packed, in bounded pieces.
+// Uploads and downloads selected rows of a matrix, packed, in bounded pieces.
 #include "distributed/row_transfer.h"
 
 #include <algorithm>

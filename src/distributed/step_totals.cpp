@@ -1,4 +1,4 @@
-// Adds up losses, square sums and stop requests of all processes in one fixed order.
+// Adds losses, square sums and stop requests of all processes in one fixed order.
 #include "distributed/step_totals.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ StepTotals::StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers,
   lay_out(share);
 }
 
-// Of shards in their order, then of blocks in the order of the whole model's arena.
+// Losses are in the order of shards, square sums in the order of the whole model's arena.
 void StepTotals::lay_out(const StepShare& share) {
   struct Sizes {
     int64_t first_shard, shards, has_losses, blocks;
@@ -43,7 +43,7 @@ void StepTotals::lay_out(const StepShare& share) {
   comm_.all_gather(mine.data(), mine.size() * sizeof(int64_t), numbers.data());
 
   std::vector<int32_t> losses(size_t(shards_), -1);
-  std::vector<std::pair<int64_t, int32_t>> blocks;  // number, where its sum is
+  std::vector<std::pair<int64_t, int32_t>> blocks;  // block number, index of its sum
   for (int rank = 0; rank < size; ++rank) {
     const Sizes& s = all[size_t(rank)];
     const int64_t at = rank * each_;
@@ -72,10 +72,11 @@ void StepTotals::lay_out(const StepShare& share) {
   ordered_sums_ = backend_.allocate(order_.size() * sizeof(double));
 }
 
-// Everybody's to everybody, from device to device: in order, in backend memory.
+// All-gathers the values from device to device, in order, in backend memory.
 const double* StepTotals::gather() {
   if (!peers_) return stop_request();
-  constexpr int64_t kFloats = sizeof(double) / sizeof(float);  // they are moved, no more
+  // doubles are moved as pairs of floats
+  constexpr int64_t kFloats = sizeof(double) / sizeof(float);
   const auto floats = [&](double* sums) { return reinterpret_cast<float*>(sums); };
   std::vector<DevicePeers::Part> out, in;
   for (int rank = 0; rank < comm_.size(); ++rank) {

@@ -1,5 +1,5 @@
-// What all processes add up in a step: losses, square sums of gradient blocks, requests to stop.
-// In the order of one process alone, so that loss and norm have the same bits on any number of
+// A step's totals over all processes: losses, square sums of gradient blocks, stop requests. They
+// are added in the order of a single process, so loss and norm have the same bits for any number of
 // processes.
 #pragma once
 
@@ -14,31 +14,33 @@
 
 namespace finetune {
 
-// What one process adds.
+// The contribution of one process.
 struct StepShare {
-  IndexRange shards;            // virtual shards that it computes
-  bool has_losses = true;       // false: theirs are another stage's to add
-  std::vector<int64_t> blocks;  // of its square sums, each one's number in the whole model
+  IndexRange shards;            // virtual shards it computes
+  bool has_losses = true;       // false: another stage adds these losses
+  std::vector<int64_t> blocks;  // number in the whole model of each of its square sums
 };
 
 class StepTotals {
  public:
-  // Collective. `peers`: of devices that exchange directly, or null. The first three must outlive
-  // this. All shares together have every shard's loss and every block once.
+  // Collective. `peers`: directly connected devices, or null. The first three arguments must
+  // outlive this. Over all processes' shares, every shard's loss and every block must occur exactly
+  // once.
   StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers, const StepShare& share,
              int64_t virtual_shards, double max_grad_norm);  // 0: no clipping
 
-  // This process's own, in backend memory.
+  // Values of this process, in backend memory.
   double* stop_request() const { return sums_of(comm_.rank()); }
-  double* losses() const { return stop_request() + 1; }       // of its shards, in their order
-  double* squares() const { return losses() + own_shards_; }  // of blocks: of buckets, then of rows
+  double* losses() const { return stop_request() + 1; }       // by shard
+  double* squares() const { return losses() + own_shards_; }  // by block: of buckets, then of rows
 
-  // Whether all is worked out in the backend's memory.
+  // Returns whether the totals are computed in the backend's memory.
   bool stay() const { return comm_.size() == 1 || peers_; }
-  // If they stay: what came of the step, of its losses' sum divided by `denominator`; in backend
-  // memory, and on its way to the host (Backend::finish_download).
+  // If stay(): enqueues the computation of the step's outcome, whose loss is the sum of losses
+  // divided by `denominator`. The result is in backend memory, and on its way to the host
+  // (Backend::finish_download).
   const StepOutcome* work_out(double denominator);
-  // Else, collective: the same through the communicator.
+  // If not stay(), collective: the same through the communicator.
   StepOutcome work_out_on_host(double denominator);
 
  private:
@@ -52,9 +54,8 @@ class StepTotals {
   int64_t shards_;
   double max_grad_norm_;
   int64_t own_shards_;
-  // Doubles (size, each_): of each process its stop_request, losses, squares. order_: where in them
-  // is what one process alone would have; also in backend memory, if it is not the order in which
-  // they are.
+  // Doubles (size, each_): stop_request, losses and squares of each process. order_ lists the
+  // indices in the order of a single process; it is also in backend memory if that order differs.
   int64_t each_ = 0;
   std::vector<int32_t> order_;
   std::shared_ptr<void> sums_, device_order_, ordered_sums_;

@@ -1,4 +1,4 @@
-// Collects the word rows of a global batch, sorted and without repetition.
+// Collects the word embedding rows of a global batch, sorted without duplicates.
 #include "distributed/touched_rows.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Rows of the word embedding that a global batch has, ascending.
-// They are in host memory and in the backend's.
+// The rows of the word embedding that occur in a global batch, ascending. They are in host memory
+// and in the backend's.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ class TouchedRows {
  public:
   TouchedRows(Backend& backend, int64_t rows);
   void clear();
-  void add(std::span<const int32_t> ids);  // any number of times, duplicates are fine
+  void add(std::span<const int32_t> ids);  // may be called repeatedly; duplicates are fine
   void add_all();
   void complete();  // sorts and uploads
 
   std::span<const int32_t> within(IndexRange rows) const;
-  RowList list(IndexRange rows) const;          // in the backend's memory
-  RowList list_on_host(IndexRange rows) const;  // the same rows
+  RowList list(IndexRange rows) const;          // in backend memory
+  RowList list_on_host(IndexRange rows) const;  // the same rows in host memory
 
  private:
   Backend& backend_;

@@ -1,4 +1,4 @@
-// All-gather of updated weights through memory of the host.
+// All-gather of updated weights through host memory.
 #include "distributed/weight_gather.h"
 
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace finetune {
 namespace {
 
-// One copy a host, in its memory.
+// One copy per host, in host memory.
 class HostGather final : public WeightGather {
  public:
   HostGather(Backend& backend, Communicator& comm, const ZeroPartition& partition, float* weights,
@@ -28,7 +28,7 @@ class HostGather final : public WeightGather {
   }
 
   void all_gather(const TouchedRows& touched) override {
-    if (comm_.size() == 1) return;  // the backend's own order is enough
+    if (comm_.size() == 1) return;  // the backend's order suffices
     backend_.synchronize();
     if (words_move_) {
       count_readers([&](int host) {
@@ -55,8 +55,8 @@ class HostGather final : public WeightGather {
   bool exchanges() const { return comm_.hosts() > 1 && comm_.local_rank() < comm_.columns(); }
   int owner_on(int host) const { return partition_.owner(host, comm_.local_rank()); }
 
-  // All others of this host read what this process has written there, of its own part and of what
-  // its column's owners have sent.
+  // Counts what the others of this host read: this process's own part, and what it received from
+  // the owners of its column.
   template <typename Elements>
   void count_readers(Elements&& elements_of) {
     if (comm_.local_rank() >= comm_.columns()) return;
@@ -65,8 +65,8 @@ class HostGather final : public WeightGather {
     comm_.count_sent((comm_.local_size() - 1) * elements * int64_t(sizeof(float)));
   }
 
-  // What this process owns goes to its column's owners on the other hosts, and theirs comes here.
-  // part_of(host): elements from `base` on.
+  // Sends this process's part to the owners of its column on the other hosts, and receives theirs.
+  // part_of(host): elements relative to `base`.
   template <typename PartOf>
   void exchange_parts(float* base, PartOf&& part_of) {
     const IndexRange mine = part_of(comm_.host());
@@ -127,7 +127,7 @@ class HostGather final : public WeightGather {
   std::vector<float> outgoing_, incoming_;
 };
 
-// A copy for each process, on its device, and the host's, from which it takes what others own.
+// One copy per process on its device, and one in host memory for exchanging parts.
 class StagedGather final : public WeightGather {
  public:
   StagedGather(Backend& backend, Communicator& comm, const ZeroPartition& partition, float* weights,
@@ -170,7 +170,7 @@ class StagedGather final : public WeightGather {
   }
 
  private:
-  // What lies before and behind.
+  // The ranges before and behind `own`.
   static std::vector<IndexRange> besides(IndexRange own, IndexRange all) {
     return {{all.begin, own.begin}, {own.end, all.end}};
   }

@@ -1,4 +1,4 @@
-// Boundaries of each owner's part of the dense parameters and the word rows.
+// Computes the boundaries of each owner's dense parameters and word embedding rows.
 #include "distributed/zero_partition.h"
 
 #include <algorithm>

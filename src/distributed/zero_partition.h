@@ -1,10 +1,10 @@
-// ZeRO partition: which process sums and updates which part of the parameters.
-// Two parts are divided apart: all but the word embedding by elements (dense), the word embedding
-// by rows, most of which a batch does not have. Boundaries fall on those of norm blocks, so that
-// every block of the gradient norm is summed whole by one process.
+// ZeRO partition: which process sums and updates which part of the parameters. The word embedding
+// is divided by rows, since a batch touches few of them; all other parameters (dense) by elements.
+// Boundaries are those of norm blocks, so that each block of the gradient norm is summed by one
+// process.
 //
-// The dense part can be cut into buckets, of each of which every owner has a slice: what is
-// exchanged bucket by bucket then comes from all and goes to all, each time.
+// The dense part can be cut into buckets. Every owner has a slice of each bucket, so that an
+// exchange of one bucket involves all owners.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,15 @@
 
 namespace finetune {
 
-// The arena's last parameter; null in a part of the model that has no embeddings.
+// The arena's last parameter, or null in a part of the model without embeddings.
 const Parameter* word_embeddings(const ParameterTable& table);
 
 class ZeroPartition {
  public:
-  // `table` need not outlive this. Without word embeddings: no rows, of one column.
-  // Owner number host * columns + column is the process with local rank `column` on that host.
-  // Processes whose local rank is `columns` or more own nothing.
-  // `bucket_ends`: where buckets end, ascending, at boundaries of norm blocks; what lies behind the
-  // last one is a bucket too. None: one bucket.
+  // `table` need not outlive this. Without word embeddings there are no rows, of one column. Owner
+  // host * columns + column is the process with local rank `column` on that host. Processes with
+  // local rank >= `columns` own nothing. `bucket_ends`: ascending boundaries of norm blocks where
+  // buckets end; the elements behind the last one form another bucket. Empty: one bucket.
   ZeroPartition(const ParameterTable& table, int hosts, int columns,
                 const std::vector<int64_t>& bucket_ends = {});
 
@@ -33,40 +32,40 @@ class ZeroPartition {
   int owner(int host, int column) const { return host * columns_ + column; }
   int buckets() const { return int(buckets_.size()); }
   IndexRange dense(int owner, int bucket) const;  // elements of the arena
-  IndexRange dense(int owner) const;              // where there is one bucket
+  IndexRange dense(int owner) const;              // with one bucket
   IndexRange rows(int owner) const;               // rows of the word embedding
-  // The same of a process; empty where it owns nothing.
+  // The same for a process; empty if it owns nothing.
   IndexRange dense_of(const Communicator& comm, int rank, int bucket) const;
   IndexRange dense_of(const Communicator& comm, int rank) const;
   IndexRange rows_of(const Communicator& comm, int rank) const;
   IndexRange dense_of(const Communicator& comm) const { return dense_of(comm, comm.rank()); }
   IndexRange rows_of(const Communicator& comm) const { return rows_of(comm, comm.rank()); }
-  // A process's slices of all buckets in order.
+  // The slices of a process in all buckets, in order.
   std::vector<IndexRange> slices_of(const Communicator& comm, int rank) const;
-  // What the owners of a host have together, where there is one bucket: neighbours.
+  // The elements of a host's owners together, with one bucket; they are contiguous.
   IndexRange host_dense(int host) const;
   IndexRange host_rows(int host) const;
 
-  int64_t dense_elements() const { return dense_; }  // where the word embedding begins
+  int64_t dense_elements() const { return dense_; }  // the word embedding begins here
   int64_t row_count() const { return rows_; }        // of the word embedding
   int64_t cols() const { return cols_; }
   int64_t row_block() const { return row_block_; }  // rows of a norm block
-  // Block sums of one owner: of its slices of the dense part, then of its rows.
+  // Block sums of one owner: of its dense slices, then of its rows.
   int64_t dense_blocks(int owner, int bucket) const;
   int64_t dense_blocks(int owner) const;  // of all buckets
   int64_t row_blocks(int owner) const;
 
-  // The same where the model is cut into parts. Of tensor ranks only the first one adds up what
-  // all of them have (`replicated`: the word embedding, too). Runs of whole blocks of an owner's
-  // slice of a bucket that it adds up, in order, neighbours joined:
+  // For a model cut into parts. Of several tensor ranks only the first one adds replicated
+  // parameters (`replicated` also applies to the word embedding). Returns the runs of whole blocks
+  // that an owner adds in its slice of a bucket, in order, with adjacent runs joined.
   std::vector<IndexRange> norm_runs(int owner, int bucket, bool replicated = true) const;
-  // and all blocks that it adds up, of its slices, then of its rows, each by its number among those
-  // of the whole model: of all parts together every number once.
+  // The numbers in the whole model of all blocks that an owner adds: of its slices, then of its
+  // rows. Over all parts each number occurs once.
   std::vector<int64_t> norm_blocks(int owner, bool replicated = true) const;
 
  private:
-  int owner_of(const Communicator& comm, int rank) const;  // -1: none
-  // visit(run, where it begins in the whole model's arena), region by region.
+  int owner_of(const Communicator& comm, int rank) const;  // -1: owns nothing
+  // Calls visit(run, its start in the whole model's arena) for each region.
   template <typename Visit>
   void each_norm_run(int owner, int bucket, bool replicated, Visit&& visit) const;
 
@@ -74,7 +73,7 @@ class ZeroPartition {
   int64_t dense_, rows_, cols_, row_block_;
   std::vector<IndexRange> buckets_;
   std::vector<Region> regions_;  // of the dense part
-  int64_t first_row_block_ = 0;  // number of the word embedding's first norm block
+  int64_t first_row_block_ = 0;  // number of the first norm block in the word embedding
 };
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Connects devices of all processes where each has its own, under the time limit.
+// Connects the devices of all processes if each process has its own, under the time limit.
 #include <set>
 
 #include "distributed/device/device_exchange.h"
@@ -7,9 +7,8 @@
 namespace finetune {
 namespace {
 
-// What the device waits for is timed where the host waits for the device. A call of the library may
-// itself wait for others: it connects two processes in their first exchange, and a queue of the
-// driver may be full of what waits.
+// The host times the device's waits when it waits for the device itself. Library calls need a timer
+// of their own: the first exchange connects two processes, and a full driver queue blocks.
 class TimedPeers final : public DevicePeers {
  public:
   TimedPeers(std::unique_ptr<DevicePeers> inner, Communicator& comm)
@@ -50,7 +49,7 @@ std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& com
   comm.all_gather(mine.data(), kId, all.data());
   std::set<std::string> devices;
   for (size_t i = 0; i < all.size(); i += kId) devices.insert(all.substr(i, kId));
-  if (devices.size() < size_t(comm.size())) return nullptr;  // some share one
+  if (devices.size() < size_t(comm.size())) return nullptr;  // some processes share a device
   PeerId id{};
   if (comm.rank() == 0) id = backend.make_peer_id();
   comm.broadcast(id.data(), id.size(), 0);

@@ -12,9 +12,9 @@ class DeviceCopy {
  public:
   // `backend` must outlive this.
   explicit DeviceCopy(Backend& backend)
-      : backend_(backend), first_(backend.allocate(sizeof(int32_t))) {}  // zero
+      : backend_(backend), first_(backend.allocate(sizeof(int32_t))) {}  // allocated memory is zero
 
-  // In the backend's order; they do not overlap.
+  // Copies in the backend's order; the ranges must not overlap.
   void operator()(float* from, float* to, int64_t floats) const {
     if (floats == 0) return;
     backend_.scatter_rows(vector(from, floats), static_cast<const int32_t*>(first_.get()),

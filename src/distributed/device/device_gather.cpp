@@ -31,7 +31,7 @@ class DeviceGather final : public WeightGather {
     for (int bucket = 0; bucket < partition_.buckets(); ++bucket) {
       elements += dense_of(comm_.rank(), bucket).count;
     }
-    count_sent(elements);  // in this step, though they go when the next one begins
+    count_sent(elements);  // counted in this step, although sent when the next one begins
   }
 
   void all_gather(const TouchedRows& touched) override {
@@ -62,7 +62,7 @@ class DeviceGather final : public WeightGather {
   void count_sent(int64_t elements) {
     comm_.count_sent((comm_.size() - 1) * elements * int64_t(sizeof(float)));
   }
-  // Each process's part of the rows to all others, and of the dense part where it has changed.
+  // Sends each process's part of the rows, and of the dense part if it changed, to all others.
   template <typename RowsOf>
   void exchange(RowsOf&& rows_of) {
     Parts out, in;

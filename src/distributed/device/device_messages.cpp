@@ -1,4 +1,4 @@
-// Fills outboxes, and lets messages go in their order.
+// Fills outboxes and sends messages in their order.
 #include "distributed/device/device_messages.h"
 
 #include <utility>
@@ -56,7 +56,7 @@ void DeviceMessages::send(const PipelineAction& action, Tensor from) {
   send_filled();
 }
 
-// As far as the order lets them.
+// Sends filled outboxes as far as the order allows.
 void DeviceMessages::send_filled() {
   for (; next_ < order_.size() && is_send(order_[next_].kind); ++next_) {
     const PipelineAction& action = order_[next_];
@@ -74,7 +74,7 @@ void DeviceMessages::receive(const PipelineAction& action, Tensor into) {
   FINETUNE_CHECK(into.contiguous() && into.dtype == DType::f32);
   FINETUNE_CHECK(next_ < order_.size() && is_same(order_[next_], action));
   const DevicePeers::Part part{action.peer, into.f32(), into.size()};
-  stages_.exchange({}, {&part, 1}, DType::f32);  // what was beside comes before it
+  stages_.exchange({}, {&part, 1}, DType::f32);  // work beside the stream comes first
   for (Outbox& box : boxes_) box.under_way = false;
   ++next_;
   send_filled();

@@ -1,8 +1,7 @@
-// Messages between the stages of a pipeline, from device to device.
-// What is sent is copied into an outbox, of which there is one a direction, so that the stage goes
-// on before its receiver is ready. The outbox goes out, beside other work, at the message's place
-// in one order of all stages' messages (message_order.h): whatever else the same processes exchange
-// in the order of their passes, nobody waits for who waits for him.
+// Messages between pipeline stages, from device to device. A sent message is copied into an outbox,
+// one per direction, so that the stage continues before its receiver is ready. The outbox is sent
+// at the message's place in one global order of all stages' messages (message_order.h). So
+// exchanges of the same processes never wait for each other in a circle.
 #pragma once
 
 #include <cstdint>
@@ -17,44 +16,45 @@ namespace finetune {
 
 class DeviceMessages {
  public:
-  static constexpr int kPlaces = 2;  // of GroupPeers::mark: activations, gradients
+  static constexpr int kPlaces = 2;  // places of GroupPeers::mark: activations, gradients
 
-  // Which messages this stage sends, ever.
+  // The kinds of messages that this stage sends.
   struct Directions {
     bool activations = false, gradients = false;
     int count() const { return activations + gradients; }
   };
-  // Of a stage of so many, each with so many chunks.
+  // For one of `stages` stages with `chunks` chunks each.
   static Directions sent_by(int stage, int stages, int chunks) {
     const bool ring = chunks > 1 && stages > 1;
     return {ring || stage + 1 < stages, ring || stage > 0};
   }
 
-  // `stages` and the backend must outlive this. most_floats: of a message.
+  // `stages` and the backend must outlive this. most_floats: of the largest message.
   DeviceMessages(Backend& backend, GroupPeers& stages, Directions out, int64_t most_floats);
 
-  // `order`: of the step's messages of this stage, from message_order(). The last ones are done.
+  // `order`: this stage's messages of the step, from message_order(). The previous step must be
+  // done.
   void begin(std::vector<PipelineAction> order);
-  // Contiguous f32. When send returns `from` may be overwritten, when receive returns `into` is
-  // there, in the backend's order. Both are called in the order of the stage's actions.
+  // Contiguous f32, in the backend's order. After send() `from` may be overwritten; after receive()
+  // `into` is filled. Call both in the order of the stage's actions.
   void send(const PipelineAction& action, Tensor from);
   void receive(const PipelineAction& action, Tensor into);
-  // All messages of the step have been called for. The backend's work from here on comes when all
-  // of them are done.
+  // Call after all messages of the step are sent and received. The backend's later work waits for
+  // them.
   void end();
 
-  // This stage's payload so far.
+  // Payload bytes sent by this stage so far.
   int64_t bytes_sent() const { return bytes_sent_; }
 
-  // Memory of its outboxes, in floats.
+  // Floats of memory for the outboxes.
   static int64_t floats(Directions out, int64_t most_floats) { return out.count() * most_floats; }
 
  private:
   struct Outbox {
     std::shared_ptr<void> memory;
-    int64_t count = 0;       // floats of the message in it
-    bool filled = false;     // a message that has not gone out
-    bool under_way = false;  // it has, and nobody knows to have waited for its end
+    int64_t count = 0;       // floats of its message
+    bool filled = false;     // holds a message not yet sent
+    bool under_way = false;  // sent, not known to have arrived
   };
 
   Outbox& outbox(const PipelineAction& send);

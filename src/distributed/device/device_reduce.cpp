@@ -10,7 +10,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kPiece = int64_t{4} << 20;  // elements of one subtree in flight
+constexpr int64_t kPiece = int64_t{4} << 20;  // elements of a subtree in flight
 
 using Parts = std::vector<DevicePeers::Part>;
 
@@ -87,9 +87,10 @@ class DeviceReduce final : public GradientReduce {
     return matrix(arena + partition_.dense_elements(), partition_.row_count(), partition_.cols());
   }
 
-  // Exchanges slices of all subtrees: every process gets `count` elements of each for itself.
-  // slice_for(own subtree, rank): what goes there. Then adds them: the sum is where the result
-  // says. What is rounded on the way is so for oneself too: bits do not depend on who adds.
+  // Exchanges slices of all subtrees: every process receives `count` elements of each subtree.
+  // slice_for(own subtree, rank): the slice for that rank. Then adds them; the tree's result tells
+  // where the sum is. Own slices are rounded like sent ones, so the bits do not depend on which
+  // process adds.
   template <typename Slice>
   float* add_slices(size_t own_subtrees, int64_t count, Slice&& slice_for) {
     Parts out, in;
@@ -122,8 +123,8 @@ class DeviceReduce final : public GradientReduce {
     return partition_.dense_of(comm_, rank, bucket);
   }
 
-  // Every bucket beside the backward pass, as soon as it is ready: the additions that the last
-  // shard has brought, the exchange, the sum.
+  // Handles every bucket during the backward pass, once it is ready: the last shard's additions,
+  // the exchange, the sum.
   void send_buckets(const std::vector<Addition>& last) {
     subtrees_ = shards_->finish();
     for (int bucket = 0; bucket < buckets(); ++bucket) {
@@ -162,7 +163,7 @@ class DeviceReduce final : public GradientReduce {
     }
   }
 
-  // Packs a subtree's rows, which are zero afterwards where they were.
+  // Packs a subtree's touched rows and sets them to zero in the subtree.
   float* pack(float* subtree, size_t number, const TouchedRows& touched) {
     const IndexRange all{0, partition_.row_count()};
     const RowList list = touched.list(all);
@@ -188,7 +189,7 @@ class DeviceReduce final : public GradientReduce {
     unpack_own(result, touched);
   }
 
-  // Of own subtrees into the sum's arena, which is zero where the process has none.
+  // Copies own subtrees to the sum's arena, or zeros if the process has none.
   void gather_subtrees(IndexRange elements) {
     if (subtrees_.empty()) {
       backend_.fill_zero(vector(sum() + elements.begin, elements.size()));
@@ -235,9 +236,9 @@ class DeviceReduce final : public GradientReduce {
   IndexRange own_rows_;
   RowTransfer transfer_;
   DeviceCopy copy_;
-  std::vector<int64_t> subtree_counts_;  // of each process
+  std::vector<int64_t> subtree_counts_;  // by process
   std::vector<TreeAddition> additions_;
-  std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
+  std::shared_ptr<void> memory_;  // arenas of shards; the first receives the sums
   std::unique_ptr<LocalReduce> shards_;
   std::vector<float*> subtrees_;  // after the last push
   std::shared_ptr<void> packed_, incoming_;

@@ -1,4 +1,4 @@
-// Reduce-scatter and all-gather of partials from device to device.
+// Reduce-scatter and all-gather of partial sums from device to device.
 #include "distributed/device/device_tensor_sum.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kVector = 64;  // floats: shares are aligned so
+constexpr int64_t kVector = 64;  // floats; shares are multiples of this
 
-// What a rank adds of `count` elements.
+// The elements that a rank adds.
 IndexRange share_of(int rank, int ranks, int64_t count) {
   return part_in_units(count, kVector, ranks, rank);
 }
@@ -60,7 +60,7 @@ class DeviceTensorSum final : public TensorSum {
  private:
   using Parts = std::vector<DevicePeers::Part>;
 
-  // Where all ranks' subtrees of the own share are then, in order.
+  // Returns the addresses of all ranks' subtrees of this rank's share, in order.
   std::vector<float*> exchange_subtrees(std::span<const Tensor> partials, int64_t count) {
     const int64_t share = share_of(rank_, ranks_, count).size();
     Parts out, in;
@@ -108,8 +108,8 @@ class DeviceTensorSum final : public TensorSum {
   const int rank_, ranks_;
   const DeviceCopy copy_;
   int64_t most_floats_ = 0;
-  std::vector<int64_t> subtrees_of_;  // of each rank, that are left of its shards
-  TreeCombination own_;               // of own shards
+  std::vector<int64_t> subtrees_of_;  // by rank, after adding its own shards
+  TreeCombination own_;               // of this rank's shards
   std::vector<TreeAddition> order_;   // of all ranks' subtrees
   std::shared_ptr<void> incoming_;
 };

@@ -1,4 +1,4 @@
-// Connects the devices of a layout's processes, and cuts groups out of them.
+// Connects the devices of a layout's processes and forms groups of them.
 #include "distributed/device/layout_peers.h"
 
 #include <numeric>
@@ -36,7 +36,7 @@ std::vector<int> all_ranks(const Communicator& comm) {
   return ranks;
 }
 
-// Pipelines' messages have the first places, replicas' buckets those behind them.
+// Messages of pipelines use the first places, buckets of replicas the places behind them.
 int first_place(Axis axis) {
   return axis == Axis::data ? DeviceMessages::kPlaces : 0;
 }

@@ -1,7 +1,6 @@
-// Ways from device to device along a layout's axes, where each process has a device of its own.
-// All processes are connected once, and whatever goes between them is in one order: that in
-// which each process asks for it. So no two exchanges ever hold a device against each other,
-// provided that all processes ask for them in orders that fit together (device_messages.h).
+// Device-to-device connections along a layout's axes, if each process has its own device. All
+// processes are connected once, and all exchanges of a process are in one order, that of its calls.
+// They cannot deadlock as long as all processes call in compatible orders (device_messages.h).
 #pragma once
 
 #include <array>
@@ -15,21 +14,21 @@
 
 namespace finetune {
 
-// Some of the processes that are connected, under their numbers in a group.
+// A group of the connected processes, with ranks of its own.
 class GroupPeers final : public DevicePeers {
  public:
-  // ranks: the group's among the connected; places are counted from `first_place` on. `all`
-  // must outlive this.
+  // ranks: the group's ranks among the connected processes. The group's places start at
+  // `first_place`. `all` must outlive this.
   GroupPeers(DevicePeers& all, std::vector<int> ranks, int first_place, bool is_all);
 
-  // Without parts it makes the backend's other work wait for all that is beside it.
+  // Without parts, the backend's later work waits for all exchanges beside it.
   void exchange(std::span<const Part> out, std::span<const Part> in, DType wire) override;
-  void reduce(std::span<const Part> parts) override;  // where may_reduce() says so
+  void reduce(std::span<const Part> parts) override;  // only if may_reduce()
   void mark(int place) override { all_.mark(first_place_ + place); }
   void beside(int place, const std::function<void()>& work) override {
     all_.beside(first_place_ + place, work);
   }
-  double waited() override { return all_.waited(); }  // for any process
+  double waited() override { return all_.waited(); }  // for all groups together
 
   bool may_reduce() const { return is_all_; }
 
@@ -44,14 +43,14 @@ class GroupPeers final : public DevicePeers {
 
 class LayoutPeers {
  public:
-  // Collective. `timeout`: seconds that one process waits for another (0: no end). Backend and
-  // communicators must outlive this. Replicas alone:
+  // Collective; connects replicas only. `timeout`: seconds that a process waits for another; 0: no
+  // limit. The backend and communicators must outlive this.
   LayoutPeers(Backend& backend, Communicator& replicas, double timeout);
-  // Stages and tensor ranks too. Where some of all processes share a device their messages go
-  // through memory of the host, but replicas of one part that have each their own are connected.
+  // Collective; connects stages and tensor ranks too. If any processes share a device, their
+  // messages go through host memory; replicas of one part with a device each are still connected.
   LayoutPeers(Backend& backend, const LayoutGroups& groups, double timeout);
 
-  // Null: through memory of the host, or there are no others.
+  // Null if the axis has one process, or goes through host memory.
   GroupPeers* along(Axis axis) const { return axes_[size_t(axis)].get(); }
 
  private:
@@ -59,7 +58,7 @@ class LayoutPeers {
   std::array<std::unique_ptr<GroupPeers>, 3> axes_;  // in the order of Axis
 };
 
-// For the log: how what stages and tensor ranks exchange goes.
+// For the log: the route of exchanges between stages and tensor ranks.
 std::string_view route_of(const LayoutPeers* peers);
 
 }  // namespace finetune

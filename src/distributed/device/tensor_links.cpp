@@ -1,4 +1,4 @@
-// Stages tensors of a device in memory of the host, on their way over a link.
+// Stages device tensors in host memory to send them over a link.
 #include "distributed/device/tensor_links.h"
 
 #include "core/error.h"

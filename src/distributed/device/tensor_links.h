@@ -1,4 +1,4 @@
-// Tensors over links between processes, whatever memory the backend has.
+// Sends tensors over links between processes, from any backend's memory.
 #pragma once
 
 #include <memory>
@@ -8,22 +8,22 @@
 
 namespace finetune {
 
-// Of a backend with memory of its own messages are staged in memory of the host: send() waits for
-// the tensor, receive() only hands it over.
+// Device tensors are staged in host memory: send() waits for the tensor; receive() only enqueues
+// the copy to the device.
 class TensorLinks {
  public:
-  // `backend` must outlive this. most_bytes: of a tensor.
+  // `backend` must outlive this. most_bytes: of the largest tensor.
   TensorLinks(Backend& backend, size_t most_bytes);
 
-  // Contiguous f32. When send returns `from` may be overwritten; when receive returns `into` is
-  // there in the backend's order.
+  // Contiguous f32. After send() `from` may be overwritten; after receive() `into` is filled, in
+  // the backend's order.
   void send(Link& link, Tensor from, LinkMessage message);
   void receive(Link& link, Tensor into, LinkMessage message);
 
  private:
   Backend& backend_;
   size_t most_bytes_;
-  std::shared_ptr<void> staged_;  // null: messages go from the backend's memory
+  std::shared_ptr<void> staged_;  // null: host memory backends send directly
 };
 
 }  // namespace finetune

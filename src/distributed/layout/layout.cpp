@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kLetters[] = {'D', 'P', 'T'};  // in the order of Axis
 
-// More processes than any run has, so that products of the three sizes stay small.
+// An upper bound of processes that keeps the product of the three sizes small.
 constexpr int64_t kMostProcesses = int64_t{1} << 24;
 
 }  // namespace
@@ -38,7 +38,8 @@ std::string letters_of(const Placement& placement) {
 Layout::Layout(int64_t world, int64_t pp, int64_t tp, Placement placement) : placement_(placement) {
   FINETUNE_CHECK(world >= 1 && pp >= 1 && tp >= 1);
   if (world > kMostProcesses) {
-    throw usage_error("a world of ", world, " processes: ", kMostProcesses, " are the most");
+    throw usage_error("a world of ", world, " processes is too large: at most ", kMostProcesses,
+                      " are possible");
   }
   if (pp > world || tp > world || world % (pp * tp) != 0) {
     throw usage_error(world, world == 1 ? " process is" : " processes are",

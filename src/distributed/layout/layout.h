@@ -1,6 +1,6 @@
-// Layout: which rank is which replica, pipeline stage and tensor rank. Pure arithmetic.
-// world = dp * pp * tp. A placement orders the three axes; coordinates of the right-most one vary
-// fastest over ranks, which are sorted by host (comm/topology.h). Same words and tables as
+// Layout: the replica, pipeline stage and tensor rank of each rank. Pure arithmetic: world = dp *
+// pp * tp. A placement orders the three axes; the coordinate of the right-most axis varies fastest
+// over ranks, which are sorted by host (comm/topology.h). The words and tables are those of
 // SageMaker's model-parallel library.
 #pragma once
 
@@ -21,7 +21,7 @@ using Placement = std::array<Axis, 3>;  // slowest first
 inline constexpr Placement kCluster{Axis::data, Axis::pipeline, Axis::tensor};  // DPT
 inline constexpr Placement kSpread{Axis::tensor, Axis::pipeline, Axis::data};   // TPD
 
-// "cluster", "spread" or a permutation of the letters D, P and T. Error(usage) for another word.
+// "cluster", "spread" or a permutation of the letters D, P and T. Error(usage) for any other word.
 Placement parse_placement(std::string_view word);
 std::string letters_of(const Placement& placement);  // "DPT"
 
@@ -34,9 +34,9 @@ struct Coordinates {
 
 class Layout {
  public:
-  // One process.
+  // A single process.
   Layout() = default;
-  // Error(usage) where `world` is not a multiple of pp * tp, naming the numbers.
+  // Error(usage) with the numbers if `world` is not a multiple of pp * tp.
   Layout(int64_t world, int64_t pp, int64_t tp, Placement placement = kCluster);
 
   int world() const { return dp() * pp() * tp(); }
@@ -48,10 +48,10 @@ class Layout {
 
   Coordinates at(int rank) const;
   int rank_of(Coordinates place) const;
-  // Ranks that differ from `rank` in `axis` alone, itself among them. They rise with the
-  // coordinate, so that a rank's number in its group is its coordinate.
+  // The ranks that differ from `rank` at most in `axis`. They ascend with the coordinate, so a
+  // rank's index in its group is its coordinate.
   std::vector<int> group(Axis axis, int rank) const;
-  // All groups of an axis, by their lowest rank.
+  // All groups of an axis, ordered by their lowest rank.
   std::vector<std::vector<int>> groups(Axis axis) const;
 
  private:
@@ -61,18 +61,18 @@ class Layout {
   Placement placement_ = kCluster;
 };
 
-// `first_rank` of each host, and the world's size last, as Topology has it.
+// `first_rank`: of each host, and the world's size last, as in Topology.
 int host_of(int rank, const std::vector<int>& first_rank);
-// Hosts that have members of the group, in order.
+// The hosts of the group's members, in order.
 std::vector<int> hosts_of(const std::vector<int>& group, const std::vector<int>& first_rank);
-// Groups of the axis that have members on several hosts.
+// The number of groups of the axis that span several hosts.
 int groups_across_hosts(const Layout& layout, Axis axis, const std::vector<int>& first_rank);
 
-// A warning where groups of tensor ranks have members on several hosts; else empty.
+// Returns a warning if groups of tensor ranks span several hosts, else "".
 std::string network_warning(const Layout& layout, const std::vector<int>& first_rank);
 
-// Error(usage), naming the numbers, where tensor shards cannot be dealt to tensor ranks, or heads
-// and the feed-forward's columns not to tensor shards.
+// Error(usage) with the numbers if tensor shards cannot be divided evenly among tensor ranks, or
+// heads and feed-forward columns among tensor shards.
 void check_tensor_shards(int64_t tensor_shards, int64_t tp);
 void check_tensor_shards(int64_t tensor_shards, int64_t tp, int64_t heads, int64_t intermediate);
 

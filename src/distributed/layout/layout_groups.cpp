@@ -11,7 +11,7 @@ LayoutGroups::LayoutGroups(Communicator& world, const Layout& layout)
   for (Axis axis : kAxes) {
     if (layout.size(axis) == world.size()) continue;
     std::unique_ptr<Communicator>& own = own_[size_t(axis)];
-    // A group's lowest rank names it.
+    // The lowest rank of a group is its color.
     own = layout.size(axis) == 1 ? make_solo_communicator()
                                  : world.split(layout.group(axis, world.rank()).front());
     FINETUNE_CHECK(own->rank() == place_.of(axis));

@@ -1,4 +1,4 @@
-// The communicators of a layout: the run's, and those along its axes.
+// The communicators of a layout: the run's, and one along each axis.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace finetune {
 
 class LayoutGroups {
  public:
-  // Collective over `world`, which must outlive this and has layout.world() processes. An axis
-  // along which all processes lie is the world's communicator, one of a single process is solo.
+  // Collective over `world`, which must outlive this and have layout.world() processes. An axis
+  // that spans all processes uses the world's communicator, an axis of size 1 a solo one.
   LayoutGroups(Communicator& world, const Layout& layout);
 
   Communicator& world() const { return world_; }
@@ -31,7 +31,7 @@ class LayoutGroups {
   std::array<std::unique_ptr<Communicator>, 3> own_;  // in the order of Axis; null: the world's
 };
 
-// Of each host, and size() last.
+// The first rank of each host, and size() last.
 std::vector<int> first_ranks(const Communicator& comm);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Finds the most even split of layers into stages, and reads one that is given.
+// Finds the most even split of layers into stages, or parses a given one.
 #include "distributed/layout/stage_split.h"
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace finetune {
 namespace {
 
-// Operations as long as an element of an embedding's sum and LayerNorm takes, read and written.
+// The cost of reading and adding an element (embeddings, LayerNorm), in multiply-adds.
 constexpr double kElementwise = 50;
-// Sums that differ by less are equal: they were added in another order.
+// Sums that differ by less count as equal: the order of additions differs.
 constexpr double kEqual = 1e-9;
 
-// Of a run of layers: cost, with embeddings and head at the ends.
+// The cost of a run of layers, with embeddings and head at the ends.
 class RunCosts {
  public:
   explicit RunCosts(const LayerCosts& costs) : costs_(costs), sums_(costs.layers.size() + 1) {
@@ -32,7 +32,7 @@ class RunCosts {
   std::vector<double> sums_;
 };
 
-// Blocks that are needed if none may cost more than `most`; max() where a layer alone does.
+// The number of blocks needed if none may cost more than `most`; max() if a single layer does.
 int64_t blocks_needed(const RunCosts& costs, int64_t layers, double most) {
   int64_t blocks = 0;
   for (int64_t begin = 0, end; begin < layers; begin = end, ++blocks) {
@@ -43,7 +43,7 @@ int64_t blocks_needed(const RunCosts& costs, int64_t layers, double most) {
   return blocks;
 }
 
-// The least cost of the slowest block, or a little more.
+// The least possible cost of the slowest block, or slightly more.
 double least_slowest(const RunCosts& costs, int64_t layers, int64_t blocks) {
   double low = 0, high = costs.of(0, layers);
   while (high - low > kEqual / 4 * high) {
@@ -75,7 +75,7 @@ std::vector<int64_t> given_sizes(std::string_view words, int stages, int64_t lay
   return sizes;
 }
 
-// Block b is chunk b / stages of stage b % stages.
+// Block b becomes chunk b / stages of stage b % stages.
 StageSplit dealt(const std::vector<int64_t>& sizes, int stages) {
   StageSplit split;
   split.chunks.resize(size_t(stages));
@@ -102,7 +102,7 @@ LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length) {
   costs.layers.assign(size_t(config.num_hidden_layers), dense + attention);
   costs.head = 2 * h * double(head.outputs);
   if (head.kind == HeadKind::sequence) {
-    const double first = 1 / double(length);  // of the tokens; keys and values are of all
+    const double first = 1 / double(length);  // share of tokens computed; keys and values cover all
     costs.layers.back() = 4 * h * h + (dense - 4 * h * h + attention) * first;
     costs.head = (costs.head + 2 * h * h) * first;
   }
@@ -115,7 +115,7 @@ std::vector<IndexRange> split_evenly(const LayerCosts& layer_costs, int64_t bloc
   const RunCosts costs(layer_costs);
   const double most = least_slowest(costs, layers, blocks) * (1 + kEqual);
   constexpr double kImpossible = std::numeric_limits<double>::infinity();
-  // least[b][end]: the least sum of squares of b blocks that end there, none above `most`.
+  // least[b][end]: the smallest sum of squares of b blocks that end there, each of cost <= most.
   std::vector<std::vector<double>> least(size_t(blocks) + 1,
                                          std::vector<double>(size_t(layers) + 1, kImpossible));
   std::vector<std::vector<int64_t>> from(size_t(blocks) + 1,
@@ -124,7 +124,7 @@ std::vector<IndexRange> split_evenly(const LayerCosts& layer_costs, int64_t bloc
   for (int64_t b = 1; b <= blocks; ++b) {
     for (int64_t end = b; end <= layers - (blocks - b); ++end) {
       double& best = least[size_t(b)][size_t(end)];
-      // From the longest last block on: of equal ones it is taken.
+      // Starts with the longest last block, which wins a tie.
       int64_t begin = end - 1;
       while (begin >= b && costs.of(begin - 1, end) <= most) --begin;
       for (; begin < end; ++begin) {

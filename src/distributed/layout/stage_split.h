@@ -1,4 +1,4 @@
-// Encoder layers cut into pipeline stages, and stages into chunks for the interleaved schedule.
+// Cuts encoder layers into pipeline stages, and stages into chunks for the interleaved schedule.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace finetune {
 
-// Time of a forward pass of one token, in any unit: only ratios count.
+// Time of a token's forward pass, in any unit: only ratios count.
 struct LayerCosts {
   double embeddings = 0;
   std::vector<double> layers;  // of each encoder layer, above 0
   double head = 0;
 
-  double total(IndexRange range) const;  // of layers, embeddings and head where they belong to it
+  double total(IndexRange range) const;  // of layers; embeddings and head included at the ends
 };
 
 // Arithmetic of a token in sequences of `length` tokens: matrix products, attention, and what an
@@ -25,9 +25,9 @@ struct LayerCosts {
 // first tokens alone.
 LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length);
 
-// Cuts layers into `blocks` contiguous runs of at least one layer such that the slowest costs
-// least; of those cuts the one with the most even costs; of equal ones, the fewer layers early,
-// since early stages hold more micro-batches. Needs as many layers as blocks.
+// Cuts layers into `blocks` contiguous runs of at least one layer so that the slowest run costs
+// least. Ties go to the most even costs, then to fewer layers in early runs, since early stages
+// hold more micro-batches. Needs at least as many layers as blocks.
 std::vector<IndexRange> split_evenly(const LayerCosts& costs, int64_t blocks);
 
 struct StageSplit {
@@ -39,13 +39,13 @@ struct StageSplit {
   int64_t layers(int stage) const;
 };
 
-// `words`: "auto", or the layers of each stage, "7,5". With several chunks block b, the b-th run of
-// layers from below, is chunk b / stages of stage b % stages. Error(usage), naming the numbers, for
-// more stages times chunks than layers, and words that do not fit.
+// `words`: "auto", or the number of layers of each stage, "7,5". With several chunks, block b (the
+// b-th run of layers from the bottom) is chunk b / stages of stage b % stages. Error(usage) with
+// the numbers if there are fewer layers than stages times chunks, or the words do not fit.
 StageSplit split_stages(std::string_view words, int stages, int chunks, const LayerCosts& costs);
 
-// What the tensor rank t of a stage holds: its layers, and its run of the tensor shards, of which
-// there are a multiple of `tp`. The first stage has the embeddings, the last one the head.
+// The part of tensor rank t of a stage: its layers and its run of the tensor shards, whose number
+// is a multiple of `tp`. The first stage has the embeddings, the last one the head.
 ModelPart part_of(const StageSplit& split, int stage, int64_t tensor_shards, int tp, int t);
 ModelPart part_of(const StageSplit& split, const Layout& layout, int64_t tensor_shards, int rank);
 

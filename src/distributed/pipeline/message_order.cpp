@@ -1,4 +1,4 @@
-// Takes the order of messages from a step in virtual time.
+// Derives the order of messages from a step simulated in virtual time.
 #include "distributed/pipeline/message_order.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ struct Message {
   PipelineAction receive;
 };
 
-// How long passes take decides on nothing but who waits how long.
+// Pass times only affect how long stages wait, not the result's validity.
 double pass_seconds(int, const PipelineAction& action) {
   return action.kind == Kind::forward ? 1 : action.kind == Kind::backward ? 2 : 0;
 }
 
-// The other end of a message.
+// The sender's action for a received message.
 PipelineAction send_of(const PipelineShape& shape, const Message& message) {
   const PipelineAction& receive = message.receive;
   const bool upwards = receive.kind == Kind::receive_activation;
@@ -41,7 +41,7 @@ std::vector<PipelineAction> message_order(const PipelineShape& shape, int stage)
   simulate(shape, pass_seconds, [&](int to, const PipelineAction& receive, double time) {
     all.push_back({time, to, receive});
   });
-  // Of what is taken at one time, what can only follow stays behind.
+  // At equal times, messages that depend on another one come after it.
   std::stable_sort(all.begin(), all.end(),
                    [](const Message& a, const Message& b) { return a.time < b.time; });
   std::vector<PipelineAction> own;

@@ -1,4 +1,4 @@
-// What a stage of a pipeline does next: a pass over a micro-batch, or a message to another stage.
+// A pipeline stage's next action: a pass over a micro-batch, or a message to another stage.
 #pragma once
 
 namespace finetune {
@@ -15,9 +15,9 @@ struct PipelineAction {
 
   Kind kind = Kind::forward;
   int micro = 0;
-  int chunk = 0;  // of this stage
-  int slot = 0;   // what forward keeps for backward lies there
-  int peer = -1;  // stage at the other end of a message
+  int chunk = 0;  // index in this stage
+  int slot = 0;   // where forward keeps its activations for backward
+  int peer = -1;  // the stage at the other end of a message
 
   friend bool operator==(const PipelineAction&, const PipelineAction&) = default;
 };

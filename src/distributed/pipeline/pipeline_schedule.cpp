@@ -1,4 +1,4 @@
-// Orders forward and backward passes of a stage, and puts messages and slots to them.
+// Orders a stage's forward and backward passes and adds messages and slots.
 #include "distributed/pipeline/pipeline_schedule.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Pass {
   int micro = 0, chunk = 0;
 };
 
-// Micro-batches in rounds of as many as there are stages; a round goes through all chunks.
+// Micro-batches in rounds of `stages`; each round goes through all chunks.
 std::vector<Pass> in_rounds(int stages, int chunks, int micro_batches, bool forward) {
   std::vector<Pass> passes;
   for (int round = 0; round < micro_batches; round += stages) {
@@ -28,7 +28,7 @@ std::vector<Pass> in_rounds(int stages, int chunks, int micro_batches, bool forw
   return passes;
 }
 
-// `ahead` forward passes, then one forward and one backward pass in turn.
+// `ahead` forward passes, then forward and backward passes alternate.
 std::vector<Pass> in_turn(const std::vector<Pass>& forward, const std::vector<Pass>& backward,
                           size_t ahead) {
   ahead = std::min(ahead, forward.size());
@@ -40,8 +40,8 @@ std::vector<Pass> in_turn(const std::vector<Pass>& forward, const std::vector<Pa
   return passes;
 }
 
-// A last round that is not full is planned as if it were, and what it lacks left out: what remains
-// can be done in the same order, whereas an order of its own may wait for ever.
+// A last round that is not full is planned as a full one and the missing passes are left out. That
+// keeps the order valid, whereas a separate order could deadlock.
 std::vector<Pass> passes_of(const PipelineShape& shape, int stage) {
   const int p = shape.stages, last = p - 1 - stage;
   const bool interleaved = shape.kind == PipelineKind::interleaved && p > 1;
@@ -109,7 +109,7 @@ class ActionList {
 
   const PipelineShape& shape_;
   int stage_;
-  std::vector<int> slots_;  // whose pass a slot holds
+  std::vector<int> slots_;  // the pass that each slot holds
   std::vector<PipelineAction> actions_;
 };
 

@@ -1,4 +1,4 @@
-// Lets all stages go on as far as they can, in turn, until they are done.
+// Advances all stages in turn as far as possible until they are done.
 #include "distributed/pipeline/pipeline_simulation.h"
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace {
 
 using Kind = PipelineAction::Kind;
 
-// From a stage to a neighbour, of activations or of gradients.
+// A channel to a neighbour stage, for activations or gradients.
 struct Channel {
   bool full = false;
-  int micro = 0, block = 0;  // that receives
+  int micro = 0, block = 0;  // of the receiver
   double arrival = 0;
-  double taken = 0;  // when the last message was
+  double taken = 0;  // when the last message was received
 };
 
 struct StageState {
@@ -52,7 +52,7 @@ class Simulation {
   }
 
  private:
-  // False: it has to wait for another stage.
+  // Returns false if the action must wait for another stage.
   bool can_do(int s, const PipelineAction& action) {
     const int block = action.chunk * shape_.stages + s;
     switch (action.kind) {
@@ -112,7 +112,7 @@ class Simulation {
   const ActionSeconds& seconds_;
   const MessageTaken& taken_;
   std::vector<StageState> stages_;
-  std::vector<Channel> activations_, gradients_;  // by the stage that sends
+  std::vector<Channel> activations_, gradients_;  // by sending stage
 };
 
 }  // namespace

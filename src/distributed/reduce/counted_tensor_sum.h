@@ -1,4 +1,4 @@
-// A sum over tensor shards that knows what training has moved through it, and how long it took.
+// A sum over tensor shards that counts training's bytes and time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace finetune {
 
 class CountedTensorSum final : public TensorSum {
  public:
-  // `comm`: of the tensor ranks, which counts what `sum` sends; must outlive this.
+  // `comm`: the communicator of the tensor ranks, which counts the bytes that `sum` sends. It must
+  // outlive this.
   CountedTensorSum(Communicator& comm, std::unique_ptr<TensorSum> sum)
       : comm_(comm), sum_(std::move(sum)) {}
 
@@ -26,10 +27,10 @@ class CountedTensorSum final : public TensorSum {
     cpu_seconds_ += seconds_now(Clock::cpu) - start;
   }
 
-  // From now on; true at first.
+  // Counting is on at first.
   void set_counting(bool counting) { counting_ = counting; }
-  int64_t bytes() const { return bytes_; }             // this rank has handed to others, so far
-  double cpu_seconds() const { return cpu_seconds_; }  // of this process, its waits among them
+  int64_t bytes() const { return bytes_; }             // sent by this rank so far
+  double cpu_seconds() const { return cpu_seconds_; }  // of this process, waits included
 
  private:
   Communicator& comm_;
@@ -39,7 +40,7 @@ class CountedTensorSum final : public TensorSum {
   double cpu_seconds_ = 0;
 };
 
-// While it lives nothing is counted; null: there is nothing to count.
+// Turns counting off during its lifetime; null is allowed and does nothing.
 class Uncounted {
  public:
   explicit Uncounted(CountedTensorSum* sum) : sum_(sum) {

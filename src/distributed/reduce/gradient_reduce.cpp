@@ -1,4 +1,4 @@
-// Gradient reduction through memory of the host: on the CPU, and staged from devices.
+// Gradient reduction through host memory: for the CPU, and staged for devices.
 #include "distributed/reduce/gradient_reduce.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class SharedReduce final : public GradientReduce {
 
  private:
   SubtreeReduce subtrees_;
-  LocalReduce shards_;  // in its arenas
+  LocalReduce shards_;  // in its own arenas
 };
 
 class StagedReduce final : public GradientReduce {
@@ -45,7 +45,8 @@ class StagedReduce final : public GradientReduce {
         subtrees_(*host_, comm, partition, elements, shards, arenas_of_subtrees),
         rows_(backend, partition.row_count(), partition.cols()) {
     const IndexRange own = part(shards, comm.size(), comm.rank());
-    const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));  // one for sums
+    // one for the sums
+    const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));
     memory_ = backend.allocate(size_t(arenas * subtrees_.arena_floats()) * sizeof(float));
     shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(),
                                             subtrees_.arena_floats(), std::move(chunks));
@@ -79,9 +80,9 @@ class StagedReduce final : public GradientReduce {
   const ZeroPartition& partition_;
   IndexRange own_dense_, own_rows_;
   std::unique_ptr<Backend> host_;  // adds in host memory
-  SubtreeReduce subtrees_;         // there
+  SubtreeReduce subtrees_;         // in host memory
   RowTransfer rows_;
-  std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
+  std::shared_ptr<void> memory_;  // arenas of shards; the first receives the sums
   std::unique_ptr<LocalReduce> shards_;
 };
 

@@ -1,4 +1,4 @@
-// Adds shard gradients of one process in the tree's order as they come.
+// Adds one process's shard gradients in the tree's order as they arrive.
 #include "distributed/reduce/local_reduce.h"
 
 #include <utility>
@@ -49,7 +49,7 @@ std::vector<Addition> LocalReduce::take(int chunk) {
   return additions;
 }
 
-// All chunks have done the same, at other times.
+// All chunks are at the same state now.
 std::vector<float*> LocalReduce::finish() {
   const std::vector<int> places = counters_.front().slots();
   for (TreeCounter& counter : counters_) {

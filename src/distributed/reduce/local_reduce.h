@@ -1,6 +1,6 @@
-// Gradient reduction inside one process: its virtual shards are added in the tree's order.
-// Each is computed into an arena of its own, and the arenas are added as the tree says
-// (tree_reduce.h) until those are left that hold the process's largest subtrees.
+// Gradient reduction inside one process: adds its virtual shards in the tree's order. Each shard is
+// computed in its own arena. The arenas are added as the tree says (tree_reduce.h) until only the
+// process's largest subtrees remain.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ namespace finetune {
 
 class LocalReduce {
  public:
-  // `arenas`: arenas_needed(shards) of them, `arena_floats` apart, in the backend's memory.
-  // `chunks`: as make_gradient_reduce().
+  // `arenas`: arenas_needed(shards) arenas, `arena_floats` apart, in the backend's memory.
+  // `chunks`: see make_gradient_reduce().
   LocalReduce(Backend& backend, const ZeroPartition& partition, IndexRange shards, float* arenas,
               int64_t arena_floats, std::vector<IndexRange> chunks = {});
 
   IndexRange shards() const { return shards_; }
-  // Arena for the gradient of the next shard: zero in all rows of the word embedding; the dense
-  // part is what an earlier step has left, to be overwritten. push() takes it in.
+  // Returns an arena for the gradient of the next shard. Rows of the word embedding are zero; the
+  // dense part contains old values and must be overwritten. push() adds it.
   float* leaf(int chunk) { return arena(counters_.at(size_t(chunk)).leaf()); }
   void push(const TouchedRows& touched, int chunk);
-  // The same, but the additions of whole arenas are for the caller to do.
+  // Like push(), but the caller must do the returned additions of arenas.
   std::vector<Addition> take(int chunk);
   bool complete(int chunk) const { return counters_.at(size_t(chunk)).complete(); }
-  // After the last push of each chunk: where the subtrees' sums lie, in order. Then the next round
-  // begins.
+  // After the last push of each chunk: returns the arenas of the subtrees' sums in order, and
+  // starts the next round.
   std::vector<float*> finish();
 
   static int64_t arenas_needed(IndexRange shards) { return TreeCounter::slots_needed(shards); }
@@ -45,10 +45,10 @@ class LocalReduce {
   std::vector<TreeCounter> counters_;  // of each chunk
 };
 
-// Additions of whole arenas, but only of these elements and rows.
+// Does the additions of arenas for these elements and rows only.
 void add_arenas(Backend& backend, const ZeroPartition& partition, std::span<const Addition> arenas,
                 IndexRange dense, RowList rows);
-// Additions of whole arenas as those of what begins at this element of each.
+// Offsets each addition's arenas by `element`: the additions of slices that begin there.
 std::vector<Addition> at_element(std::span<const Addition> arenas, int64_t element);
 
 }  // namespace finetune

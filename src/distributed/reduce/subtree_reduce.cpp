@@ -33,7 +33,7 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
       comm_(comm),
       partition_(partition),
       arena_floats_((elements + 15) / 16 * 16) {
-  // What every process and host has: the same everywhere.
+  // The subtrees of every process and host; computed identically everywhere.
   std::vector<Subtree> all_subtrees;
   subtrees_of_host_.assign(size_t(comm.hosts()), 0);
   for (int h = 0; h < comm.hosts(); ++h) {
@@ -55,7 +55,8 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
     if (h != comm.host()) continue;
     for (int left : combined.left) subtree_slots_.push_back(places[size_t(left)]);
     if (!places.empty()) sum_slot_ = places[0];
-    const int64_t arenas = std::max<int64_t>(first, 1);  // a host without shards has sums as well
+    // a host without shards needs memory for sums too
+    const int64_t arenas = std::max<int64_t>(first, 1);
     memory_ = allocate_for_host(backend, comm, size_t(arenas * arena_floats_) * sizeof(float));
     for (const TreeAddition& a : combined.additions) {
       host_additions_.push_back({at(places[size_t(a.to)]), at(places[size_t(a.from)])});
@@ -69,8 +70,8 @@ RowList SubtreeReduce::rows_of(int owner, const TouchedRows& touched) const {
   return backend_.uses_host_memory() ? touched.list_on_host(rows) : touched.list(rows);
 }
 
-// Others of this host read their parts of this process's subtrees, for the hosts too whose share of
-// the sum they add up.
+// Counts what others of this host read of this process's subtrees, including what they read for
+// other hosts.
 void SubtreeReduce::count_handed_on(const TouchedRows& touched) {
   int64_t elements = 0;
   for (int column = 0; column < comm_.columns(); ++column) {
@@ -87,7 +88,7 @@ void SubtreeReduce::count_handed_on(const TouchedRows& touched) {
 void SubtreeReduce::reduce_scatter(const TouchedRows& touched) {
   if (comm_.size() > 1) {
     backend_.synchronize();
-    comm_.host_barrier();  // the host's gradients are there
+    comm_.host_barrier();  // the gradients of all processes of the host are ready
     count_handed_on(touched);
   }
   if (comm_.local_rank() >= comm_.columns()) return;

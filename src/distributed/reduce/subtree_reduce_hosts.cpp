@@ -1,5 +1,5 @@
-// Reduce-scatter of gradients between hosts, in bounded pieces, in the order of the tree.
-// Each process sends what another owns there, and adds what comes for itself. In and out a host has
+// Reduce-scatter of gradients between hosts, in bounded pieces, in the tree's order. Each process
+// sends the parts that others own there and adds the parts it receives. A host sends and receives
 // as many bytes as in a ring.
 #include <algorithm>
 #include <cstring>
@@ -10,10 +10,10 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kHostsPiece = 1 << 20;  // elements of one subtree in flight
+constexpr int64_t kHostsPiece = 1 << 20;  // elements of a subtree in flight
 
-// The subtrees of all hosts in order: `own` for this host's, the others as they came, one after the
-// other, `count` elements each.
+// The subtrees of all hosts in order: `own` for this host, the others as received, one after the
+// other with `count` elements each.
 std::vector<float*> in_order(const Communicator& comm, const std::vector<int>& subtrees_of_host,
                              const std::vector<float*>& own, float* others, int64_t count) {
   std::vector<float*> subtrees;
@@ -83,7 +83,7 @@ void SubtreeReduce::add_hosts_rows(const TouchedRows& touched) {
   auto rows_of = [&](int host) {
     return touched.within(partition_.rows(partition_.owner(host, column)));
   };
-  // This host's subtrees of these rows, packed; zero where they were.
+  // Packs these rows of this host's subtrees and sets them to zero.
   auto take = [&](std::span<const int32_t> rows, float* to) {
     for (int64_t place : subtree_slots_) {
       for (int32_t row : rows) {

@@ -1,4 +1,4 @@
-// Adds the partials of tensor shards through shared memory and between hosts.
+// Adds the partial sums of tensor shards through shared memory and between hosts.
 #include "distributed/reduce/tensor_ranks_sum.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kLine = 16;        // floats of a cache line
-constexpr int64_t kGrain = 1 << 14;  // floats that are worth a thread
-constexpr int kBuffers = 2;          // what is read of one sum may be there when the next begins
+constexpr int64_t kGrain = 1 << 14;  // fewest floats for another thread
+constexpr int kBuffers = 2;          // one sum may still be read when the next begins
 
 class TensorRanksSum final : public TensorSum {
  public:
@@ -46,7 +46,7 @@ class TensorRanksSum final : public TensorSum {
     comm_.host_barrier();
     const IndexRange share = share_of(comm_.rank(), count);
     add_here(share);
-    int64_t read = share.size();  // by this process, of what others of its host have written
+    int64_t read = share.size();  // floats that this process read from others of its host
     for (int rank : served_) {
       add_here(share_of(rank, count));
       read += share_of(rank, count).size();
@@ -62,7 +62,7 @@ class TensorRanksSum final : public TensorSum {
   }
 
  private:
-  // What its ranks have together. Of this host also who writes what.
+  // Subtrees of a host's ranks together; for this host also which rank writes which.
   TreeCombination subtrees_on(int host, int64_t shards) {
     std::vector<Subtree> written;
     for (int rank = comm_.first_rank(host); rank < comm_.first_rank(host + 1); ++rank) {
@@ -89,7 +89,7 @@ class TensorRanksSum final : public TensorSum {
     const int first = comm_.first_rank(comm_.host());
     return rank >= first && rank < first + comm_.local_size();
   }
-  // Who on `host` exchanges with a rank of another host: its processes in turn.
+  // The rank on `host` that exchanges with a rank of another host; its processes take turns.
   int peer_on(int host, int rank) const {
     const int first = comm_.first_rank(host), processes = comm_.first_rank(host + 1) - first;
     return first + (rank < first ? rank : rank - processes) % processes;
@@ -99,19 +99,20 @@ class TensorRanksSum final : public TensorSum {
   float* place(int64_t number) const {
     return static_cast<float*>(memory_.get()) + (turn_ * places_ + number) * stride_;
   }
-  // What a rank adds: whole cache lines, but for the last.
+  // The elements that a rank adds: whole cache lines, except in the last share.
   IndexRange share_of(int rank, int64_t count) const {
     return part_in_units(count, kLine, comm_.size(), rank);
   }
 
-  // The subtrees of this host from those of its ranks.
+  // Adds the subtrees of this host's ranks.
   void add_here(IndexRange share) const {
     std::vector<float*> terms;
     for (int64_t i = 0; i < places_; ++i) terms.push_back(place(i) + share.begin);
     add_terms(terms, host_order_, share.size());
   }
 
-  // Of this process's share from the other hosts, and to those it serves of theirs.
+  // Receives this process's share from the other hosts, and sends theirs to the ranks that it
+  // serves.
   void take_subtrees(IndexRange share, int64_t count) {
     if (comm_.hosts() == 1) return;
     std::vector<Communicator::Outgoing> out;
@@ -137,7 +138,7 @@ class TensorRanksSum final : public TensorSum {
     comm_.exchange(out, in, kMessage);
   }
 
-  // The whole tree, whose root comes to place 0.
+  // Adds the whole tree; the root ends in place 0.
   void add_last(IndexRange share) {
     std::vector<float*> terms;
     float* from = incoming_.data();
@@ -155,7 +156,7 @@ class TensorRanksSum final : public TensorSum {
     if (terms[0] != home) std::memcpy(home, terms[0], bytes_of(share));
   }
 
-  // This process's share of the sum to all other hosts, and theirs to this one.
+  // Sends this process's share of the sum to all other hosts and receives theirs.
   void pass_on_sums(IndexRange share, int64_t count) {
     if (comm_.hosts() == 1) return;
     std::vector<Communicator::Outgoing> out;
@@ -186,13 +187,13 @@ class TensorRanksSum final : public TensorSum {
   static constexpr LinkMessage kMessage{"sums of tensor shards"};
 
   Communicator& comm_;
-  int64_t stride_;  // floats of a place
+  int64_t stride_;  // floats between places
   int64_t own_shards_ = 0, first_place_ = 0, places_ = 0;
-  // Of own shards; of the subtrees that this host's ranks write; of all hosts' subtrees.
+  // Additions of own shards; of the subtrees that this host's ranks write; of all hosts' subtrees.
   std::vector<TreeAddition> own_order_, host_order_, last_order_;
   std::vector<int> own_left_, host_left_;
   std::vector<int> subtrees_of_host_;
-  std::vector<int> served_;  // ranks of other hosts with which this one exchanges their shares
+  std::vector<int> served_;  // ranks of other hosts that exchange their shares with this one
   std::shared_ptr<void> memory_;
   std::vector<float> incoming_;
   int turn_ = 0;

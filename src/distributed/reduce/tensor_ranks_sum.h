@@ -1,9 +1,9 @@
-// The sum over tensor shards whose partials several tensor ranks have (model/tensor_sum.h).
-// Each rank adds what it can of its own shards' partials and puts its largest subtrees into memory
-// that its host shares; of each rank's equal share of the elements the host's subtrees are added
-// there. Hosts send their subtrees of a share to its rank, which adds all in the tree's order and
-// sends the sum back to each host. So the bits are those of one process that has all shards,
-// however the ranks lie on hosts.
+// The sum over tensor shards whose partial sums several tensor ranks have (model/tensor_sum.h).
+// Each rank adds its own shards' partial sums as far as the tree allows and puts its largest
+// subtrees into memory shared within its host. Each rank has an equal share of the elements, for
+// which it adds the host's subtrees. Hosts send their subtrees of a share to its rank, which adds
+// all in the tree's order and sends the sum to each host. So the bits equal those of a single
+// process with all shards, however the ranks are placed.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace finetune {
 
-// `comm`: the tensor ranks, which must outlive the sum; rank t has shards
-// part(tensor_shards, comm.size(), t). most_floats: of a partial. Collective; Error(device) as
-// Communicator::allocate_shared(). A rank that is lost ends the job, as in any collective. comm
-// counts as sent what others get: of its subtrees their shares, of the sum its own to all.
+// Collective. `comm`: the tensor ranks; it must outlive the sum. Rank t has shards
+// part(tensor_shards, comm.size(), t). most_floats: of a partial sum. Error(device) as in
+// Communicator::allocate_shared(). A lost rank ends the job, as in any collective. comm counts the
+// bytes that others receive: shares of its subtrees, and its share of the sum once per receiver.
 std::unique_ptr<TensorSum> make_tensor_ranks_sum(Communicator& comm, int64_t tensor_shards,
                                                  int64_t most_floats);
 

@@ -1,4 +1,4 @@
-// Keeps subtrees of a range of shards in places, and says what is added to what.
+// Assigns subtrees of a range of shards to slots and lists the additions.
 #include "distributed/reduce/tree_reduce.h"
 
 #include <algorithm>

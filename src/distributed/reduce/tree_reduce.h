@@ -1,5 +1,5 @@
-// The fixed binary tree in which shard gradients are added, and the order of its additions.
-// Results do not depend on how the terms are spread over processes. The K leaves are virtual shards
+// The fixed binary tree in which shard gradients are added, and the order of its additions. Results
+// do not depend on how the terms are spread over processes. The K leaves are virtual shards
 // (core/numeric/subtrees.h).
 #pragma once
 
@@ -17,20 +17,20 @@ inline double tree_sum(std::span<const double> terms) {
   return tree_sum(terms.data(), int64_t(terms.size()));
 }
 
-// Keeps subtree sums of some leaves in as few places as needed: leaf() is the place of the next
-// leaf's term; push() takes it in and says what must now be added to what.
+// Keeps subtree sums of some leaves in as few slots as possible. leaf() is the slot of the next
+// leaf's term; push() records it and returns the additions that are now due.
 class TreeCounter {
  public:
   explicit TreeCounter(IndexRange leaves);
 
   int leaf();  // the same place until push()
   std::vector<TreeAddition> push();
-  bool complete() const { return next_ == leaves_.end; }  // no leaf is left
-  // Of the subtrees after the last push, in order; then the next round begins.
+  bool complete() const { return next_ == leaves_.end; }  // all leaves are pushed
+  // The slots of the subtrees after the last push, in order. Then the next round begins.
   std::vector<int> slots() const;
   void clear();
 
-  // Places that the leaves of `range` need; 0 if there are none.
+  // The number of slots for the leaves of `range`; 0 if it is empty.
   static int slots_needed(IndexRange range);
 
  private:

@@ -1,4 +1,4 @@
-// Cuts what a process has of its arenas at the model's tensors.
+// Cuts a process's parts of its arenas at the boundaries of the model's tensors.
 #include "distributed/tensors/held_parts.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace finetune {
 namespace {
 
-using Numbers = std::unordered_map<std::string_view, int64_t>;  // of tensors by name
+using Numbers = std::unordered_map<std::string_view, int64_t>;  // of tensors, by name
 
 Numbers numbers_of(const ParameterTable& whole) {
   Numbers numbers;
@@ -20,11 +20,11 @@ Numbers numbers_of(const ParameterTable& whole) {
   return numbers;
 }
 
-// The place of a slice whose run is not known yet.
+// The place of a slice before its run is known.
 PartPlace place_of(const ParameterTable& whole, const Numbers& numbers, const HeldSlice& slice) {
   const auto found = numbers.find(slice.name);
   if (found == numbers.end()) throw internal_error("the model has no tensor ", slice.name);
-  const TensorSlice& extent = whole.parameters()[size_t(found->second)].slice;  // all of it
+  const TensorSlice& extent = whole.parameters()[size_t(found->second)].slice;  // the whole tensor
   const bool inside = slice.row >= 0 && slice.rows > 0 && slice.row + slice.rows <= extent.rows &&
                       slice.col >= 0 && slice.cols > 0 && slice.col + slice.cols <= extent.cols;
   if (!inside) throw internal_error("a slice lies outside of its tensor ", slice.name);

@@ -1,4 +1,4 @@
-// What one process has of the model's tensors: slices of its arena, and which of their elements.
+// The parts of the model's tensors that one process holds: slices of its arena, and their elements.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace finetune {
 
-// A slice of a whole tensor in a local arena, where it lies row by row without gaps. A vector is
-// one row. Slices of one tensor, of all processes, are equal or have no element in common.
+// A slice of a whole tensor, stored row by row without gaps in a local arena. A vector is one row.
+// Any two slices of one tensor, over all processes, are equal or disjoint.
 struct HeldSlice {
-  std::string name;  // the whole tensor's
+  std::string name;  // of the whole tensor
   int64_t row = 0, rows = 0, col = 0, cols = 0;
   int64_t offset = 0;  // in the local arena
 };
 std::vector<HeldSlice> held_slices(const ParameterTable& table);  // of a local arena
 
-// Elements of a local arena that this process has, and for which it speaks: of those who share
-// memory one does. Elements between tensors may be among them.
+// Elements of a local arena that this process holds and reports; of processes that share memory,
+// only one reports. Elements between tensors may be included.
 struct HeldRun {
   Arena arena = Arena::weights;
   IndexRange elements;
-  float* data = nullptr;  // backend memory of the first
+  float* data = nullptr;  // the first element, in backend memory
 };
 
-// Whether this process is the one that speaks for its weights' memory. Of those who share it one
-// does; who has a device of its own always does.
+// Returns whether this process reports its weights' memory. Of processes that share memory one
+// does; a process with its own device always does.
 bool speaks_for_weights(Engine& engine, const LayoutGroups& groups);
 HeldRun all_weights(Engine& engine);  // complete
 
-// Elements of a slice, numbered in it row by row, that a process has. What processes tell each
-// other: plain numbers.
+// Elements that a process holds of a slice, numbered row by row within it. Processes exchange these
+// plain numbers.
 struct PartPlace {
-  int64_t arena = 0, tensor = 0;  // the tensor's number in the whole model's table
+  int64_t arena = 0, tensor = 0;  // index of the tensor in the whole model's table
   int64_t row = 0, rows = 0, col = 0, cols = 0;
   IndexRange run;
 
@@ -47,19 +47,20 @@ struct PartPlace {
 };
 struct HeldPart {
   PartPlace place;
-  float* data = nullptr;  // backend memory of the run
+  float* data = nullptr;  // of the run, in backend memory
 };
 
-// Runs cut at slices, in any order of either. Error(internal) for a slice of no tensor of `whole`.
+// Cuts runs at slices; both may be in any order. Error(internal) if a slice belongs to no tensor of
+// `whole`.
 std::vector<HeldPart> held_parts(const ParameterTable& whole, const std::vector<HeldSlice>& slices,
                                  const std::vector<HeldRun>& runs);
 
-// Those of `run` (elements of the place's slice) that lie in `elements`, whole rows of a tensor of
-// so many columns: neighbours, since they are.
+// The elements of `run` (in the place's slice) that lie in `elements`, whole rows of a tensor with
+// `cols` columns. They are contiguous.
 IndexRange within(const PartPlace& place, IndexRange run, IndexRange elements, int64_t columns);
 
-// visit(element of the piece, element of the run, count): where neighbouring elements of a run,
-// which lie in the piece, have their places in it, row by row.
+// Calls visit(element of the piece, element of the run, count) for contiguous elements of a run
+// that lie in the piece, row by row.
 template <typename Visit>
 void each_row(const PartPlace& place, IndexRange run, IndexRange elements, int64_t columns,
               Visit&& visit) {

@@ -1,4 +1,4 @@
-// Finds for every element of every tensor the process that gives it.
+// Finds the process that sends each element of each tensor.
 #include "distributed/tensors/part_directory.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ bool apart(const PartPlace& a, const PartPlace& b) {
          b.col + b.cols <= a.col;
 }
 
-// Gives each element of one slice to one of those who have it.
+// Assigns each element of a slice to one of its holders.
 void divide(std::vector<Entry*>& holders, const std::string& name) {
   std::sort(holders.begin(), holders.end(), [](const Entry* a, const Entry* b) {
     const IndexRange &x = a->place.run, &y = b->place.run;

@@ -1,4 +1,4 @@
-// Which process has which parts of the model's tensors, and which of them gives what is wanted.
+// Which process holds which parts of the model's tensors, and which of them sends each element.
 #pragma once
 
 #include <vector>
@@ -12,25 +12,25 @@ class PartDirectory {
   struct Entry {
     int rank = 0;
     PartPlace place;
-    IndexRange give;  // of the place's run: each element of a tensor is given once
+    IndexRange give;  // of the place's run; each element of a tensor is sent once
   };
 
-  // parts[rank]: what that process has, in its order. Every element of a tensor must be had by
-  // somebody, of arenas that anybody has: else Error(internal) naming it. Where several have an
-  // element, one that has more of them gives it, then the lower rank.
+  // parts[rank]: the parts of that process, in its order. Every element of each tensor must be held
+  // by some process, for each arena that any process holds; else Error(internal) names it. Of
+  // several holders, the one with the most elements sends, then the lowest rank.
   PartDirectory(const ParameterTable& whole, const std::vector<std::vector<PartPlace>>& parts);
 
   bool has(Arena arena) const { return has_[size_t(arena)]; }
-  // In order of ranks, then as each process has them.
+  // In order of ranks, then in each process's order.
   const std::vector<Entry>& entries(const TensorPiece& piece) const {
     return entries_[size_t(piece.arena)][size_t(piece.tensor)];
   }
-  // What each of a process's parts gives, in its order.
+  // What each part of a process sends, in its order.
   std::vector<IndexRange> given_by(int rank) const;
 
  private:
   bool has_[3] = {};
-  std::vector<std::vector<Entry>> entries_[3];  // of each arena and tensor
+  std::vector<std::vector<Entry>> entries_[3];  // by arena and tensor
   struct Where {
     int64_t arena, tensor;
     size_t index;

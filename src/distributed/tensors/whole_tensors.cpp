@@ -1,4 +1,4 @@
-// Rank 0 asks for pieces of tensors, and the processes that have parts of them answer.
+// Rank 0 asks for pieces of tensors; the processes that hold parts of them answer.
 #include "distributed/tensors/whole_tensors.h"
 
 #include <cstring>
@@ -14,15 +14,14 @@ size_t bytes(int64_t floats) {
   return size_t(floats) * sizeof(float);
 }
 
-// What rank 0 tells all others to do next.
+// Rank 0's next request to all others.
 struct Request {
   enum class Kind : int64_t { give, take, end };
   Kind kind = Kind::end;
   TensorPiece piece;
 };
 
-// How pieces travel: to rank 0 from whoever has a part, and from rank 0 to all. Each is collective.
-// A link between two processes can stand in for it: nobody else need take part in a piece then.
+// Moves pieces: from their holders to rank 0, and from rank 0 to all. Both are collective.
 std::vector<std::vector<uint8_t>> collect(Communicator& comm, const std::vector<float>& own) {
   const auto* data = reinterpret_cast<const uint8_t*>(own.data());
   return comm.gather({data, own.size() * sizeof(float)});
@@ -31,7 +30,7 @@ void spread(Communicator& comm, float* piece, int64_t floats) {
   comm.broadcast(piece, bytes(floats), 0);
 }
 
-// This process's parts and how their elements come into a piece and out of it.
+// This process's parts, and the copies of their elements to and from a piece.
 class OwnParts {
  public:
   OwnParts(Backend& backend, const ParameterTable& whole, const std::vector<HeldPart>& parts)
@@ -43,11 +42,11 @@ class OwnParts {
   }
   bool in_host_memory() const { return backend_.uses_host_memory(); }
 
-  // Elements `run` of a part, one behind the other.
+  // Reads elements `run` of a part into contiguous memory.
   void read(const HeldPart& part, IndexRange run, float* out) const {
     backend_.download(out, at(part, run), bytes(run.size()));
   }
-  // The elements that a part gives to a piece, into their places there.
+  // Reads the elements that a part contributes into their places in a piece.
   void read_into(const HeldPart& part, IndexRange give, const TensorPiece& piece, float* out) {
     const IndexRange run = within(part.place, give, piece.elements, columns(piece));
     if (run.size() == 0) return;
@@ -67,7 +66,7 @@ class OwnParts {
                std::memcpy(out + to, from + element, bytes(count));
              });
   }
-  // All that this process has of a piece.
+  // Writes a piece's values to all parts that this process holds of it.
   void fill(const TensorPiece& piece, const float* data) {
     for (const HeldPart& part : parts_) {
       if (!part.place.is_of(piece)) continue;
@@ -75,7 +74,7 @@ class OwnParts {
       if (run.size() > 0) write(part, run, piece, data);
     }
   }
-  // Where the piece lies as it is in this process's memory; null if it does not.
+  // Returns the piece's address if it lies unchanged in this process's memory, else null.
   float* in_place(const TensorPiece& piece) const {
     if (!in_host_memory()) return nullptr;
     for (const HeldPart& part : parts_) {
@@ -106,7 +105,7 @@ class OwnParts {
   std::vector<float> slice_;
 };
 
-// Rank 0's side.
+// The side of rank 0.
 class Leader final : public ModelTensors {
  public:
   Leader(Communicator& comm, OwnParts& own, const ParameterTable& whole,
@@ -119,7 +118,7 @@ class Leader final : public ModelTensors {
     if (const float* there = own_.in_place(piece)) return there;
     float* out = staged(piece);
     const std::vector<PartDirectory::Entry>& entries = directory_.entries(piece);
-    size_t next = 0;  // entries of rank 0 come first, as it has them
+    size_t next = 0;  // rank 0's entries come first, in its order
     for (const HeldPart& part : own_.all()) {
       if (!part.place.is_of(piece)) continue;
       own_.read_into(part, entries[next++].give, piece, out);
@@ -137,11 +136,12 @@ class Leader final : public ModelTensors {
     if (!own_.in_place(piece)) own_.fill(piece, data);
     if (!others_have(piece, false)) return;
     ask({Request::Kind::take, piece});
-    spread(comm_, const_cast<float*>(data), piece.elements.size());  // rank 0's is only read
+    // rank 0 only reads its data here
+    spread(comm_, const_cast<float*>(data), piece.elements.size());
     asking_ = false;
   }
 
-  // Others wait in a collective: nothing can be agreed on any more.
+  // Whether the others are in a collective, so that agreeing on an error is impossible.
   bool asking() const { return asking_; }
   void end() { ask({Request::Kind::end, {}}); }
 
@@ -188,7 +188,7 @@ class Leader final : public ModelTensors {
   bool asking_ = false;
 };
 
-// The others' side, until rank 0 has ended.
+// The side of the other ranks, until rank 0 is done.
 void serve(Communicator& comm, OwnParts& own, const std::vector<IndexRange>& give) {
   std::vector<float> buffer;
   for (;;) {
@@ -222,7 +222,7 @@ std::vector<T> numbers_in(const std::vector<uint8_t>& message) {
   return out;
 }
 
-// Who has what, on rank 0 alone. Collective.
+// The directory, on rank 0 only. Collective.
 std::unique_ptr<PartDirectory> agreed_directory(Communicator& comm, const ParameterTable& whole,
                                                 const std::vector<HeldPart>& own) {
   std::vector<PartPlace> places;
@@ -239,7 +239,7 @@ std::unique_ptr<PartDirectory> agreed_directory(Communicator& comm, const Parame
   return directory;
 }
 
-// What each of this process's parts gives. Collective.
+// What each of this process's parts sends. Collective.
 std::vector<IndexRange> agreed_gifts(Communicator& comm, const PartDirectory* directory) {
   std::vector<std::vector<uint8_t>> told;
   for (int rank = 0; directory && rank < comm.size(); ++rank) {

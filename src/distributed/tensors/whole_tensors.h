@@ -1,4 +1,4 @@
-// The whole model's tensors on rank 0, put together from what every process has of them.
+// Gives rank 0 access to the whole model's tensors, assembled from all processes' parts.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,17 @@
 
 namespace finetune {
 
-// Collective. action(tensors) on rank 0, which goes through the tensors of `whole` in any order;
-// the others give and take what it comes to. Afterwards all parts that were filled are complete.
+// Collective. Calls action(tensors) on rank 0, which may go through the tensors of `whole` in any
+// order; the other processes send and receive their parts. Afterwards all parts of filled tensors
+// are complete.
 //
-// `own`: what this process has and speaks for, in memory of `backend`, until this returns. Several
-// may have the same (replicas): then it is read from one of them and written to all. Rank 0 needs
-// memory for two pieces beside its own parts, the others for one; what lies in rank 0's memory as
-// the tensor has it is not copied.
+// `own`: the parts that this process holds and reports, in memory of `backend`, until this returns.
+// If several processes hold the same part (replicas), one is read and all are written. Rank 0 needs
+// memory for two pieces beside its own parts, the others for one. A piece that lies unchanged in
+// rank 0's memory is not copied.
 //
-// An error of the action ends the command everywhere (agreement.h). Error(internal) if nobody has
-// an element of a tensor.
+// An error of the action ends the command everywhere (agreement.h). Error(internal) if no process
+// holds an element of a tensor.
 void with_whole_tensors(Communicator& comm, Backend& backend, const ParameterTable& whole,
                         const std::vector<HeldPart>& own,
                         const std::function<void(ModelTensors&)>& action);

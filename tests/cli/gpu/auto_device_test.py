@@ -48,7 +48,7 @@ def test_auto_takes_the_gpu(directory):
         assert "computing on CPU" in log and "NVIDIA" not in log, log
     log = trained(directory / "none", env={**HERE, "HOST_CUDA_DEVICES": "0"})
     assert "computing on CPU" in log, log
-    assert log.count("an NVIDIA GPU seems to be here and is not used: HOST_CUDA_DEVICES is 0") == 1, log
+    assert log.count("an NVIDIA GPU was found but is not used: HOST_CUDA_DEVICES is 0") == 1, log
     assert sum_of(directory / "none") == sum_of(directory / "hidden") != sum_of(directory / "here")
     # Whoever repeats the run elsewhere has the device that is there.
     assert 'device = "auto"' in (directory / "here" / "config.toml").read_text()
