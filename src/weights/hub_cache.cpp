@@ -1,4 +1,4 @@
-// Finds a model's snapshot as huggingface_hub lays it down, and words what is missing.
+// Finds a model's snapshot in huggingface_hub's layout, and writes advice if it is missing.
 #include "weights/hub_cache.h"
 
 #include <pwd.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr size_t kLongestPart = 96, kLongestRevision = 200;  // of a name
 constexpr size_t kLongestReference = 4096;                   // bytes of refs/main
 constexpr std::string_view kFolderPrefix = "models--";
-// Those that are not there are left out by hf download.
+// hf download skips files that do not exist.
 constexpr std::string_view kFiles =
     " config.json tokenizer.json tokenizer_config.json vocab.txt model.safetensors";
 
@@ -42,7 +42,7 @@ bool is_id(std::string_view id) {
          id.find("--") == id.npos && id.find("..") == id.npos && !id.ends_with(".git");
 }
 
-// Of git, as far as a path of the cache may hold it.
+// A git revision, restricted to what a path of the cache can contain.
 bool is_revision(std::string_view revision) {
   if (revision.empty() || revision.size() > kLongestRevision) return false;
   const std::vector<std::string_view> parts = split(revision, '/');
@@ -67,15 +67,15 @@ std::optional<std::string> variable(const std::string& name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// As Python has it: without $HOME by the list of users.
+// As in Python: $HOME, else the user database.
 std::string home() {
   if (auto given = variable("HOME")) return *given;
   const passwd* const user = ::getpwuid(::getuid());
   return user ? user->pw_dir : "~";
 }
 
-// "~" and "~/..." by home(), then $NAME and ${NAME} where they are set, as Python's expanduser and
-// expandvars have it.
+// Expands "~" and "~/..." by home(), then $NAME and ${NAME} if set, as Python's expanduser and
+// expandvars do.
 std::string expanded(std::string path) {
   if (path == "~" || path.starts_with("~/")) path.replace(0, 1, home());
   std::string out;
@@ -136,7 +136,7 @@ std::string fetching(const HubName& name) {
                 name.revision == "main" ? "" : concat(" --revision ", name.revision), kFiles);
 }
 
-// Ids in the cache that end in the same name: bert-base-uncased and google-bert/bert-base-uncased.
+// Ids in the cache with the same last part: bert-base-uncased and google-bert/bert-base-uncased.
 std::vector<std::string> namesakes(const std::string& id) {
   const std::string last(split(id, '/').back());
   std::vector<std::string> found;
@@ -185,7 +185,7 @@ std::string existing_model_path(const std::string& given) {
 
 Error absent_model(const fs::path& given) {
   if (const std::optional<HubName> origin =
-          hub_origin(given)) {  // of another machine's config.toml
+          hub_origin(given)) {  // such as a config.toml from another machine
     return model_error(given.string(), ": no such directory; --model ", origin->id, "@",
                        origin->revision, " is the same model in this machine's cache (",
                        hub_cache().string(), "), and this fetches it there: ", fetching(*origin));
@@ -201,7 +201,7 @@ Error absent_model(const fs::path& given) {
              hub_cache().string(), ") ");
   const std::vector<std::string> snapshots = names_in(folder_of(name->id) / "snapshots");
   if (!snapshots.empty()) {
-    return model_error(absent, "has of this model only ", name->id, "@", join_some(snapshots, 3),
+    return model_error(absent, "has only revision ", name->id, "@", join_some(snapshots, 3),
                        "; give that, or fetch it: ", fetching(*name));
   }
   if (const std::vector<std::string> others = namesakes(name->id); !others.empty()) {
@@ -222,9 +222,9 @@ std::optional<HubName> hub_origin(const fs::path& directory) {
 std::string hub_advice(const fs::path& directory) {
   const std::optional<HubName> origin = hub_origin(directory);
   if (!origin) return "";
-  return concat("; the Hugging Face cache has not all of ", origin->id,
+  return concat("; the Hugging Face cache lacks files of ", origin->id,
                 ", this fetches it: ", fetching(*origin),
-                " (or pytorch_model.bin, where there is no model.safetensors)");
+                " (or pytorch_model.bin, if there is no model.safetensors)");
 }
 
 }  // namespace finetune

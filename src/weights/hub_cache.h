@@ -1,4 +1,4 @@
-// Models in Hugging Face's cache, by their id on the hub. Nothing here uses the network.
+// Finds models in the local Hugging Face cache by their hub id. Never uses the network.
 #pragma once
 
 #include <filesystem>
@@ -10,33 +10,33 @@
 
 namespace finetune {
 
-// "bert-base-uncased", "google-bert/bert-base-uncased" or either with "@REVISION" behind it.
+// "bert-base-uncased" or "google-bert/bert-base-uncased", optionally followed by "@REVISION".
 struct HubName {
   std::string id;
-  std::string revision;  // a branch, a tag or a commit; "main" where none is named
+  std::string revision;  // branch, tag or commit; default "main"
 };
-// Nothing for what no repository can be called, and for names of files (*.safetensors and so on).
+// Returns nothing if `text` cannot name a repository, or is a file name (*.safetensors and so on).
 std::optional<HubName> hub_name(std::string_view text);
 
-// The folder of the cache: HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else HF_HOME/hub, else
-// XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Absolute.
+// The cache folder, absolute: HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else HF_HOME/hub, else
+// XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub.
 std::filesystem::path hub_cache();
 
-// What --model names: `given` where that exists; else the snapshot's directory in the cache, where
-// there is one; else `given`, of which absent_model() then says what is wrong. Error(model) where
-// nobody can tell whether it exists.
+// Resolves --model: returns `given` if it exists, else the snapshot's directory in the cache if
+// there is one, else `given` (use absent_model() for the error). Error(model) if it is impossible
+// to tell whether it exists.
 std::string model_path(const std::string& given);
-// The same for what has to be there: throws absent_model().
+// The same, but throws absent_model() if the model does not exist.
 std::string existing_model_path(const std::string& given);
 
-// Error(model) for a model that is not there. Of what may be an id it has the command that fetches
-// it.
+// Returns an Error(model) for a missing model. If `given` may be a hub id, it includes the command
+// that fetches it.
 Error absent_model(const std::filesystem::path& given);
 
-// The model whose snapshot this directory is, `revision` being its commit.
+// Returns the model of a snapshot directory; `revision` is its commit.
 std::optional<HubName> hub_origin(const std::filesystem::path& directory);
-// What to say of a snapshot that lacks files, for the end of a message: the command that fetches
-// them. Empty for any other directory.
+// For a snapshot that lacks files, returns the end of a message with the command that fetches them;
+// "" for any other directory.
 std::string hub_advice(const std::filesystem::path& directory);
 
 }  // namespace finetune

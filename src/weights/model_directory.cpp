@@ -22,7 +22,7 @@ constexpr std::string_view kTokenizerFiles[] = {
     "vocab.txt",         "tokenizer.json", "tokenizer_config.json",   "special_tokens_map.json",
     "added_tokens.json", "spiece.model",   "sentencepiece.bpe.model", "tokenizer.model"};
 
-// A pipe or a device is taken for the file that it stands in for, and refused where it is opened.
+// Pipes and devices count as files here; opening them reports the error.
 bool have_file(const fs::path& path) {
   const FileKind kind = kind_of(path, ExitCode::model);
   return kind != FileKind::absent && kind != FileKind::directory;
@@ -51,7 +51,7 @@ std::optional<fs::path> find_checkpoint(const fs::path& directory) {
   return found[0];
 }
 
-// What a model of another kind needs before it can be taken; empty: it is of none that is known.
+// How to convert a model of another format; "" if the format is not recognised.
 std::string advice_on_name(const fs::path& file) {
   const std::string suffix = file.extension().string();
   if (suffix == ".onnx") {
@@ -160,8 +160,8 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
                           "makes it again");
       }
       throw model_error(model.directory.string(),
-                        ": a run that has not come to its end has no model yet; finetune train "
-                        "--resume goes on with it");
+                        ": this run is unfinished and has no model yet; finetune train "
+                        "--resume continues it");
     }
     const std::string advice = advice_on_directory(model.directory);
     if (!advice.empty()) throw model_error(advice);
@@ -174,10 +174,11 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
     if (!weights) {
       const std::string advice = advice_on_directory(model.directory);
       if (!advice.empty()) throw model_error(advice);
-      throw model_error(model.directory.string(),
-                        ": has no weights; one of model.safetensors, model.safetensors.index.json, "
-                        "pytorch_model.bin, tf_model.h5, bert_model.ckpt.index is needed",
-                        hub_advice(model.directory));
+      throw model_error(
+          model.directory.string(),
+          ": has no weights; put one of model.safetensors, model.safetensors.index.json, "
+          "pytorch_model.bin, tf_model.h5, bert_model.ckpt.index there",
+          hub_advice(model.directory));
     }
     model.weights = *weights;
   }

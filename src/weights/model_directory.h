@@ -11,23 +11,23 @@ namespace finetune {
 struct ModelDirectory {
   std::filesystem::path directory;
   std::filesystem::path config;   // config.json or bert_config.json
-  std::filesystem::path weights;  // the file that open_weights takes; of shards, their index
+  std::filesystem::path weights;  // for open_weights(); of shards, their index
 };
 
-// `path` is a directory, a run's directory (its model/ is taken), or a weight file beside its
-// config. Error(model) that names what is missing and what would do. Without `need_weights` only
-// the config is looked for.
+// `path` is a directory, a run directory (its model/ is used), or a weight file beside its config.
+// Error(model) names what is missing and what is accepted. Without `need_weights` only the config
+// is required.
 ModelDirectory find_model(const std::filesystem::path& path, bool need_weights = true);
 
-// Where the tokenizer of `given` is, a path or an id of the hub's cache: of a run its model/.
-// Error(model) if it is not there.
+// Returns the tokenizer's directory of `given`, a path (for a run: its model/) or a hub id in the
+// cache. Error(model) if it does not exist.
 std::filesystem::path existing_tokenizer_directory(const std::string& given);
 
-// The parts of it. The weights that open_weights takes of a directory, if there are any:
-// Error(model) if there are several TF1 checkpoints and none is bert_model.ckpt.
+// Returns the weights in a directory that open_weights() would read, if any. Error(model) if there
+// are several TF1 checkpoints and none is named bert_model.ckpt.
 std::optional<std::filesystem::path> find_weights(const std::filesystem::path& directory);
 std::optional<std::filesystem::path> find_config(const std::filesystem::path& directory);
-// The tokenizer's files that are there, by name, in a fixed order.
+// Returns the tokenizer files in a directory, in a fixed order.
 std::vector<std::filesystem::path> find_tokenizer_files(const std::filesystem::path& directory);
 
 }  // namespace finetune

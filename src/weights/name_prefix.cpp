@@ -1,4 +1,4 @@
-// Finds the prefix that a wrapper put before the names of a model's tensors.
+// Finds the prefix that a wrapper added to the names of a model's tensors.
 #include "weights/name_prefix.h"
 
 #include <algorithm>
@@ -12,18 +12,18 @@ namespace {
 
 constexpr size_t kNamesShown = 3, kLongestShown = 80;
 
-// Attributes under which wrappers and training scripts keep a whole model.
+// Attributes in which wrappers and training scripts hold a whole model.
 constexpr std::string_view kWrappers[] = {
     "_forward_module", "_orig_mod",    "auto_model", "backbone", "base_model",
     "bert_model",      "encoder",      "model",      "module",   "net",
     "network",         "text_encoder", "transformer"};
 
-// A module of torch.nn.Sequential is named by its number.
+// Modules of torch.nn.Sequential are named by numbers.
 bool is_number(std::string_view part) {
   return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// `base`: the architecture's own name, which a script may have used for the whole model too.
+// `base`: the architecture's own name, which a script may also have used for the whole model.
 bool is_wrapper(std::string_view part, std::string_view base) {
   return part == base || is_number(part) ||
          std::find(std::begin(kWrappers), std::end(kWrappers), part) != std::end(kWrappers);
@@ -38,7 +38,7 @@ bool is_of_wrappers(std::string_view prefix, std::string_view base_prefix) {
   return true;
 }
 
-// Takes `ending` from the end of `name`, if it is a whole name or follows a dot.
+// Removes `ending` from the end of `name` if it is the whole name or follows a dot.
 bool take_ending(std::string_view& name, std::string_view ending) {
   if (!name.ends_with(ending)) return false;
   const std::string_view before = name.substr(0, name.size() - ending.size());
@@ -62,7 +62,7 @@ std::set<std::string_view> prefixes_of_models(const std::vector<std::string>& st
 std::string some_quoted(const auto& names) {
   std::vector<std::string> quoted;
   for (std::string_view name : names) {
-    if (quoted.size() > kNamesShown) break;  // one more than is shown: there are more
+    if (quoted.size() > kNamesShown) break;  // one more than shown: there are more
     quoted.push_back(in_quotes(name, kLongestShown));
   }
   return join_some(quoted, kNamesShown);

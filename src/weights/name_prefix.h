@@ -1,4 +1,4 @@
-// The prefix that a wrapper, as torch.compile, put before the names of a model's tensors.
+// The prefix that a wrapper such as torch.compile added to the names of a model's tensors.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace finetune {
 
 struct NamePrefix {
-  std::string removed;  // to be left out of the names that begin with it: "module.", or empty
-  // Where the names do not fit, and no prefix is left out: the names found and a way, as a sentence
-  // for an error about a missing tensor. Empty where they fit.
+  std::string removed;  // prefix to remove from names that begin with it: "module.", or ""
+  // If the names do not fit a model and no prefix is removed: a sentence with the names found and a
+  // solution, for an error about a missing tensor. Else "".
   std::string advice;
 };
 

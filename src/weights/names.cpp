@@ -38,7 +38,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view by) 
   }
 }
 
-// "layer_0" and the like: letters, one underscore, digits.
+// Names such as "layer_0": letters, one underscore, digits.
 bool is_numbered(std::string_view part) {
   size_t underscore = part.find('_');
   if (underscore == 0 || underscore == std::string_view::npos || underscore + 1 == part.size()) {
@@ -87,7 +87,7 @@ TensorflowName from_keras_name(std::string_view stored) {
   TensorflowName result;
   std::vector<std::string> parts;
   for (std::string_view part : split(name, '/')) {
-    size_t scope = part.find("___");  // "mlm___cls": the part after it counts
+    size_t scope = part.find("___");  // "mlm___cls": use the part after it
     if (scope != std::string_view::npos) part.remove_prefix(scope + 3);
     if (!part.empty()) parts.emplace_back(part);
   }

@@ -20,16 +20,16 @@ std::vector<std::optional<std::string>> canonical_names(const std::vector<std::s
 
 struct TensorflowName {
   std::string name;
-  bool transpose = false;  // a `kernel`: {in, out} in the file
+  bool transpose = false;  // a `kernel`, stored as {in, out}
 };
 
-// A weight of a Keras file, e.g. "tf_bert_model/bert/encoder/layer_._0/output/dense/kernel:0"
-// (transformers' modeling_tf_pytorch_utils).
+// Maps a Keras weight such as "tf_bert_model/bert/encoder/layer_._0/output/dense/kernel:0" (see
+// modeling_tf_pytorch_utils of transformers).
 TensorflowName from_keras_name(std::string_view name);
 
-// A variable of a TensorFlow 1 checkpoint, e.g. "bert/encoder/layer_0/output/dense/kernel"
-// (transformers' load_tf_weights_in_bert); the root's output_weights and output_bias are the
-// classifier of Google's run_classifier.py, cls/squad that of run_squad.py. Nothing for the
+// Maps a TensorFlow 1 variable such as "bert/encoder/layer_0/output/dense/kernel" (see
+// load_tf_weights_in_bert of transformers). The root's output_weights and output_bias are the
+// classifier of Google's run_classifier.py, cls/squad that of run_squad.py. Returns nothing for the
 // optimizer's variables.
 std::optional<TensorflowName> from_checkpoint_name(std::string_view name);
 

@@ -1,4 +1,4 @@
-// Which reader a path belongs to: by its suffix, and where that does not say, by its first bytes.
+// Chooses the reader of a path by its suffix or, failing that, by its first bytes.
 #include "core/error.h"
 #include "weights/model_directory.h"
 #include "weights/stored_weights.h"

@@ -1,4 +1,4 @@
-// What to say of a directory that holds runs or models: a sweep's best run by its sweep.json.
+// Advice for directories that hold runs or models: a sweep's best run from its sweep.json.
 #include "weights/run_collections.h"
 
 #include <simdjson.h>
@@ -27,7 +27,7 @@ struct BestRun {
   fs::path run;
 };
 
-// A run's value of a metric; nothing where the run has not ended with one.
+// A run's value of a metric, or nothing if the run is unfinished.
 std::optional<double> value_of(element run, std::string_view metric) {
   double value = 0;
   if (run["metrics"][metric].get(value) != simdjson::SUCCESS) return std::nullopt;
@@ -38,8 +38,8 @@ bool holds_model(const fs::path& directory) {
   return find_config(directory) || find_config(directory / "model");
 }
 
-// The best run of the best settings, as the sweep's comparison has them; a run's name is that of
-// its directory in the sweep's, which may have been moved.
+// The best run of the best settings according to the sweep's comparison. Run names are directory
+// names inside the sweep, which may have been moved.
 std::optional<BestRun> best_of(const fs::path& directory, element sweep) {
   std::string_view metric;
   bool larger = false;
@@ -76,7 +76,7 @@ std::optional<BestRun> best_of(const fs::path& directory, element sweep) {
   return found;
 }
 
-// Nothing where the file is damaged, or the sweep has no best run yet.
+// Nothing if the file is damaged, or the sweep has no best run yet.
 std::optional<BestRun> best_run(const fs::path& directory) {
   simdjson::dom::parser parser;
   element sweep;
@@ -85,7 +85,7 @@ std::optional<BestRun> best_run(const fs::path& directory) {
   return best_of(directory, sweep);
 }
 
-// Entries that are models, runs with one, or sweeps; sorted.
+// The entries that are models, runs with a model, or sweeps; sorted.
 std::vector<fs::path> models_in(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code error;

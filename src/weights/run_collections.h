@@ -1,4 +1,4 @@
-// What to say of a directory that holds runs or models, and is not a model itself.
+// Advice for a directory that holds runs or models but is not a model itself.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace finetune {
 
-// "DIR: is a sweep, not a model; its best run by eval_accuracy is DIR/lr=1e-4", or "DIR: is not a
-// model, but holds some; name one of them, such as DIR/a". Empty where no model is in `directory`.
+// Returns "DIR: is a sweep, not a model; its best run by eval_accuracy is DIR/lr=1e-4", or "DIR: is
+// not a model; it holds ..., name one of them: DIR/a". "" if `directory` holds no model.
 std::string advice_on_collection(const std::filesystem::path& directory);
 
 }  // namespace finetune

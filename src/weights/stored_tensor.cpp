@@ -20,7 +20,7 @@ T load(const uint8_t* from) {
   return value;
 }
 
-// `count` neighbouring elements.
+// Converts `count` adjacent elements.
 void convert_run(DType dtype, const uint8_t* from, int64_t count, float* out) {
   switch (dtype) {
     case DType::f32:
@@ -49,7 +49,7 @@ void convert_run(DType dtype, const uint8_t* from, int64_t count, float* out) {
   }
 }
 
-// A matrix whose columns are contiguous in the file, tile by tile.
+// Copies a matrix whose columns are contiguous in the file, tile by tile.
 void copy_transposed(const StoredTensor& tensor, float* out) {
   const int64_t rows = tensor.shape[0], cols = tensor.shape[1], stride = tensor.strides[1];
   const int64_t size = int64_t(size_of(tensor.dtype));
@@ -83,7 +83,7 @@ void copy_strided(const StoredTensor& tensor, int64_t count, float* out) {
   });
 }
 
-// Row-major without gaps. The stride of a dimension of one element never counts.
+// Whether elements are row-major without gaps. The stride of a dimension of size 1 is irrelevant.
 bool contiguous(const StoredTensor& tensor) {
   int64_t expected = 1;
   for (size_t d = tensor.shape.size(); d-- > 0;) {
@@ -100,7 +100,7 @@ std::optional<int64_t> element_count(const std::vector<int64_t>& shape) {
   bool is_empty = false;
   for (int64_t dimension : shape) {
     is_empty = is_empty || dimension == 0;
-    // Strides are products of dimensions, too, whose overflow a 0 would hide.
+    // Strides are also products of dimensions, whose overflow a dimension of 0 would hide.
     const int64_t factor = std::max<int64_t>(dimension, 1);
     if (dimension < 0 || __builtin_mul_overflow(count, factor, &count)) return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// A tensor as it lies in a file: where its elements are, their type and strides.
+// A tensor as stored in a file: the place, type and strides of its elements.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 namespace finetune {
 
 struct StoredTensor {
-  std::string name;         // Hugging Face's, as far as the format can say it
+  std::string name;         // Hugging Face's name, if the format has it
   std::string stored_name;  // as in the file
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;    // in elements, one per dimension, >= 0
-  const uint8_t* data = nullptr;   // element (0, 0, ...), little-endian, of any alignment
-  std::optional<uint32_t> crc32c;  // masked checksum of the bytes, where the format has one
+  const uint8_t* data = nullptr;   // element (0, 0, ...), little-endian, possibly unaligned
+  std::optional<uint32_t> crc32c;  // masked checksum of the bytes, if the format has one
 };
 
 // Product of the dimensions; nothing if one is negative or the product exceeds int64.
 std::optional<int64_t> element_count(const std::vector<int64_t>& shape);
 
-// From the first byte of the first element to behind the last element's; its fit into the file has
-// been checked.
+// Bytes from the first element to the end of the last one; the caller has checked that they fit in
+// the file.
 size_t bytes_spanned(const StoredTensor& tensor);
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
@@ -32,7 +32,7 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
 // "(4000, 64)"
 std::string shape_text(const std::vector<int64_t>& shape);
 
-// Converts every element to float, row-major, into `out`. In parallel where the tensor is large.
+// Converts all elements to float, row-major, into `out`. Large tensors are converted in parallel.
 void copy_as_float(const StoredTensor& tensor, float* out);
 
 }  // namespace finetune

@@ -43,7 +43,7 @@ const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
 
 std::string WeightSource::remark() const {
   std::vector<std::string> parts;
-  if (!entry_.empty()) parts.push_back(concat("tensors are those of its entry ", entry_));
+  if (!entry_.empty()) parts.push_back(concat("tensors are read from its entry ", entry_));
   if (!removed_prefix_.empty()) {
     parts.push_back(concat("the prefix ", in_quotes(removed_prefix_, 80), " of names is left out"));
   }
@@ -55,7 +55,7 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
                              std::vector<StoredTensor> tensors, const TensorNames& names,
                              std::string entry)
     : maps_(std::move(maps)) {
-  for (const MappedFile& map : maps_) map.check_intact();  // their structure has been read
+  for (const MappedFile& map : maps_) map.check_intact();  // after their structure has been read
   path_ = std::move(path);
   format_ = std::move(format);
   files_ = std::move(files);
@@ -90,14 +90,14 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;
 }
 
-// PyTorch saves tensors as views of storages, and what is tied (a pre-training head, which nobody
-// reads, to the word embedding) shares one. So some kilobytes could name tensors of any size.
+// PyTorch saves tensors as views of storages, and tied tensors (such as an unused pre-training head
+// and the word embedding) share one. So a file of some kilobytes could name tensors of any size.
 void StoredWeights::require_own_bytes(const std::vector<const WeightInfo*>& wanted) const {
   std::vector<std::pair<const uint8_t*, const uint8_t*>> ranges;
   uint64_t claimed = 0, held = 0;
   for (const WeightInfo* info : wanted) {
     const StoredTensor& tensor = stored(*info);
-    if (tensor.data == nullptr) continue;  // empty, or read by its reader's own ways
+    if (tensor.data == nullptr) continue;  // empty, or read by other means
     claimed += uint64_t(element_count(tensor.shape).value_or(0)) * size_of(tensor.dtype);
     ranges.emplace_back(tensor.data, tensor.data + bytes_spanned(tensor));
   }
@@ -111,7 +111,7 @@ void StoredWeights::require_own_bytes(const std::vector<const WeightInfo*>& want
   if (claimed <= held) return;
   throw model_error(path_.string(), ": the ", wanted.size(), " tensors that the model needs take ",
                     claimed, " bytes, but only ", held,
-                    " bytes of the file are theirs: tensors share their data. Save the model with "
+                    " bytes of the file hold them: tensors share their data. Save the model with "
                     "a copy for each of them (in PyTorch: tensor.clone())");
 }
 

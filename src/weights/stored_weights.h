@@ -1,4 +1,4 @@
-// The common part of all readers: tensors that lie in mapped files.
+// The common base of all readers: tensors in mapped files.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,10 @@ namespace finetune {
 
 class StoredWeights : public WeightSource {
  public:
-  // Gives every tensor its canonical name (names.h). Error(model) if two tensors get the same one,
-  // or if there are more than any model has. Owns `maps`, in which the tensors lie; `files` are all
-  // that hold the weights. `entry`: where in the file the tensors are (WeightSource::remark).
+  // Gives every tensor its canonical name (names.h). Error(model) if two tensors get the same name,
+  // or there are more than any model has. Owns `maps`, which contain the tensors; `files` lists all
+  // files of the weights. `entry`: the entry of the file that holds the tensors
+  // (WeightSource::remark).
   StoredWeights(std::filesystem::path path, std::string format,
                 std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
                 std::vector<StoredTensor> tensors, const TensorNames& names,
@@ -30,7 +31,7 @@ class StoredWeights : public WeightSource {
   void copy(const StoredTensor& tensor, float* out) const;
 
   std::vector<MappedFile> maps_;
-  std::vector<StoredTensor> stored_;  // one for each of tensors()
+  std::vector<StoredTensor> stored_;  // parallel to tensors()
 };
 
 // One reader per format; each checks the whole structure of its file.
@@ -47,7 +48,7 @@ std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
 std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index,
                                               const TensorNames& names);
 
-// The tensors of one safetensors file (the format is described at its reader).
+// Parses one safetensors file (see its reader for the format).
 std::vector<StoredTensor> parse_safetensors(const MappedFile& file);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Slabs of whole rows, in which tensors go to files and come from them.
+// Slabs of whole rows, the unit in which tensors are read and written.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 
 namespace finetune {
 
-// Rows (of the first dimension) of a slab, in which tensors of this shape are written and read.
+// The number of rows (first dimension) per slab for tensors of this shape.
 int64_t slab_rows(const std::vector<int64_t>& shape);
 
-// visit(first row, number of rows) for each slab of such a tensor, in order.
+// Calls visit(first row, number of rows) for each slab of such a tensor, in order.
 template <typename Visit>
 void each_slab(const std::vector<int64_t>& shape, Visit&& visit) {
   const int64_t rows = slab_rows(shape);

@@ -17,42 +17,42 @@
 namespace finetune {
 
 struct WeightInfo {
-  std::string name;            // canonical: base prefix, LayerNorm.weight/bias, no "module." before
+  std::string name;            // canonical: base prefix, LayerNorm.weight/bias, no "module."
   std::string stored_name;     // as in the file
   std::vector<int64_t> shape;  // of the canonical tensor (Linear weights are {out, in})
   DType dtype = DType::f32;    // in the file
 };
 
-// An opened set of weights. All structure is checked on opening (Error(model) that names the file
-// and the fault); nothing in a file is ever executed.
+// An opened set of weights. Opening checks the whole structure (Error(model) names the file and the
+// fault). Nothing in a file is ever executed.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
   const std::vector<WeightInfo>& tensors() const { return tensors_; }
   const WeightInfo* find(std::string_view canonical_name) const;
-  // What the file holds beside them and fine-tuning never uses: pre-training heads, buffers,
-  // optimizer slots. Only stored_name, shape and dtype are set.
+  // Tensors in the file that fine-tuning never uses: pre-training heads, buffers, optimizer slots.
+  // Only stored_name, shape and dtype are set.
   const std::vector<WeightInfo>& ignored() const { return ignored_; }
-  // Error(model) if these tensors (of tensors()), all of which are to be read, would make more
-  // bytes than the file holds for them: if any byte of it were used twice. To be asked before
-  // memory is allocated for them.
+  // Error(model) if these tensors (of tensors()), which will all be read, have more bytes than the
+  // file holds for them, that is, if they share bytes. Call before allocating memory for them.
   virtual void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const = 0;
-  // Converts tensor `info` (one of tensors()) to float, straight into `out` (its element count).
+  // Converts tensor `info` (one of tensors()) to float into `out`, which has room for all its
+  // elements.
   virtual void read(const WeightInfo& info, float* out) const = 0;
   const std::filesystem::path& path() const { return path_; }
   std::string_view format() const { return format_; }  // "safetensors", "pytorch (zip)", ...
-  // How tensors were found that are not where a file usually has them: in an entry of a dictionary,
-  // behind a wrapper's prefix. A sentence for the log, or empty.
+  // A sentence for the log if the tensors were found in an unusual place: in a dictionary entry, or
+  // behind a wrapper's prefix. Else "".
   std::string remark() const;
   // Why the names in the file are not those of a model (name_prefix.h), for an error about a
-  // missing tensor. Empty where they are.
+  // missing tensor. "" if they are.
   const std::string& name_advice() const { return name_advice_; }
-  // Files that hold the weights, for fingerprints.
+  // The files of the weights, for fingerprints.
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
  protected:
   std::vector<WeightInfo> tensors_;
-  std::unordered_map<std::string_view, size_t> by_name_;  // in tensors_, by canonical name
+  std::unordered_map<std::string_view, size_t> by_name_;  // indices of tensors_ by canonical name
   std::vector<WeightInfo> ignored_;
   std::filesystem::path path_;
   std::string format_;
@@ -69,35 +69,36 @@ class WeightSource {
 std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,
                                            const TensorNames& names = {});
 
-// Whether an HDF5 file holds Keras weights (a tf_model.h5), told by its content: false for other
-// HDF5 files, such as a run's checkpoints, and for files that are not HDF5.
+// Whether an HDF5 file holds Keras weights (a tf_model.h5), by its content. False for other HDF5
+// files, such as a run's checkpoints, and for files that are not HDF5.
 bool is_keras_file(const std::filesystem::path& path);
 
-// Error(model) where a weight holds whole numbers.
+// Error(model) if a weight holds integers.
 void require_floating(const WeightSource& source, const WeightInfo& info);
-// The tensor of that canonical name. Error(model) if it is missing, has another shape or no
-// floating-point numbers.
+// Returns the tensor of that canonical name. Error(model) if it is missing, has another shape or is
+// not floating-point.
 const WeightInfo& checked_tensor(const WeightSource& source, std::string_view name,
                                  const std::vector<int64_t>& shape);
-// Reads it into `out`. Error(model) if it holds NaN or Inf, too.
+// Reads the tensor into `out`. Error(model) as above, and if it holds NaN or infinity.
 void read_tensor(const WeightSource& source, std::string_view name,
                  const std::vector<int64_t>& shape, float* out);
 
-// One tensor to be written.
+// A tensor to write.
 struct WeightView {
   std::string name;
   std::vector<int64_t> shape;
   const float* data = nullptr;
 };
-// Writes a safetensors file (metadata {"format":"pt"}), whole or not at all. The bytes depend on
-// the names and values alone.
+// Writes a safetensors file (metadata {"format":"pt"}) atomically. The bytes depend only on names
+// and values.
 void write_safetensors(const std::filesystem::path& path, const std::vector<WeightView>& tensors,
                        DType dtype);
-// sha256 of the file that write_safetensors would write, without writing it.
+// The sha256 of the file that write_safetensors() would write, without writing it.
 std::string safetensors_sha256(const std::vector<WeightView>& tensors, DType dtype);
 
-// The same of tensors that are not in memory as a whole: `rows(i, first, count)` gives such rows of
-// tensor i (tensor_slabs.h), valid until the next call. They are asked for in the file's order.
+// The same for tensors that are not in memory as a whole: `rows(i, first, count)` returns these
+// rows of tensor i (tensor_slabs.h), valid until the next call. Rows are requested in the file's
+// order.
 struct WeightShape {
   std::string name;
   std::vector<int64_t> shape;

@@ -100,7 +100,7 @@ def test_predict_outputs(directory):
     unfinished = directory / "run"
     unfinished.mkdir()
     write(unfinished / "config.toml", "")
-    fail(4, "predict", "--model", unfinished, "--input", one, "--output", "-", words=["not come to its end", "--resume"])
+    fail(4, "predict", "--model", unfinished, "--input", one, "--output", "-", words=["this run is unfinished", "--resume"])
     fail(4, *base, directory / "no" / "x.csv", words=["x.csv"])
     fail(4, *base, "/dev/full", words=["/dev/full", "No space"])
     succeed(*base, "/dev/null", "--overwrite")

@@ -1,4 +1,4 @@
-// Attributes of an object: messages of its header, or dense storage.
+// Reads an object's attributes from the messages of its header, or from dense storage.
 #include "weights/hdf5/attributes.h"
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace finetune::hdf5 {
 namespace {
 
 constexpr const char* kAttribute = "attribute";
-constexpr uint8_t kAttributesByName = 8;  // the type of a B-tree of version 2
+constexpr uint8_t kAttributesByName = 8;  // type of a version 2 B-tree
 
-// The parts of an attribute's message.
+// The parts of an attribute message.
 struct Parts {
   std::string_view name, type, space, value;
   bool has_shared = false;
@@ -69,7 +69,7 @@ class AttributeReader {
         {std::string(parts_of(message, bytes_.widths()).name), std::string(message)});
   }
 
-  // Where there are many. With few the address is undefined.
+  // Used for many attributes. With few, the address is undefined.
   void read_dense_attributes(std::string_view body) {
     constexpr uint8_t kHasOrder = 1;
     Cursor at(body, bytes_.widths(), kAttribute);
@@ -79,7 +79,7 @@ class AttributeReader {
     if (heap_address == kUndefined) return;
     const FractalHeap heap(bytes_, heap_address);
     each_record(bytes_, tree, kAttributesByName, [&](std::string_view record) {
-      constexpr size_t kBehind = 1 + 4 + 4;  // flags, order of creation, hash
+      constexpr size_t kBehind = 1 + 4 + 4;  // flags, creation order, hash
       constexpr uint8_t kSharedRecord = 2;
       if (record.size() <= kBehind) throw fault("has a damaged ", kAttribute);
       const size_t id_size = record.size() - kBehind;

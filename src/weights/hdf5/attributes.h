@@ -21,10 +21,10 @@ struct AttributeValue {
   std::string bytes;           // of all elements
 };
 
-// In order of name; values are not looked at. Fault: damaged, or two of one name.
+// Returns the attributes in order of name, values unparsed. Fault: damaged, or a repeated name.
 std::vector<Attribute> read_attributes(Bytes& bytes, const std::vector<Message>& header);
 
-// Fault: a type that is shared, or a value that is cut short.
+// Fault: the type is shared, or the value is cut short.
 AttributeValue value_of(const Attribute& attribute, Widths widths);
 
 }  // namespace finetune::hdf5

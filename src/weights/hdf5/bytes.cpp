@@ -1,4 +1,4 @@
-// Reads of an HDF5 file, each checked against its size and charged.
+// Reads from an HDF5 file; each read is bounds-checked and charged to a budget.
 #include "weights/hdf5/bytes.h"
 
 #include <fcntl.h>
@@ -14,21 +14,21 @@
 namespace finetune::hdf5 {
 namespace {
 
-// Each structure is read once; names and attributes are kept, too, and names put together to paths.
+// Each structure is read once, but names, attributes and paths are kept as well.
 constexpr uint64_t kChargePerByte = 2;
 constexpr uint64_t kLeastCharge = 1 << 16;
-constexpr uint64_t kMostCharge = uint64_t{64} << 20;  // 50,000 datasets take less
+constexpr uint64_t kMostCharge = uint64_t{64} << 20;  // 50,000 datasets need less
 
 }  // namespace
 
-// Without O_NONBLOCK a FIFO would wait here for its writer.
+// Without O_NONBLOCK, opening a FIFO would wait for its writer.
 Bytes::Bytes(const std::filesystem::path& path)
     : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   struct stat info {};
   if (descriptor_.number() < 0 || ::fstat(descriptor_.number(), &info) != 0) {
     throw fault(std::strerror(errno));
   }
-  if (!S_ISREG(info.st_mode)) throw fault("is not a file");
+  if (!S_ISREG(info.st_mode)) throw fault("is not a regular file");
   size_ = uint64_t(info.st_size);
   left_ = std::min(kMostCharge, kLeastCharge + kChargePerByte * size_);
 }

@@ -1,4 +1,4 @@
-// The bytes of an HDF5 file. Nothing in them is trusted: every read is checked against the file's
+// The bytes of an HDF5 file, none of which are trusted. Every read is checked against the file's
 // size, and all structures together may cost no more than a small multiple of it.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace finetune::hdf5 {
 
-// Why a file is refused. Reader makes it an Error(model) that names the file and the object.
+// Why a file is refused. Reader turns it into an Error(model) with the file and the object.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,15 +24,15 @@ Fault fault(const Parts&... parts) {
   return Fault(concat(parts...));
 }
 
-constexpr uint64_t kUndefined = ~uint64_t{0};  // the address of what the file does not have
+constexpr uint64_t kUndefined = ~uint64_t{0};  // the address of an absent part
 
-// How wide the file writes its addresses and lengths: 4 or 8 bytes.
+// The widths of addresses and lengths in the file: 4 or 8 bytes.
 struct Widths {
   size_t address = 8;
   size_t length = 8;
 };
 
-// Little-endian fields one after the other; `what` is what they belong to, for messages.
+// Reads little-endian fields in order; `what` names the structure in messages.
 class Cursor {
  public:
   Cursor(std::string_view bytes, Widths widths, const char* what)
@@ -44,7 +44,7 @@ class Cursor {
     return bytes_.substr(at_ - size_t(size), size_t(size));
   }
   void skip(uint64_t size) { take(size); }
-  // A number of up to 8 bytes.
+  // Reads a number of up to 8 bytes.
   uint64_t number(size_t width) {
     uint64_t value = 0;
     std::string_view field = take(width);
@@ -81,32 +81,33 @@ class Cursor {
 
 class Bytes {
  public:
-  explicit Bytes(const std::filesystem::path& path);  // Fault: missing, no file, unreadable
+  explicit Bytes(const std::filesystem::path& path);  // Fault: missing, not a file, unreadable
 
   uint64_t size() const { return size_; }
   Widths widths() const { return widths_; }
-  // What the superblock says: addresses count from `base`.
+  // Sets the superblock's values: addresses count from `base`.
   void set_layout(uint64_t base, Widths widths);
 
-  // Where the `size` bytes at `address` lie in the file. Fault: outside of it.
+  // Returns the file position of `size` bytes at `address`. Fault: outside the file.
   uint64_t position(uint64_t address, uint64_t size, const char* what) const;
-  // Copies bytes at a position in the file.
+  // Copies bytes from a position in the file.
   void read(uint64_t position, uint64_t size, void* out) const;
 
-  // The bytes of a structure at `address`. `front`: those that have been read of it already, since
-  // they tell its size; no byte is read twice.
+  // Returns the bytes of a structure at `address`. `front`: bytes of it already read to learn its
+  // size; no byte is read twice.
   std::string structure(uint64_t address, uint64_t size, const char* what, std::string front = {});
-  // The same of one that begins with a signature and ends with its checksum, which is left out.
+  // The same for a structure that begins with a signature and ends with a checksum, which is
+  // omitted.
   std::string sealed(uint64_t address, uint64_t size, std::string_view signature, const char* what,
                      std::string front = {});
-  // Counts what reading takes in memory or time. Fault: too much for a file of this size.
+  // Charges memory or time to the budget. Fault: too much for a file of this size.
   void charge(uint64_t bytes);
 
  private:
   Descriptor descriptor_;
   uint64_t size_ = 0;
   uint64_t base_ = 0;
-  uint64_t left_ = 0;  // of what may be charged
+  uint64_t left_ = 0;  // of the budget
   Widths widths_;
 };
 

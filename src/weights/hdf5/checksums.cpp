@@ -1,4 +1,4 @@
-// Bob Jenkins' lookup3 and Fletcher's checksum of 32 bits.
+// Bob Jenkins' lookup3 and the 32-bit Fletcher checksum.
 #include "weights/hdf5/checksums.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The checksums of HDF5: of its structures, and of filtered data.
+// HDF5's checksums of structures and of filtered data.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace finetune::hdf5 {
 
-// Bob Jenkins' hash "lookup3" from 0.
+// Bob Jenkins' hash "lookup3" with initial value 0.
 uint32_t lookup3(std::string_view bytes);
 
-// Fletcher's checksum of 32 bits over big-endian words of 16 bits; an odd byte is the upper half of
-// the last.
+// The 32-bit Fletcher checksum over big-endian 16-bit words; an odd last byte is the upper half of
+// a word.
 uint32_t fletcher32(std::string_view bytes);
 
 }  // namespace finetune::hdf5

@@ -1,4 +1,4 @@
-// A dataset from the messages of its header, and its values.
+// Reads a dataset's description from the messages of its header, and its values.
 #include "weights/hdf5/dataset.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void find_values(Bytes& bytes, Dataset& dataset) {
   }
 }
 
-// In pieces: no copy of all values.
+// Converts piece by piece, without a copy of all values.
 void convert_stored(const Bytes& bytes, const Dataset& dataset, float* out) {
   constexpr uint64_t kPiece = 1 << 18;  // elements
   const uint64_t size = dataset.type.size, count = dataset.bytes / size;
@@ -52,7 +52,7 @@ void convert_stored(const Bytes& bytes, const Dataset& dataset, float* out) {
   }
 }
 
-// The part of a chunk that lies inside the dataset, run by run of its last dimension.
+// Copies the part of a chunk inside the dataset, one run of the last dimension at a time.
 void place_chunk(const Dataset& dataset, std::vector<int64_t> corner, const std::string& values,
                  float* out) {
   const std::vector<int64_t>&shape = dataset.shape, &sides = dataset.layout.chunk_shape;
@@ -103,7 +103,7 @@ Dataset read_dataset(Bytes& bytes, const std::vector<Message>& header) {
   const Message* space = find_message(header, MessageType::dataspace);
   Dataset dataset;
   dataset.layout = read_layout(header, widths);
-  if (!type || !space) throw fault("is no dataset");
+  if (!type || !space) throw fault("is not a dataset");
   dataset.type = parse_type(type->body, widths);
   const Space elements = parse_space(space->body, widths);
   if (elements.is_null) throw fault("has no values");

@@ -1,4 +1,4 @@
-// A dataset: the type and shape of its elements, and where the file has them.
+// A dataset: the type and shape of its elements, and their place in the file.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ struct Dataset {
   Type type;
   std::vector<int64_t> shape;
   uint64_t bytes = 0;   // of all elements
-  uint64_t stored = 0;  // of what the file has of them
+  uint64_t stored = 0;  // bytes stored in the file
   Layout layout;
-  uint64_t position = 0;      // of contiguous values, in the file
-  std::vector<Chunk> chunks;  // of chunked ones, in row-major order
+  uint64_t position = 0;      // file offset of contiguous values
+  std::vector<Chunk> chunks;  // of chunked values, in row-major order
 };
 
-// Without its path. Fault: no dataset, damaged, values that lie elsewhere, or more values than the
-// file can have.
+// Reads a dataset's description. Fault: not a dataset, damaged, external values, or more values
+// than the file can hold. The caller adds the path to a Fault.
 Dataset read_dataset(Bytes& bytes, const std::vector<Message>& header);
 
-// Bytes [offset, offset + size) of values that are not in chunks.
+// Reads bytes [offset, offset + size) of values that are not chunked.
 void read_stored(const Bytes& bytes, const Dataset& dataset, uint64_t offset, uint64_t size,
                  void* out);
 
-// All elements of a dataset of numbers, row-major.
+// Reads all elements of a numeric dataset, row-major.
 void read_floats(const Bytes& bytes, const Dataset& dataset, float* out);
 
 }  // namespace finetune::hdf5

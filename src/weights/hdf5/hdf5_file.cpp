@@ -1,4 +1,4 @@
-// Handles, errors and the one lock of the HDF5 library, which writes checkpoints.
+// Handles, errors and the global lock of the HDF5 library, which writes checkpoints.
 #include "weights/hdf5/hdf5_file.h"
 
 namespace finetune {

@@ -1,5 +1,5 @@
-// The HDF5 C library, which only writes: handles that close themselves. Files that are read never
-// reach it (weights/hdf5/reader.h).
+// The HDF5 C library, used only for writing: handles that close themselves. Files are read without
+// it (weights/hdf5/reader.h).
 #pragma once
 
 #include <hdf5.h>
@@ -10,14 +10,14 @@
 
 namespace finetune {
 
-// The library is not thread-safe: whoever calls it holds this.
+// The library is not thread-safe: hold this mutex during every call.
 std::mutex& hdf5_mutex();
 
-// Before the library's first call of all: its own messages are off, and it does nothing when the
-// process ends, when it would go on with files that a failed write has left.
+// Call before any other function of the library. Turns off its own messages, and its exit handler,
+// which would go on with files that a failed write has left open.
 void prepare_hdf5();
 
-// Whoever writes closes it with a look at the status; the destructor is for the way of an error.
+// Call close() after writing and check its status; the destructor only handles error paths.
 class Hdf5Handle {
  public:
   Hdf5Handle() = default;
@@ -32,7 +32,7 @@ class Hdf5Handle {
     std::swap(close_, other.close_);
     return *this;
   }
-  // What the library says of the closing, by which much of a file is written.
+  // Returns the library's status of closing, which writes much of a file.
   [[nodiscard]] herr_t close() { return id_ >= 0 ? close_(std::exchange(id_, -1)) : 0; }
   operator hid_t() const { return id_; }
   bool valid() const { return id_ >= 0; }
@@ -42,7 +42,7 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-// What the library's error stack says is wrong, in a few words. Clears the stack.
+// Returns a short description from the library's error stack, and clears the stack.
 std::string hdf5_reason();
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Numbers of any width and byte order as floats.
+// Converts numbers of any width and byte order to floats.
 #include "weights/hdf5/numbers.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Elements of any kind of number, as floats.
+// Converts elements of any numeric type to floats.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace finetune::hdf5 {
 
-// Whether they can be converted.
+// Whether elements of this type can be converted.
 bool is_number(const Type& type);
-// Whether they are floats as they are in memory.
+// Whether the elements are floats as in memory.
 bool is_plain_float(const Type& type);
 
-// Converts `count` elements; `from` may be of any alignment.
+// Converts `count` elements; `from` may be unaligned.
 void to_floats(const Type& type, const char* from, uint64_t count, float* out);
 
 }  // namespace finetune::hdf5

@@ -1,4 +1,4 @@
-// Object headers of versions 1 and 2, with their continuation blocks.
+// Reads object headers of versions 1 and 2, with their continuation blocks.
 #include "weights/hdf5/object_header.h"
 
 #include <deque>
@@ -36,7 +36,7 @@ class HeaderReader {
     const std::string prefix = bytes_.structure(address, kPrefix, kHeader, std::move(front));
     Cursor at(prefix, bytes_.widths(), kHeader);
     if (at.u8() != 1) throw fault("its ", kHeader, " is damaged");
-    at.skip(1 + 2 + 4);  // messages and references are counted here
+    at.skip(1 + 2 + 4);  // counts of messages and references
     take_old({address + kPrefix, at.u32()});
     for (size_t count = 0; !continuations_.empty(); ++count) take_old(next_block(count));
   }
@@ -83,7 +83,7 @@ class HeaderReader {
         bytes_.sealed(block.address, block.size, signature, kHeader, std::move(front));
     Cursor at(messages, bytes_.widths(), kHeader);
     at.skip(prefix);
-    while (at.left() >= message_prefix) {  // less is a gap
+    while (at.left() >= message_prefix) {  // a shorter rest is a gap
       const uint8_t type = at.u8();
       const uint16_t size = at.u16();
       const uint8_t flags = at.u8();
@@ -131,7 +131,7 @@ const Message* find_message(const std::vector<Message>& messages, MessageType ty
   const Message* found = nullptr;
   for (const Message& message : messages) {
     if (message.type != type) continue;
-    if (found) throw fault("its ", kHeader, " says twice what it may say once");
+    if (found) throw fault("its ", kHeader, " repeats a message that may occur only once");
     found = &message;
   }
   if (found && found->shared) {

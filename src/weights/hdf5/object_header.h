@@ -37,15 +37,15 @@ enum class MessageType : uint8_t {
 
 struct Message {
   MessageType type;
-  bool shared = false;  // the body says only where the message lies
+  bool shared = false;  // the body only refers to the message
   std::string body;
 };
 
-// All messages in order, those of continuation blocks at their end; neither nothing nor
-// continuations. Fault: damaged, or a message of a type that is not known here.
+// Returns all messages in order, those of continuation blocks at the end, without null and
+// continuation messages. Fault: damaged, or an unknown message type.
 std::vector<Message> read_object_header(Bytes& bytes, uint64_t address);
 
-// The only message of that type; null if there is none. Fault: several, or a shared one.
+// Returns the only message of that type, or null if there is none. Fault: several, or a shared one.
 const Message* find_message(const std::vector<Message>& messages, MessageType type);
 
 }  // namespace finetune::hdf5

@@ -1,4 +1,4 @@
-// Objects by their paths; every fault becomes one line that names the file and the object.
+// Finds objects by path; every fault becomes a one-line error with the file and the object.
 #include "weights/hdf5/reader.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr size_t kMostObjects = 50'000;
 constexpr size_t kLongestPath = 4096;
 constexpr size_t kShownPath = 200;
 
-// Runs `act`; a Fault becomes an Error(model) that begins with `where`.
+// Calls act(); turns a Fault into an Error(model) that begins with `where`.
 template <typename Act>
 decltype(auto) naming(const std::string& where, const Act& act) {
   try {
@@ -53,7 +53,7 @@ const Reader::Object& Reader::open(const std::string& path, uint64_t address) {
     if (object.is_group) {
       if (!groups_.insert(address).second) {
         throw fault(
-            "is a group that another link leads to: groups that hold each other or are "
+            "has a second link to it: groups that contain each other or are "
             "shared are not read");
       }
       object.links = read_links(bytes_, object.header);
@@ -82,7 +82,7 @@ const Reader::Object& Reader::find(const std::string& path) {
 const Reader::Object& Reader::group(const std::string& path) {
   const Object& object = find(path);
   if (!object.is_group) {
-    throw model_error(path_.string(), ": ", in_quotes(path, kShownPath), " is no group");
+    throw model_error(path_.string(), ": ", in_quotes(path, kShownPath), " is not a group");
   }
   return object;
 }

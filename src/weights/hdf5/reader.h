@@ -1,7 +1,7 @@
-// Reads HDF5 files without the HDF5 library, for weights and checkpoints that come from anywhere:
-// groups, attributes and datasets of numbers or of texts of fixed size, as h5py, Keras and our own
-// checkpoints have them. Whatever is damaged, unknown, or leads out of the file is refused with one
-// line that names the file, the object and the reason, before any value is read.
+// Reads untrusted HDF5 files (weights, checkpoints) without the HDF5 library. It knows groups,
+// attributes and datasets of numbers or fixed-size texts, as h5py, Keras and our own checkpoints
+// write them. A file that is damaged, uses an unknown feature, or refers to other files is refused
+// before any value is read, with one line that names the file, the object and the reason.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@
 
 namespace finetune::hdf5 {
 
-// Objects are named by their paths from the root, "/weights/bert.pooler.dense.bias"; "/" is the
-// root. All errors are Error(model).
+// Objects are named by their paths, "/weights/bert.pooler.dense.bias"; "/" is the root. All errors
+// are Error(model).
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path);
@@ -28,18 +28,19 @@ class Reader {
   uint64_t file_bytes() const { return bytes_.size(); }
 
   bool is_group(const std::string& object);
-  // Of a group, in order of name.
+  // The names in a group, sorted.
   std::vector<std::string> names(const std::string& group);
-  // Of a group.
+  // The attributes of a group.
   std::vector<std::string> attribute_names(const std::string& group);
   AttributeValue attribute(const std::string& group, const std::string& name);
-  // All of it is checked: the file has the bytes of its values, and no other dataset has them.
+  // Also checks that the file contains the bytes of its values, and that no other dataset shares
+  // them.
   Dataset dataset(const std::string& object);
 
-  // Both may be called by several threads.
-  // Bytes [offset, offset + size) of values that are not in chunks, as they are stored.
+  // The two functions below are thread-safe. Reads bytes [offset, offset + size) of values that are
+  // not chunked, as stored.
   void read_bytes(const Dataset& dataset, uint64_t offset, uint64_t size, void* out) const;
-  // All elements of a dataset of numbers, row-major.
+  // Reads all elements of a numeric dataset, row-major.
   void read_floats(const Dataset& dataset, float* out) const;
 
  private:
@@ -59,9 +60,9 @@ class Reader {
 
   std::filesystem::path path_;
   Bytes bytes_;
-  std::map<std::string, Object> objects_;  // those opened so far, by path
-  std::set<uint64_t> groups_;              // addresses
-  std::set<std::string> datasets_;         // paths of those whose bytes are claimed
+  std::map<std::string, Object> objects_;  // opened so far, by path
+  std::set<uint64_t> groups_;              // addresses of groups
+  std::set<std::string> datasets_;         // paths of datasets whose bytes are claimed
   uint64_t claimed_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Superblocks of versions 0 to 3, behind a user block or not.
+// Reads superblocks of versions 0 to 3, also behind a user block.
 #include "weights/hdf5/superblock.h"
 
 #include <optional>
@@ -13,9 +13,9 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n"sv;
 constexpr const char* kName = "superblock";
-constexpr uint64_t kVersionEnd = 9;  // the signature, and a byte that tells the version
+constexpr uint64_t kVersionEnd = 9;  // signature and version
 
-// What the versions have in common.
+// The fields that all versions share.
 struct Superblock {
   Widths widths;
   uint64_t base = 0, end = 0, root = 0;
@@ -42,7 +42,7 @@ Widths read_widths(Cursor& at) {
   return widths;
 }
 
-// Versions 0 and 1: the root group's entry of a symbol table is a part of it.
+// Versions 0 and 1 contain the root group's symbol table entry.
 Superblock read_old(Bytes& bytes, uint8_t version, std::string start) {
   constexpr uint64_t kBeforeWidths = 13, kBetween = 1 + 2 + 2 + 4, kOfVersion1 = 4;
   std::string beginning = bytes.structure(0, kBeforeWidths + 2, kName, std::move(start));
@@ -87,7 +87,7 @@ Superblock read_new(Bytes& bytes, uint8_t version, std::string start) {
   return block;
 }
 
-// What changes the meaning of addresses.
+// Refuses extensions that change the meaning of addresses.
 void check_extension(Bytes& bytes, uint64_t address) {
   for (const Message& message : read_object_header(bytes, address)) {
     if (message.type == MessageType::driver) {
@@ -111,7 +111,8 @@ uint64_t read_superblock(Bytes& bytes) {
   const Superblock block = version < 2 ? read_old(bytes, version, std::move(beginning))
                                        : read_new(bytes, version, std::move(beginning));
   bytes.set_layout(*start, block.widths);
-  // The end counts from the file's beginning as it was written: a user block may have come or gone.
+  // The end is relative to the file's beginning as written; a user block may have been added or
+  // removed.
   if (block.end < block.base || block.end - block.base > bytes.size() - *start) {
     throw fault("is a truncated file: ", bytes.size(), " bytes, its end is at ", block.end);
   }

@@ -1,4 +1,4 @@
-// The messages datatype and dataspace.
+// Parses the datatype and dataspace messages.
 #include "weights/hdf5/types.h"
 
 #include <limits>
@@ -14,7 +14,7 @@ constexpr const char* kClasses[] = {"integer",     "float",           "time",   
                                     "bit field",   "opaque",          "compound", "reference",
                                     "enumeration", "variable-length", "array",    "complex"};
 
-// IEEE's and Google's formats, bit by bit.
+// Bit layouts of the IEEE and bfloat16 formats.
 struct FloatFormat {
   uint32_t size;
   uint8_t sign, exponent_at, exponent_bits, mantissa_bits;
@@ -28,7 +28,7 @@ constexpr FloatFormat kFormats[] = {
     {8, 63, 52, 11, 52, 1023, Type::Kind::real},
 };
 
-// All bits of the element count.
+// Whether the number uses all bits of its element.
 bool is_whole(Cursor& at, uint32_t size) {
   const uint16_t offset = at.u16(), precision = at.u16();
   return offset == 0 && precision == 8 * size;
@@ -113,7 +113,7 @@ uint64_t bytes_of(const std::vector<int64_t>& shape, uint64_t element_size) {
   uint64_t bytes = element_size;
   bool overflows = false, is_empty = false;
   for (int64_t dimension : shape) {
-    is_empty |= dimension == 0;  // the others must make sense all the same: strides are of them
+    is_empty |= dimension == 0;  // check the other dimensions all the same: strides use them
     const uint64_t factor = dimension == 0 ? 1 : uint64_t(dimension);
     overflows |= __builtin_mul_overflow(bytes, factor, &bytes) || bytes > kMostBytes;
   }

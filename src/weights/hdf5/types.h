@@ -1,4 +1,4 @@
-// What elements are and how many: the messages datatype and dataspace.
+// The type and number of elements: the datatype and dataspace messages.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct Type {
 
 struct Space {
   std::vector<int64_t> shape;       // empty: one element
-  std::vector<int64_t> most_shape;  // what it may grow to; -1: without bound
-  bool is_null = false;             // no elements at all
+  std::vector<int64_t> most_shape;  // the shape that it may grow to; -1: unlimited
+  bool is_null = false;             // has no elements at all
 };
 
-// Types that are neither numbers nor texts of fixed size become Kind::other.
+// Types other than numbers and fixed-size texts become Kind::other.
 Type parse_type(std::string_view message, Widths widths);
 Space parse_space(std::string_view message, Widths widths);
 
-// The bytes of so many elements; kUndefined if no number of 63 bits holds them.
+// The bytes of all elements; kUndefined if they exceed 63 bits.
 uint64_t bytes_of(const std::vector<int64_t>& shape, uint64_t element_size);
 
 }  // namespace finetune::hdf5

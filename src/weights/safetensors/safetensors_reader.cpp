@@ -1,6 +1,6 @@
-// Reads safetensors files, with every check of the reference implementation.
-// safetensors: u64 N, N bytes of JSON, then the data. Every rule of the reference implementation
-// (huggingface/safetensors, SafeTensors::read_metadata and Metadata::validate) is enforced.
+// Reads safetensors files, with every check of the reference implementation. A file is: u64 N, N
+// bytes of JSON, then the data. The rules are those of huggingface/safetensors,
+// SafeTensors::read_metadata and Metadata::validate.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr uint64_t kLongestHeader = 100'000'000;
 struct StoredType {
   std::string_view name;
   uint64_t bits;
-  std::optional<DType> dtype;  // none: valid, but nothing that BERT's weights come in
+  std::optional<DType> dtype;  // none: a valid type that BERT weights never have
 };
 
 constexpr StoredType kTypes[] = {

@@ -1,6 +1,6 @@
-// Writes safetensors files byte for byte as the reference implementation does.
-// Tensors of one dtype sorted by name, metadata {"format":"pt"} (transformers refuses files
-// without), header padded with blanks to a multiple of 8.
+// Writes safetensors files byte for byte as the reference implementation does. Tensors of one dtype
+// are sorted by name, the metadata is {"format":"pt"} (transformers refuses files without it), and
+// the header is padded with blanks to a multiple of 8.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kSlab = int64_t{1} << 16;  // elements converted at once
+constexpr int64_t kSlab = int64_t{1} << 16;  // elements converted at a time
 
 std::string_view stored_name(DType dtype) {
   switch (dtype) {
@@ -32,7 +32,7 @@ std::string_view stored_name(DType dtype) {
   throw internal_error("weights are written as f32, f16 or bf16, not ", name_of(dtype));
 }
 
-// Numbers of the tensors, sorted by name.
+// Indices of the tensors, sorted by name.
 std::vector<size_t> order_of(const std::vector<WeightShape>& tensors) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -69,7 +69,7 @@ std::string header_of(const std::vector<WeightShape>& tensors, const std::vector
   return header + json;
 }
 
-// Gives the file's bytes to `sink(data, size)` in order.
+// Passes the file's bytes to `sink(data, size)` in order.
 template <typename Sink>
 void stream(const std::vector<WeightShape>& tensors, const WeightRows& rows, DType dtype,
             Sink&& sink) {

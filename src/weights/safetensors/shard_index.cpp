@@ -19,21 +19,21 @@ struct Shard {
   std::unordered_map<std::string, StoredTensor> tensors;  // by stored name
 };
 
-// A file may have several names, by links or as ./name: each would be read again, and whole.
+// A file may have several names (links, ./name); each would be read again as a whole.
 class SeenFiles {
  public:
   bool add(const std::filesystem::path& file) {
     struct stat info {};
-    if (::stat(file.c_str(), &info) != 0) return true;  // opening it says why
+    if (::stat(file.c_str(), &info) != 0) return true;  // opening it reports the error
     return seen_.emplace(info.st_dev, info.st_ino).second;
   }
 
  private:
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
-constexpr size_t kLongestName = 255;  // of a file, on any file system
+constexpr size_t kLongestName = 255;  // of a file, on common file systems
 
-// Shards lie beside their index; nothing else may be read through it.
+// Shards must lie beside their index, so that an index cannot name other files.
 void check_shard_name(const std::filesystem::path& index, std::string_view name) {
   const bool is_control =
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });

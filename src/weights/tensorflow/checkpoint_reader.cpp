@@ -1,5 +1,5 @@
-// Reads TensorFlow 1 checkpoints (tensorflow/core/protobuf/tensor_bundle.proto).
-// <prefix>.index is a LevelDB table of BundleEntryProto by variable name, the data lie in
+// Reads TensorFlow 1 checkpoints (tensorflow/core/protobuf/tensor_bundle.proto). <prefix>.index is
+// a LevelDB table from variable names to BundleEntryProto; the data are in
 // <prefix>.data-SSSSS-of-NNNNN.
 #include <cstdio>
 
@@ -12,7 +12,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostVariables = 300'000;  // each weight may have two moments beside it
+constexpr size_t kMostVariables = 300'000;  // each weight may have two moments
 
 struct BundleEntry {
   uint64_t dtype = 0;

@@ -12,12 +12,12 @@
 namespace finetune {
 namespace {
 
-// A sum is a polynomial over GF(2) modulo the Castagnoli polynomial; its highest bit is the
-// coefficient of 1.
+// A checksum is a polynomial over GF(2) modulo the Castagnoli polynomial; its highest bit is the
+// coefficient of x^0.
 constexpr uint32_t kPolynomial = 0x82F63B78u;
 constexpr uint32_t kOne = 1u << 31;
-constexpr size_t kLane = 4096;      // bytes; three lanes are summed side by side
-constexpr size_t kBlock = 1 << 18;  // bytes of a task
+constexpr size_t kLane = 4096;      // bytes; three lanes are computed side by side
+constexpr size_t kBlock = 1 << 18;  // bytes per task
 
 constexpr uint32_t product(uint32_t a, uint32_t b) {
   uint32_t sum = 0;
@@ -28,9 +28,9 @@ constexpr uint32_t product(uint32_t a, uint32_t b) {
   return sum;
 }
 
-// What a sum is multiplied by when so many bytes of zeros follow.
+// The factor by which appending `bytes` zero bytes multiplies a checksum.
 constexpr uint32_t zeros(uint64_t bytes) {
-  uint32_t factor = kOne, power = kOne >> 8;  // of one byte
+  uint32_t factor = kOne, power = kOne >> 8;  // for one byte
   for (; bytes > 0; bytes >>= 1, power = product(power, power)) {
     if (bytes & 1) factor = product(factor, power);
   }
@@ -43,7 +43,7 @@ uint64_t word_at(const uint8_t* data) {
   return word;
 }
 
-// The instruction's result comes three cycles after its start, one starts in each.
+// The instruction has a latency of three cycles and a throughput of one, so three lanes hide it.
 uint32_t after_three_lanes(uint32_t crc, const uint8_t* data) {
   constexpr uint32_t kLaneFactor = zeros(kLane);
   uint64_t a = crc, b = 0, c = 0;

@@ -1,10 +1,9 @@
-// Reads tf_model.h5, as Keras' save_weights writes it.
-// The root has an attribute layer_names, each layer is a group with an attribute weight_names, and
-// the datasets below it carry the weights' names as their paths. A whole saved model has all of
-// this below model_weights.
+// Reads tf_model.h5, as Keras' save_weights writes it. The root has an attribute layer_names, each
+// layer is a group with an attribute weight_names, and the paths of the datasets below it are the
+// weights' names. A whole saved model has all of this below model_weights.
 //
-// The attributes' strings are not read. They say nothing that the paths do not, and come in several
-// shapes (fixed or variable length, cut into chunks).
+// The attributes' strings are not read: the paths have the same names, and the strings come in
+// several encodings (fixed or variable length, cut into chunks).
 #include <algorithm>
 
 #include "core/error.h"
@@ -20,7 +19,7 @@ namespace {
 using hdf5::Dataset;
 using hdf5::Reader;
 
-// A weight and where its values are.
+// A weight and the place of its values.
 struct KerasTensor {
   StoredTensor tensor;
   Dataset dataset;
@@ -28,7 +27,7 @@ struct KerasTensor {
 
 bool has_attribute(Reader& file, const std::string& group, const char* name) {
   const std::vector<std::string> names = file.attribute_names(group);
-  const std::string first_part = concat(name, "0");  // long lists are cut
+  const std::string first_part = concat(name, "0");  // Keras splits long lists
   return std::any_of(names.begin(), names.end(), [&](const std::string& found) {
     return found == name || found == first_part;
   });
@@ -41,8 +40,8 @@ std::string weights_root(Reader& file) {
   return nested ? "/model_weights" : "/";
 }
 
-// (768, 12, 64) and (12, 64, 768): EinsumDense kernels of transformers 4.0 to 4.5, and their
-// biases (12, 64). As matrices {in, out} and vectors.
+// transformers 4.0 to 4.5 have EinsumDense kernels of shapes (768, 12, 64) and (12, 64, 768) and
+// biases (12, 64): turns them into matrices {in, out} and vectors.
 void flatten_heads(const std::string& name, std::vector<int64_t>& shape) {
   bool in_attention = name.find(".attention.") != std::string::npos;
   if (!in_attention) return;
@@ -125,8 +124,9 @@ KerasTensor describe(Reader& file, const std::string& path, const std::string& w
   return described;
 }
 
-// The weights below `group`, in order of their paths. A weight's name is the part of its path
-// behind `layer`, the outermost group with an attribute weight_names; what is in none is no weight.
+// Collects the weights below `group` in order of path. A weight's name is its path relative to
+// `layer`, the outermost group with an attribute weight_names; datasets outside of such groups are
+// not weights.
 void collect(Reader& file, const std::string& group, const std::string& layer,
              std::vector<KerasTensor>& tensors) {
   const std::string prefix = group == "/" ? group : group + "/";

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 constexpr size_t kFooter = 48;
-constexpr size_t kTrailer = 5;             // type of compression, masked CRC-32C
-constexpr size_t kLongestKey = 64 * 1024;  // bounds memory: keys grow by prefix compression
+constexpr size_t kTrailer = 5;             // compression type, masked CRC-32C
+constexpr size_t kLongestKey = 64 * 1024;  // bounds memory: prefix compression lets keys grow
 constexpr size_t kMostKeyBytes = size_t{64} << 20;
 
 class TableReader {
@@ -25,7 +25,7 @@ class TableReader {
       throw fault("is not the index of a TensorFlow checkpoint (truncated?)");
     }
     std::string_view footer = bytes_.substr(bytes_.size() - kFooter);
-    handle(footer);  // of the metaindex, which holds no entries here
+    handle(footer);  // skip the metaindex, which is empty in these files
     std::vector<TableEntry> blocks, entries;
     read_block(handle(footer), blocks);
     for (const TableEntry& index : blocks) {
@@ -88,7 +88,7 @@ class TableReader {
     read_entries(block, entries);
   }
 
-  // Each key shares its first bytes with the one before it.
+  // Keys are prefix-compressed against the key before.
   void read_entries(std::string_view block, std::vector<TableEntry>& entries) {
     std::string key;
     while (!block.empty()) {
@@ -109,7 +109,7 @@ class TableReader {
   const std::string& file_;
   std::string_view bytes_;
   size_t key_bytes_ = 0;
-  uint64_t block_bytes_ = 0;  // of all blocks, each of which is read and summed once
+  uint64_t block_bytes_ = 0;  // of all blocks, each of which is read once
 };
 
 }  // namespace

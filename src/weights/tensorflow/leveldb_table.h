@@ -1,4 +1,4 @@
-// A LevelDB table (doc/table_format.md of LevelDB): sorted keys and values in checksummed blocks.
+// LevelDB tables (doc/table_format.md of LevelDB): sorted keys and values in checksummed blocks.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace finetune {
 
 struct TableEntry {
   std::string key;
-  std::string_view value;  // in the table's bytes
+  std::string_view value;  // points into the table's bytes
 };
 
-// All entries in order. `file` is for messages. Error(model) if the table is truncated or damaged,
-// or a block is compressed.
+// Returns all entries in order. `file` is used in messages. Error(model) if the table is truncated
+// or damaged, or a block is compressed.
 std::vector<TableEntry> read_table(const std::string& file, std::string_view bytes);
 
 }  // namespace finetune

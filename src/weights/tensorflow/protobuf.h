@@ -1,4 +1,4 @@
-// Reads the wire format of protocol buffers, field by field, every read bounds-checked.
+// Reads the wire format of protocol buffers, field by field, with bounds checks.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-// The varint at the front of `bytes`, which moves on behind it; nothing if it is cut off.
+// Reads the varint at the front of `bytes` and moves `bytes` behind it; nothing if it is cut off.
 inline std::optional<uint64_t> take_varint(std::string_view& bytes) {
   uint64_t value = 0;
   for (unsigned i = 0; i < 10 && i < bytes.size(); ++i) {
@@ -28,7 +28,7 @@ struct ProtoField {
   std::string_view bytes;  // length-delimited
 };
 
-// Calls `visit(field)` for each field of a message; false if the message is malformed.
+// Calls `visit(field)` for each field of a message; returns false if the message is malformed.
 template <typename Visit>
 bool for_each_field(std::string_view message, Visit&& visit) {
   while (!message.empty()) {

@@ -1,5 +1,5 @@
-// Executes pickle opcodes on a stack of plain values.
-// Opcodes as in CPython's Lib/pickletools.py, protocol 2.
+// Executes pickle opcodes on a stack of plain values. The opcodes are those of CPython's
+// Lib/pickletools.py, protocol 2.
 #include "weights/torch/pickle.h"
 
 #include <bit>
@@ -11,8 +11,8 @@
 namespace finetune {
 namespace {
 
-// Of torch.Size, whose tuple is copied: any tuple, as often as there are operations, would not be
-// bounded by their number.
+// Limit of a torch.Size, whose tuple is copied: the number of operations would not bound the memory
+// for copies of large tuples.
 constexpr size_t kMostDimensions = 64;
 
 struct Global {
@@ -305,7 +305,7 @@ void Unpickler::push_persistent() {
   storage.items = id->items;
 }
 
-// REDUCE and NEWOBJ: a symbol applied to a tuple of arguments.
+// REDUCE and NEWOBJ: applies a symbol to a tuple of arguments.
 void Unpickler::construct() {
   Value* arguments = pop();
   Value* symbol = pop();
@@ -342,7 +342,7 @@ void Unpickler::construct() {
   fail("a storage or dtype is called: refused");
 }
 
-// Attributes (an OrderedDict's _metadata, a tensor's hooks) say nothing about weights.
+// Attributes (an OrderedDict's _metadata, a tensor's hooks) are irrelevant to weights.
 void Unpickler::build() {
   pop();
   if (stack_.empty() ||

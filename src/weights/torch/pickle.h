@@ -1,6 +1,6 @@
-// A virtual machine for the pickles in PyTorch's files, which builds plain data.
-// It knows the opcodes and globals of torch's own weights_only list and no others. There is no way
-// to call anything: a pickle that names another global is refused when it does so.
+// A virtual machine for the pickles in PyTorch's files, which builds plain data. It knows only the
+// opcodes and globals of torch's weights_only list. It cannot call anything: a pickle that names
+// another global is refused.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class PickleSymbol : uint8_t {
   rebuild_parameter,
   parameter,
   size,
-  storage,  // dtype says of what
+  storage,  // element type in dtype
   dtype,
 };
 
@@ -46,21 +46,22 @@ struct PickleValue {
   DType dtype{};
   int64_t integer = 0;  // boolean, integer
   double real = 0;
-  std::string_view text;  // text; of a big_integer its bytes, little-endian two's complement
-  // tuple, list, set: elements; dict: key, value, key, value, ...; storage: the persistent id's
-  // tuple; tensor: the first arguments of _rebuild_tensor(_v2): storage, offset, size, stride
+  std::string_view text;  // of text; of a big_integer, little-endian two's complement
+  // tuple, list, set: elements; dict: key, value, key, value, ...; storage: the tuple of the
+  // persistent id; tensor: the first arguments of _rebuild_tensor(_v2): storage, offset, size,
+  // stride
   std::vector<const PickleValue*> items;
 
-  const PickleValue* get(std::string_view key) const;  // of a dict; nullptr if it is not there
+  const PickleValue* get(std::string_view key) const;  // of a dict; nullptr if absent
 };
 
-// Runs one pickle. Values live as long as the Unpickler; text points into `bytes`.
+// Runs one pickle. Values live as long as the Unpickler; texts point into `bytes`.
 class Unpickler {
  public:
-  // A checkpoint of 24 layers takes some 50,000; the limit bounds memory to a few hundred MB.
+  // A checkpoint of 24 layers needs some 50,000; the limit bounds memory to a few hundred MB.
   static constexpr size_t kMostOperations = 4'000'000;
 
-  // `file` is for messages. The pickle begins at bytes[position].
+  // `file` is used in messages. The pickle begins at bytes[position].
   Unpickler(std::string file, std::string_view bytes, size_t position = 0,
             size_t most_operations = kMostOperations)
       : file_(std::move(file)),
@@ -68,9 +69,10 @@ class Unpickler {
         position_(position),
         most_operations_(most_operations) {}
 
-  const PickleValue& run();                      // Error(model) for anything out of order
-  size_t position() const { return position_; }  // after run(): behind the pickle's STOP
-  const std::deque<PickleValue>& values() const { return values_; }  // all that run() has made
+  const PickleValue& run();                      // Error(model) for an invalid pickle
+  size_t position() const { return position_; }  // after run(): behind STOP
+  // all values that run() created
+  const std::deque<PickleValue>& values() const { return values_; }
 
  private:
   using Value = PickleValue;

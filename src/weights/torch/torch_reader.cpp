@@ -1,7 +1,7 @@
-// Reads pytorch_model.bin in both containers, zip and legacy, executing nothing in it.
-// pytorch_model.bin. Zip (torch >= 1.6): <root>/data.pkl and <root>/data/<key>. Legacy: five
-// pickles in a row (magic, protocol, system, the object, keys of the storages), then each storage
-// as a count of elements in 8 bytes and the elements.
+// Reads pytorch_model.bin in both containers, zip and legacy, without executing anything. Zip
+// (torch >= 1.6): <root>/data.pkl and <root>/data/<key>. Legacy: five pickles in a row (magic,
+// protocol, system, the object, keys of the storages), then each storage as an 8-byte element count
+// and the elements.
 #include <cstring>
 #include <unordered_map>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kLegacyMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 using Kind = PickleValue::Kind;
 
-// Storages of a legacy file by key, as its pickle names them: the model's and an optimizer's.
+// The storages of a legacy file by key: of the model and perhaps of an optimizer.
 using Storages = std::unordered_map<std::string_view, const PickleValue*>;
 
 Storages named_storages(const std::string& file, const Unpickler& object) {
@@ -109,7 +109,7 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
   maps.emplace_back(path, ExitCode::model);
   std::string_view bytes = maps[0].text();
 
-  constexpr size_t kFew = 1000;  // operations: a number, a number, a small dict
+  constexpr size_t kFew = 1000;  // enough for the magic number, the protocol and a small dict
   Unpickler magic(name, bytes, 0, kFew);
   const PickleValue& magic_value = magic.run();
   if (magic_value.kind != Kind::big_integer || magic_value.text != kLegacyMagic) {

@@ -21,7 +21,7 @@ std::optional<std::vector<int64_t>> dimensions(const PickleValue& value) {
   return result;
 }
 
-// Elements from the first to behind the last; nothing if that overflows.
+// Elements from the first to behind the last one; nothing on overflow.
 std::optional<int64_t> extent(const std::vector<int64_t>& shape,
                               const std::vector<int64_t>& strides) {
   int64_t last = 0;
@@ -37,7 +37,7 @@ std::optional<int64_t> extent(const std::vector<int64_t>& shape,
   return last;
 }
 
-// Where the part of a storage that a legacy file calls a view lies: (key, offset, elements).
+// The part of a storage that is a view in a legacy file: (key, offset, elements).
 struct Window {
   int64_t begin = 0;
   int64_t size = 0;
@@ -73,8 +73,8 @@ StoredTensor make_tensor(const std::string& file, std::string_view name, const P
   const int64_t offset = value.items[1]->integer;
   const int64_t held = std::min(window.size, int64_t(bytes.size()) / size - window.begin);
   std::optional<int64_t> count = element_count(*shape), reach = extent(*shape, *strides);
-  // The last condition refuses tensors that repeat elements (a stride of 0): no saved weight
-  // does, and a file of some bytes could ask for any amount of memory.
+  // The last condition refuses tensors that repeat elements (stride 0): saved weights never do, and
+  // a tiny file could demand any amount of memory.
   if (!count || !reach || offset > held || *reach > held - offset || *count > held) {
     throw model_error(file, ": tensor ", in_quotes(name, 200), " of shape ", shape_text(*shape),
                       " does not fit into its storage of ", std::max<int64_t>(held, 0),
@@ -98,7 +98,7 @@ bool has_tensor(const PickleValue& dict) {
   return false;
 }
 
-// A module's tensors have dots in their names; a loss or a count beside them has not.
+// Names of a module's tensors contain dots; names of other entries (loss, count) do not.
 bool has_tensor_of_module(const PickleValue& dict) {
   for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
     const PickleValue &key = *dict.items[i], &value = *dict.items[i + 1];
@@ -118,7 +118,7 @@ struct Entry {
   const PickleValue* dict;
 };
 
-// Entries with the name of a state dict: those that hold tensors, or else all.
+// Entries that are usually named like a state dict: those that hold tensors or, if none does, all.
 std::vector<Entry> inner_dicts(const PickleValue& dict) {
   std::vector<Entry> with_tensors, all;
   for (std::string_view name : kEntries) {
@@ -133,7 +133,7 @@ std::vector<Entry> inner_dicts(const PickleValue& dict) {
   return with_tensors.empty() && !has_tensor(dict) ? all : with_tensors;
 }
 
-// "'epoch', 'net' (a dictionary)"
+// Returns text such as "'epoch', 'net' (a dictionary)".
 std::string entries_of(const PickleValue& dict) {
   std::vector<std::string> found;
   for (size_t i = 0; i + 1 < dict.items.size() && found.size() <= 5; i += 2) {

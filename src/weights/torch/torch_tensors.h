@@ -1,4 +1,4 @@
-// From the unpickled object of a PyTorch file to tensors; both containers (zip, legacy) share it.
+// Converts the unpickled object of a PyTorch file (zip or legacy) to tensors.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,21 @@
 
 namespace finetune {
 
-// The bytes of a storage by its key and dtype; throws Error(model) if there is none.
+// Returns the bytes of a storage by its key and dtype; throws Error(model) if there is none.
 using StorageBytes = std::function<std::string_view(const PickleValue& storage)>;
 
 // A dictionary from names to tensors.
 struct StateDict {
   const PickleValue* dict = nullptr;
-  std::string entry;  // where the root has it: "['model']['state_dict']"; empty: the root itself
+  std::string entry;  // its path from the root, "['model']['state_dict']"; "" for the root itself
 };
-// The root itself, or the dictionary in its entry state_dict, model_state_dict, model or module,
-// where optimizers and counts may lie beside it. Error(model) that names the entries found if there
-// is none, or if two are possible.
+// Returns the root, or the dictionary in its entry state_dict, model_state_dict, model or module
+// (training scripts put optimizers and counters beside it). Error(model) names the entries found if
+// there is none, or two.
 StateDict find_state_dict(const std::string& file, const PickleValue& root);
 
-// The tensors of a state dict; other values in it are left out. Checks sizes, strides and extent of
-// every tensor against its storage.
+// Returns the tensors of a state dict and skips its other values. Checks sizes, strides and extent
+// of every tensor against its storage.
 std::vector<StoredTensor> torch_tensors(const std::string& file, const PickleValue& dict,
                                         const StorageBytes& storage_bytes);
 

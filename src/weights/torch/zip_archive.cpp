@@ -72,7 +72,7 @@ class ZipReader {
     }
   }
 
-  // The entry whose central record begins at `at`, which moves on to the next.
+  // Reads the entry whose central record is at `at` and moves `at` to the next.
   ZipEntry read_entry(uint64_t& at) const {
     if (number<uint32_t>(at) != kCentral) throw fault("its directory is damaged");
     const uint16_t flags = number<uint16_t>(at + 8), method = number<uint16_t>(at + 10);
@@ -97,14 +97,14 @@ class ZipReader {
     return entry;
   }
 
-  // Values of 0xFFFFFFFF stand in the extra field 1 in 64 bits, in this order.
+  // Values of 0xFFFFFFFF are in extra field 1 as 64-bit numbers, in this order.
   void read_zip64_extra(std::string_view extra, uint64_t& size, uint64_t& compressed,
                         uint64_t& local) const {
     while (extra.size() >= 4) {
       uint16_t id, length;
       std::memcpy(&id, extra.data(), 2);
       std::memcpy(&length, extra.data() + 2, 2);
-      if (length > extra.size() - 4) return;  // padding of some writers
+      if (length > extra.size() - 4) return;  // padding
       std::string_view field = extra.substr(4, length);
       extra.remove_prefix(4 + size_t{length});
       if (id != 1) continue;

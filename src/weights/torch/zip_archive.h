@@ -1,4 +1,4 @@
-// The directory of a zip archive whose entries are stored, not compressed (PKWARE APPNOTE 6.3.10).
+// The directory of a zip archive whose entries are stored uncompressed (PKWARE APPNOTE 6.3.10).
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct ZipEntry {
   std::string_view data;  // in the mapped file
 };
 
-// Through the central directory, zip64 included. Error(model) if the archive is truncated, an entry
-// is compressed or encrypted, lies outside the file, or two have the same name.
+// Reads the central directory, zip64 included. Error(model) if the archive is truncated, an entry
+// is compressed or encrypted or outside the file, or two have the same name.
 std::vector<ZipEntry> read_zip_directory(const MappedFile& file);
 
 }  // namespace finetune

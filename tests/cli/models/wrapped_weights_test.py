@@ -65,7 +65,7 @@ def test_other_commands(directory):
     need("golden/tiny-bert-classification")
     model = model_without_weights(directory / "m")
     write_torch(model / "pytorch_model.bin", {"model_state_dict": tensors("_orig_mod."), "epoch": 1})
-    remark = "tensors are those of its entry ['model_state_dict']; the prefix '_orig_mod.' of names is left out"
+    remark = "tensors are read from its entry ['model_state_dict']; the prefix '_orig_mod.' of names is left out"
     assert remark in succeed("convert", "--model", model, "--output", directory / "c").err
     assert (directory / "c/model.safetensors").stat().st_size == (MODEL / "model.safetensors").stat().st_size
     assert remark in succeed("inspect", model).out
@@ -94,7 +94,7 @@ def test_names_that_do_not_fit(directory):
 
     check(tensors("my_classifier."), "names begin with 'my_classifier.'", "removeprefix")
     check({**tensors("teacher."), **tensors("student.")}, "2 models", "'student.'", "'teacher.'")
-    check({"weight": Tensor((2,), bytes(8))}, "none of its tensors is a word embedding", "'weight'")
+    check({"weight": Tensor((2,), bytes(8))}, "no tensor is a word embedding", "'weight'")
     check({"net": tensors(), "epoch": 3}, "'net' (a dictionary)", "'epoch'", "torch.save")
     check({"model": tensors(), "state_dict": tensors()}, "two state dicts, 'state_dict' and 'model'")
     check({"epoch": 3, "state_dict": {}}, "no state dict of tensors", "'epoch'")

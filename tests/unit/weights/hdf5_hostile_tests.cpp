@@ -170,7 +170,7 @@ TEST_CASE("types, filters and layouts that are not read") {
     made.dataset(kWeight, {4, 2}, type, counting_to(8));
     H5Ldelete(made, "/bert/type", H5P_DEFAULT);
   });
-  check_refused("/bert/type", "is no dataset", [](MadeFile& made) {
+  check_refused("/bert/type", "is not a dataset", [](MadeFile& made) {
     const Hdf5Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
     H5Tcommit2(made, "/bert/type", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   });
@@ -237,7 +237,7 @@ TEST_CASE("files that are no files, and other beginnings") {
   };
   CHECK(contains(message_of(), "No such file"));
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(contains(message_of(), "is not a file"));  // and nobody waits for a writer
+  CHECK(contains(message_of(), "is not a regular file"));  // and nobody waits for a writer
   fs::remove(path);
   write_bytes(path, "");
   CHECK(contains(message_of(), "is not an HDF5 file"));

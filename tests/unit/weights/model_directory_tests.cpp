@@ -24,7 +24,7 @@ std::string find_refusal(const fs::path& path, bool need_weights = true) {
 TEST_CASE("weights are taken in the documented order") {
   TemporaryDirectory directory;
   write_bytes(directory / "config.json", "{}");
-  CHECK(contains(find_refusal(directory.path()), "has no weights; one of"));
+  CHECK(contains(find_refusal(directory.path()), "has no weights; put one of"));
   CHECK(find_model(directory.path(), false).weights.empty());
   for (const char* name :
        {"model.ckpt-20.index", "bert_model.ckpt.index", "tf_model.h5", "pytorch_model.bin",

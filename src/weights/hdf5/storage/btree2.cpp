@@ -1,4 +1,4 @@
-// B-trees of version 2, walked with bounds.
+// Walks version 2 B-trees with bounds checks.
 #include "weights/hdf5/storage/btree2.h"
 
 #include <bit>
@@ -11,7 +11,7 @@ constexpr const char* kTree = "B-tree";
 constexpr uint64_t kNodeOverhead = 10;  // signature, version, type, checksum
 constexpr uint16_t kDeepest = 16;       // four levels hold more than any file
 
-// The bytes that a count up to `most` takes.
+// The number of bytes that hold a count up to `most`.
 size_t width_for(uint64_t most) {
   return most == 0 ? 1 : size_t(std::bit_width(most) + 7) / 8;
 }
@@ -32,7 +32,7 @@ class TreeReader {
     node_size_ = at.u32();
     record_size_ = at.u16();
     const uint16_t depth = at.u16();
-    at.skip(2);  // when nodes are split and merged
+    at.skip(2);  // thresholds for splitting and merging
     const uint64_t root = at.address();
     const uint16_t records = at.u16();
     const uint64_t all = at.length();
@@ -42,11 +42,11 @@ class TreeReader {
   }
 
  private:
-  // How nodes of one level are laid out; level 0 are the leaves.
+  // The layout of nodes of one level; leaves are level 0.
   struct Level {
     uint64_t most_records = 0;  // in a node
-    uint64_t most_below = 0;    // in a node and all below it
-    size_t pointer_size = 0;    // address of a child, its records, all records below it
+    uint64_t most_below = 0;    // in a node and everything below it
+    size_t pointer_size = 0;    // child's address, its records, all records below it
   };
 
   void plan_levels(uint16_t depth) {

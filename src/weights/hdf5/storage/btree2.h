@@ -1,4 +1,4 @@
-// B-trees of version 2: the records of an index, in its order.
+// Version 2 B-trees: the records of an index, in order.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace finetune::hdf5 {
 
-// visit(record) for every record of the tree at `address`, which must be of that type.
+// Calls visit(record) for every record of the tree at `address`, which must have this type.
 void each_record(Bytes& bytes, uint64_t address, uint8_t type,
                  const std::function<void(std::string_view)>& visit);
 

@@ -1,4 +1,4 @@
-// Chunks by a B-tree of version 1, a fixed array, or one alone.
+// Finds chunks through a version 1 B-tree, a fixed array, or as a single chunk.
 #include "weights/hdf5/storage/chunks.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace finetune::hdf5 {
 namespace {
 
 constexpr const char* kIndex = "index of chunks";
-constexpr uint64_t kLeastEntry = 4;  // bytes of an index for a chunk
+constexpr uint64_t kLeastEntry = 4;  // bytes in an index for each chunk
 constexpr uint64_t kIndexChecksum = 4;
 
 class ChunkReader {
@@ -25,7 +25,7 @@ class ChunkReader {
     }
     bytes.charge(count * sizeof(Chunk));
     chunks_.resize(size_t(count));
-    bool fixed = true;  // dimensions that grow have other indexes
+    bool fixed = true;  // other indexes are for dimensions that grow
     for (int64_t side : space.most_shape) fixed &= side >= 0;
     if (fixed) most_counts_ = chunk_counts(space.most_shape, layout.chunk_shape);
   }
@@ -66,7 +66,7 @@ class ChunkReader {
     found_ += 1;
   }
 
-  // A B-tree of version 1. `expected`: the level that the parent asks for, -1 at the root.
+  // A version 1 B-tree. `expected`: the level according to the parent, -1 at the root.
   void read_tree(uint64_t address, int expected) {
     constexpr uint8_t kOfChunks = 1;
     const Widths widths = bytes_.widths();
@@ -95,7 +95,7 @@ class ChunkReader {
     }
   }
 
-  // Of the chunk whose first element is there.
+  // The index of the chunk whose first element is at `corner`.
   uint64_t index_of(Cursor& corner) const {
     uint64_t index = 0;
     for (size_t d = 0; d < counts_.size(); ++d) {
@@ -107,7 +107,7 @@ class ChunkReader {
     return index;
   }
 
-  // One entry for each chunk that the dataset may grow to, in pages where there are many.
+  // One entry for each chunk that the dataset may grow to, in pages if there are many.
   void read_fixed_array() {
     constexpr uint8_t kFiltered = 1;
     const Widths widths = bytes_.widths();
@@ -162,7 +162,7 @@ class ChunkReader {
     }
   }
 
-  // Of chunk `i` of those that the dataset may grow to, among those that it has.
+  // Converts the index of a chunk in the largest possible shape to its index in the current shape.
   std::optional<uint64_t> index_now(uint64_t i) const {
     uint64_t index = 0, step = 1;
     for (size_t d = counts_.size(); d-- > 0;) {

@@ -1,4 +1,4 @@
-// Where the chunks of a dataset lie.
+// The places of a dataset's chunks in the file.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace finetune::hdf5 {
 struct Chunk {
   uint64_t position = 0;  // in the file
   uint64_t size = 0;      // as stored
-  uint32_t skipped = 0;   // filters that it did not go through, one bit each
+  uint32_t skipped = 0;   // bit mask of filters that were not applied
 };
 
-// How many chunks each dimension has.
+// The number of chunks in each dimension.
 std::vector<int64_t> chunk_counts(const std::vector<int64_t>& shape,
                                   const std::vector<int64_t>& chunk_shape);
 
-// All of them in row-major order. Fault: one is missing, or claims more than it can hold.
+// Returns all chunks in row-major order. Fault: one is missing, or is larger than the file allows.
 std::vector<Chunk> read_chunks(Bytes& bytes, const Layout& layout, const Space& space);
 
 }  // namespace finetune::hdf5

@@ -1,4 +1,4 @@
-// Deflate, shuffle and Fletcher's checksum, undone.
+// Undoes deflate, shuffle and the Fletcher checksum.
 #include "weights/hdf5/storage/filters.h"
 
 #include <zlib.h>
@@ -25,7 +25,8 @@ std::string inflated(const std::string& stored, uint64_t most) {
   return out;
 }
 
-// All first bytes of the elements, then all second ones, ...; what is left over stays at the end.
+// Undoes shuffle: stored are all first bytes of the elements, then all second ones, ...; leftover
+// bytes stay at the end.
 std::string unshuffled(const std::string& stored, size_t element_size) {
   const size_t count = stored.size() / element_size;
   std::string out = stored;
@@ -48,7 +49,7 @@ void check_sum(std::string& stored) {
 }  // namespace
 
 std::vector<Filter> parse_filters(std::string_view message, Widths widths) {
-  constexpr uint16_t kFirstOwn = 256;  // from here on filters are not HDF5's, and have names
+  constexpr uint16_t kFirstOwn = 256;  // filters from here on are not HDF5's own and have names
   Cursor at(message, widths, kFilters);
   const uint8_t version = at.u8(), count = at.u8();
   if (version != 1 && version != 2) throw fault("its ", kFilters, " is of version ", version);
@@ -58,7 +59,7 @@ std::vector<Filter> parse_filters(std::string_view message, Widths widths) {
     const uint16_t id = at.u16();
     const bool named = version == 1 || id >= kFirstOwn;
     const uint64_t name_size = named ? at.u16() : 0;
-    at.skip(2);  // whether data may be stored without it
+    at.skip(2);  // optional flag
     const uint64_t values = at.u16();
     at.skip(name_size + 4 * values + (version == 1 && values % 2 == 1 ? 4 : 0));
     if (id < uint16_t(Filter::deflate) || id > uint16_t(Filter::fletcher32)) {
@@ -79,7 +80,7 @@ std::string unfiltered(std::string stored, const std::vector<Filter>& filters, u
     if (skipped >> i & 1) continue;
     switch (filters[i]) {
       case Filter::deflate:
-        stored = inflated(stored, size + kChecksumBytes);  // a checksum may have come before
+        stored = inflated(stored, size + kChecksumBytes);  // a checksum may have been applied first
         break;
       case Filter::shuffle:
         stored = unshuffled(stored, element_size);

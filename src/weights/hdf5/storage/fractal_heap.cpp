@@ -1,6 +1,6 @@
-// The heap has an address space of its own, cut into rows of `width` blocks: rows 0 and 1 have
-// blocks of the first size, every further row's are twice as large as those before. Blocks up to
-// most_direct_ hold objects; larger ones are indirect, tables of such rows again.
+// Reads a fractal heap. The heap has an address space of its own, cut into rows of `width` blocks.
+// Rows 0 and 1 have blocks of the initial size; each further row doubles the size. Blocks up to
+// most_direct_ hold objects; larger ones are indirect: tables of such rows again.
 #include "weights/hdf5/storage/fractal_heap.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void FractalHeap::read_header() {
   Cursor at(header, widths, kHeap);
   at.skip(4);
   at.expect_version(0);
-  at.skip(2 + 2);  // size of names, of filters
+  at.skip(2 + 2);  // sizes of names and of filters
   has_checksums_ = at.u8() & 2;
   most_object_ = at.u32();
   at.skip(2 * (widths.length + widths.address));  // huge objects, free space
@@ -67,7 +67,7 @@ uint64_t FractalHeap::row_size(uint64_t row) const {
   return row == 0 ? first_size_ : first_size_ << (row - 1);
 }
 
-// Signature, version, address of the heap, offset.
+// Signature, version, heap address, offset.
 Cursor FractalHeap::open_block(const std::string& bytes, const char* signature,
                                uint64_t offset) const {
   Cursor at(bytes, bytes_.widths(), kHeap);
@@ -80,7 +80,7 @@ Cursor FractalHeap::open_block(const std::string& bytes, const char* signature,
 void FractalHeap::read_direct(uint64_t address, uint64_t offset, uint64_t size) {
   std::string bytes = bytes_.structure(address, size, kHeap);
   Cursor at = open_block(bytes, "FHDB", offset);
-  if (has_checksums_) {  // over the block with zeros in the checksum's place
+  if (has_checksums_) {  // computed with zeros in place of the checksum
     const size_t place = at.at();
     const uint32_t checksum = at.u32();
     std::fill_n(bytes.begin() + ptrdiff_t(place), kChecksumSize, '\0');
@@ -94,7 +94,7 @@ void FractalHeap::read_direct(uint64_t address, uint64_t offset, uint64_t size) 
 void FractalHeap::read_indirect(uint64_t address, uint64_t offset, uint64_t rows) {
   const uint64_t first_bits = uint64_t(std::countr_zero(first_size_));
   const uint64_t width_bits = uint64_t(std::countr_zero(width_));
-  // The last row ends where offsets end; so no size below overflows.
+  // The last row ends where offsets end, so that no size below overflows.
   if (rows > 1 && rows - 1 + first_bits + width_bits > bits_) throw damaged_heap();
   const Widths widths = bytes_.widths();
   const uint64_t size =

@@ -1,4 +1,4 @@
-// A fractal heap: where groups and objects with many links or attributes keep them.
+// A fractal heap: the storage of many links or attributes.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace finetune::hdf5 {
 
-// Reads all of the heap's direct blocks at once. Fault: damaged, or filtered.
+// Reads all direct blocks at once. Fault: damaged, or filtered.
 class FractalHeap {
  public:
   FractalHeap(Bytes& bytes, uint64_t address);
-  // The object that an index names by these bytes, valid as long as the heap. Fault: outside of the
-  // heap, or not managed: links and attributes are too large for tiny and too small for huge ones.
+  // Returns the object with this heap id, valid as long as the heap. Fault: outside the heap, or
+  // not managed: links and attributes are too large for tiny objects and too small for huge ones.
   std::string_view object(std::string_view id) const;
 
  private:
   struct Block {
-    uint64_t offset;  // in the heap's own addresses
+    uint64_t offset;  // in the heap's address space
     std::string bytes;
   };
 
@@ -32,8 +32,8 @@ class FractalHeap {
   Bytes& bytes_;
   uint64_t address_;
   uint64_t first_size_ = 0, most_direct_ = 0, most_object_ = 0;
-  uint64_t width_ = 0;  // blocks in a row
-  uint16_t bits_ = 0;   // of an offset
+  uint64_t width_ = 0;  // blocks per row
+  uint16_t bits_ = 0;   // bits of an offset
   size_t offset_bytes_ = 0;
   bool has_checksums_ = false;
   uint64_t root_ = kUndefined, root_rows_ = 0;

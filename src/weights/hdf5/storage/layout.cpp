@@ -1,4 +1,4 @@
-// The layout message of versions 1 to 4 and the filter message.
+// Reads the layout message of versions 1 to 4 and the filter message.
 #include "weights/hdf5/storage/layout.h"
 
 namespace finetune::hdf5 {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kLayout = "layout";
 constexpr uint8_t kCompact = 0, kContiguous = 1, kChunked = 2, kVirtual = 3;
-constexpr size_t kMostRank = 33;  // of chunks: the element's bytes are the last dimension
+constexpr size_t kMostRank = 33;  // of chunks, counting the element's bytes as the last dimension
 
 Layout::Kind kind_of(uint8_t layout_class) {
   switch (layout_class) {
@@ -24,7 +24,7 @@ Layout::Kind kind_of(uint8_t layout_class) {
   }
 }
 
-// `rank` sides, the last of which is the element's bytes.
+// Reads `rank` sides; the last one is the element's size in bytes.
 void read_chunk_shape(Cursor& at, size_t rank, size_t width, Layout& layout) {
   if (rank < 2 || rank > kMostRank || width < 1 || width > 8) {
     throw fault("its ", kLayout, " is damaged");
@@ -37,7 +37,7 @@ void read_chunk_shape(Cursor& at, size_t rank, size_t width, Layout& layout) {
   }
 }
 
-// Versions 1 and 2 give the sides of every layout.
+// Versions 1 and 2 store the sides for every layout.
 Layout read_oldest(Cursor& at) {
   Layout layout;
   const size_t rank = at.u8();
@@ -67,7 +67,7 @@ void read_index(Cursor& at, bool filtered, Layout& layout) {
       break;
     case kFixedArray:
       layout.index = ChunkIndex::fixed_array;
-      at.skip(1);  // the array's header says it, too
+      at.skip(1);  // repeated in the array's header
       break;
     case kImplicit:
     case kExtensibleArray:
@@ -87,7 +87,8 @@ void read_chunked(Cursor& at, uint8_t version, Layout& layout) {
     return read_chunk_shape(at, rank, 4, layout);
   }
   const uint8_t flags = at.u8();
-  if (flags & kPartialUnfiltered) throw fault("its chunks at the edge are of another kind");
+  if (flags & kPartialUnfiltered)
+    throw fault("its edge chunks are stored unfiltered, which is not read");
   const size_t rank = at.u8(), width = at.u8();
   read_chunk_shape(at, rank, width, layout);
   read_index(at, flags & kSingleFiltered, layout);
@@ -100,7 +101,7 @@ Layout read_layout(const std::vector<Message>& header, Widths widths) {
     throw fault("its values lie in other files (external storage), which are not read");
   }
   const Message* message = find_message(header, MessageType::layout);
-  if (!message) throw fault("is no dataset");
+  if (!message) throw fault("is not a dataset");
   Cursor at(message->body, widths, kLayout);
   const uint8_t version = at.u8();
   if (version == 0 || version > 4)

@@ -1,4 +1,4 @@
-// How a dataset's values are laid out: the messages layout and filters.
+// A dataset's layout in the file: the layout and filter messages.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct Layout {
   enum class Kind { compact, contiguous, chunked };
   Kind kind = Kind::contiguous;
   std::string compact;            // the values themselves
-  uint64_t address = kUndefined;  // of the values, or of the chunks' index
-  uint64_t size = 0;              // contiguous: bytes; kUndefined where the shape tells it
-  // Of chunks:
+  uint64_t address = kUndefined;  // of the values, or of the chunk index
+  uint64_t size = 0;              // contiguous: bytes; kUndefined: computed from the shape
+  // For chunks:
   ChunkIndex index = ChunkIndex::tree;
   std::vector<int64_t> chunk_shape;
   uint64_t element_size = 0;
   std::vector<Filter> filters;
-  uint64_t single_size = kUndefined;  // stored bytes of the only chunk, if it is filtered
-  uint32_t single_skipped = 0;        // the filters that it did not go through
+  uint64_t single_size = kUndefined;  // stored bytes of a single filtered chunk
+  uint32_t single_skipped = 0;        // filters that were not applied to it
 };
 
-// Fault: values in other files or in other datasets, and layouts that are not known here.
+// Fault: values in other files or datasets, and unknown layouts.
 Layout read_layout(const std::vector<Message>& header, Widths widths);
 
 }  // namespace finetune::hdf5

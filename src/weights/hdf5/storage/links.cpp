@@ -1,4 +1,4 @@
-// Links of symbol tables, messages and dense storage; all but hard ones are refused.
+// Reads links from symbol tables, messages and dense storage; refuses all but hard links.
 #include "weights/hdf5/storage/links.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLongestName = 1024;
 constexpr const char* kTable = "symbol table";
 constexpr const char* kLink = "link";
-constexpr uint8_t kTreeOfNames = 5;  // the type of a B-tree of version 2
+constexpr uint8_t kTreeOfNames = 5;  // type of a version 2 B-tree
 
 bool is_plain(std::string_view name) {
   return std::none_of(name.begin(), name.end(),
@@ -27,7 +27,7 @@ class LinkReader {
   std::vector<Link> read(const std::vector<Message>& header) {
     const Message* table = find_message(header, MessageType::symbol_table);
     const Message* info = find_message(header, MessageType::link_info);
-    if (table && info) throw fault("is a group of two kinds");
+    if (table && info) throw fault("has both old and new kinds of links");
     if (table) read_table(table->body);
     if (info) read_dense(info->body);
     for (const Message& message : header) {
@@ -63,7 +63,7 @@ class LinkReader {
     if (twice != links_.end()) throw fault("has two links named ", in_quotes(twice->name));
   }
 
-  // Old groups: a B-tree of version 1 over symbol table nodes, with names in a local heap.
+  // Old groups: a version 1 B-tree over symbol table nodes, with names in a local heap.
   void read_table(std::string_view body) {
     Cursor at(body, bytes_.widths(), kTable);
     const uint64_t tree = at.address();
@@ -84,14 +84,14 @@ class LinkReader {
     return bytes_.structure(at.address(), size, kTable);
   }
 
-  // `expected`: the level that the parent asks for, -1 at the root.
+  // `expected`: the level according to the parent, -1 at the root.
   void read_tree(uint64_t address, const std::string& names, int expected) {
     const Widths widths = bytes_.widths();
     const uint64_t before = 8 + 2 * widths.address;
     std::string front = bytes_.structure(address, before, kTable);
     Cursor at(front, widths, kTable);
     at.expect("TREE");
-    at.expect_version(0);  // the type, which is that of groups
+    at.expect_version(0);  // the type of group trees
     const int level = at.u8();
     if (expected >= 0 && level != expected) throw fault("its ", kTable, " is damaged");
     const uint64_t entries = at.u16();
@@ -141,7 +141,7 @@ class LinkReader {
     return rest.substr(0, rest.find('\0'));
   }
 
-  // New groups. With few links the address is undefined.
+  // New groups with many links. With few, the address is undefined.
   void read_dense(std::string_view body) {
     constexpr uint8_t kOrder = 1;
     Cursor at(body, bytes_.widths(), kLink);

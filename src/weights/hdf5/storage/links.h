@@ -1,5 +1,5 @@
-// The links of a group, however the file keeps them: old symbol tables, messages in the header, or
-// dense storage.
+// The links of a group, from any of HDF5's three storages: old symbol tables, messages in the
+// header, or dense storage.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Link {
 
 bool is_group(const std::vector<Message>& header);
 
-// In order of name. Fault: damaged, two of one name, or a link that is not hard: what it leads to
-// may lie outside of the file.
+// Returns the links in order of name. Fault: damaged, a repeated name, or a link that is not hard:
+// its target may be outside the file.
 std::vector<Link> read_links(Bytes& bytes, const std::vector<Message>& header);
 
 }  // namespace finetune::hdf5
