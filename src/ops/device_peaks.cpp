@@ -11,11 +11,11 @@
 namespace finetune {
 namespace {
 
-constexpr double kLongEnough = 0.01;  // seconds; waiting for the device is a thousandth of it
+constexpr double kLongEnough = 0.01;  // seconds; waiting for the device adds a thousandth
 constexpr int64_t kLeastSide = 64, kMostSide = 16384;
 constexpr int64_t kLeastBlock = int64_t{1} << 14, kMostBlock = int64_t{1} << 28;  // floats
 
-// Seconds of the fastest of three calls after one that warms up.
+// Seconds of the fastest of three calls after a warm-up.
 double fastest(Backend& backend, const std::function<void()>& call) {
   double best = 1e300;
   for (int i = -1; i < 3; ++i) {
@@ -28,7 +28,7 @@ double fastest(Backend& backend, const std::function<void()>& call) {
   return best;
 }
 
-// Multiplying zeros takes less power, and a device that is not held back by it is faster.
+// Random values: multiplying zeros needs less power and would let the device run faster.
 std::shared_ptr<void> noise(Backend& backend, int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); i += 4) {
@@ -56,8 +56,8 @@ double measure_matmul_peak(Backend& backend) {
   return best;
 }
 
-// The largest block's rate alone: smaller ones may lie in a cache, whose rate is several times that
-// of memory on some devices.
+// Uses only the largest block: smaller ones may be in a cache, which on some devices is several
+// times faster than memory.
 double measure_memory_peak(Backend& backend) {
   double rate = 0, seconds = 0;
   for (int64_t count = kLeastBlock; count <= kMostBlock && seconds < kLongEnough; count *= 4) {

@@ -1,5 +1,5 @@
-// Processes that each have a device of their own, and a way from device to device. What goes
-// between them is in one order, the same on all processes.
+// Exchange between the devices of processes that have one each. Exchanges are in one order, the
+// same on all processes.
 #pragma once
 
 #include <array>
@@ -17,28 +17,30 @@ class DevicePeers {
  public:
   virtual ~DevicePeers() = default;
 
-  // `count` floats in device memory, to, from or for the process of this rank.
+  // `count` floats in device memory, sent to, received from or reduced for the process of this
+  // rank.
   struct Part {
     int rank;
     float* data;
     int64_t count;
   };
-  // Both are in order with the backend's other work, but where beside() calls them, and return at
-  // once. Collective among those that have parts for each other; between two processes parts match
-  // in order. With `wire` bf16 the floats are rounded to it on the way.
+  // exchange() and reduce() return at once; except inside beside(), they are in order with the
+  // backend's other work. exchange() is collective among the processes that have parts for each
+  // other; parts between two processes match in order. With `wire` bf16 the floats are rounded in
+  // transit.
   virtual void exchange(std::span<const Part> out, std::span<const Part> in,
                         DType wire = DType::f32) = 0;
-  // Collective: each part is summed over all processes into that of the process it is for; others'
-  // are undefined then. The order of additions is not fixed. All pass the same ranks and counts.
+  // Collective: sums each part over all processes into the process of its rank; the part is
+  // undefined elsewhere. The order of additions is not fixed. All pass the same ranks and counts.
   virtual void reduce(std::span<const Part> parts) = 0;
-  // The backend's work, as far as it is now, is what `place` (0, 1, ...) stands for from now on.
-  // May be part of work that is replayed (Backend::replay): then each time as it is done.
+  // Records the backend's current progress as `place` (0, 1, ...). It may be part of replayed work
+  // (Backend::replay) and then records at each replay.
   virtual void mark(int place) = 0;
-  // Calls `work`, whose operations of the backend and of this class are done beside the backend's
-  // other work: after what mark(place) says, and one after the other, also from call to call. All
-  // that follows the next exchange() or reduce() elsewhere comes after them.
+  // Calls `work`, whose operations of the backend and of this class run beside the backend's other
+  // work: after the progress recorded by mark(place), and one after the other, also across calls.
+  // Work that follows the next exchange() or reduce() outside of beside() comes after them.
   virtual void beside(int place, const std::function<void()>& work) = 0;
-  // Seconds that the backend's other work has waited for exchanges, in all, as far as the host has
+  // Total seconds that the backend's other work has waited for exchanges, as far as the host has
   // waited for that work.
   virtual double waited() = 0;
 };

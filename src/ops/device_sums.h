@@ -1,5 +1,5 @@
-// How rows are cut into pieces for sums over them on a GPU (ops/cuda/kernels/column_sums.h).
-// The module's calls and the forecast of its memory must agree.
+// How rows are cut into pieces for sums on a GPU (ops/cuda/kernels/column_sums.h). The module's
+// calls and the forecast of its memory must agree.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,16 @@ namespace finetune {
 
 constexpr int64_t kRowsOfASum = 64;
 
-// Of layer normalisation's gradients a piece is a block's rows, so many for each of its warps: more
-// than one where there are enough for the whole device, which makes fewer pieces.
+// For layer normalisation's gradients a piece is a block's rows, several per warp if there are
+// enough rows for the whole device: fewer pieces.
 constexpr int64_t kLayerNormWarps = 4;
 constexpr int64_t kRowsOfOneEach = 2048;
 constexpr int64_t layer_norm_rows(int64_t rows) {
   return rows > kRowsOfOneEach ? 4 : 1;
 }
 
-// The most floats that sums over rows keep: pairs of `hidden` columns, or `wide` ones.
+// The largest number of floats that sums over rows keep: pairs of `hidden` columns, or `wide`
+// columns.
 constexpr int64_t sum_floats(int64_t rows, int64_t hidden, int64_t wide) {
   auto pieces = [](int64_t count, int64_t each) { return (count + each - 1) / each; };
   const int64_t few = std::min(rows, kRowsOfOneEach);

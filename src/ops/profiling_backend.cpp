@@ -1,5 +1,5 @@
-// Forwards every operation and records its time, arithmetic and traffic.
-// What each operation does, by formula, and the forwards to the backend that does it.
+// Forwards every operation and records its time, arithmetic and traffic. Contains the formula of
+// each operation.
 #include "ops/profiling_backend.h"
 
 #include <initializer_list>
@@ -21,7 +21,7 @@ double bytes_of(std::initializer_list<Tensor> tensors) {
   return sum;
 }
 
-// An argument that is no tensor.
+// An argument that is not a tensor.
 template <typename Other>
 double bytes_of(const Other&) {
   return 0;
@@ -44,11 +44,11 @@ const char* name_of(Phase phase) {
 struct ProfilingBackend::Work {
   double flops = 0;
   double bytes = 0;
-  const char* arrow = nullptr;  // between the sizes that tell calls of one op apart
+  const char* arrow = nullptr;  // between the sizes that distinguish calls of one operation
   int64_t left = 0, right = 0;
-  std::optional<Phase> opens = {};  // the phase that the operation begins
-  std::optional<Phase> ends = {};   // that which begins behind it
-  const char* op = nullptr;         // an operation's name, if not its own
+  std::optional<Phase> opens = {};  // the phase that begins with the operation
+  std::optional<Phase> ends = {};   // the phase that begins after it
+  const char* op = nullptr;         // another operation's name to record it under
 };
 
 struct ProfilingBackend::EachTensorOnce {
@@ -64,8 +64,8 @@ struct ProfilingBackend::EachTensorOnce {
 #include "ops/operations.inc"
 };
 
-// Operations with arithmetic, with a phase, or whose traffic is not each tensor once. A function
-// here hides that of its name above.
+// Operations with arithmetic, with a phase, or with traffic other than each tensor once. A function
+// here hides the general one of its name above.
 struct ProfilingBackend::Formulas : EachTensorOnce {
   Formulas(Backend& backend, bool needed) : backend_(backend), needed_(needed) {}
 
@@ -173,7 +173,7 @@ struct ProfilingBackend::Formulas : EachTensorOnce {
   Work adamw_rows(const AdamW&, RowList rows, Tensor parameter, Tensor, Tensor, Tensor) const {
     return {.bytes = 8 * floats(double(rows.count * parameter.cols))};
   }
-  // Most rows have no moments, which are then read and not written.
+  // Most rows have zero moments, which are read but not written.
   Work adamw_catch_up(std::span<const AdamW>, RowList rows, const int32_t*, Tensor parameter,
                       Tensor, Tensor) const {
     return {.bytes = 4 * floats(double(rows.count * parameter.cols)), .opens = Phase::update};
@@ -183,11 +183,11 @@ struct ProfilingBackend::Formulas : EachTensorOnce {
   static Work loss(std::initializer_list<Tensor> tensors) {
     return {.bytes = bytes_of(tensors), .ends = Phase::backward};
   }
-  // Pairs of a query and a key, over all sequences and heads, times the size of a head.
+  // Pairs of a query and a key over all sequences and heads, times the head size.
   double scores(const AttentionShape& shape) const;
 
   Backend& backend_;
-  bool needed_;  // else nothing is downloaded
+  bool needed_;  // false: nothing is downloaded
 };
 
 double ProfilingBackend::Formulas::scores(const AttentionShape& shape) const {

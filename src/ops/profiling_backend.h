@@ -1,15 +1,14 @@
-// A backend that computes with another one and records every operation.
-// It records calls, seconds, arithmetic and memory traffic by formula. The model runs on it
-// unchanged.
+// A backend that computes with another one and records every operation. It records calls, seconds,
+// arithmetic and memory traffic by formula. The model runs on it unchanged.
 //
 // Arithmetic counts a multiply-add as 2: a product of (M, K) and (K, N) is 2MNK; attention is 4 per
-// query, key and element of a head forward (two products) and 8 backward (four; the recomputed
-// scores are not counted). Elementwise work counts as none. Traffic is the least there can be: each
-// operand is read once and each result written once ("+=" does both). An operation without a
-// formula in profiling_backend.cpp has no arithmetic, and its tensors count once each.
+// query, key and head element forward (two products) and 8 backward (four; recomputed scores are
+// not counted). Elementwise work counts as 0. Traffic is the minimum: each operand is read once and
+// each result written once ("+=" does both). An operation without a formula in
+// profiling_backend.cpp has no arithmetic, and each of its tensors counts once.
 //
-// A device works asynchronously: to time an operation is to wait for it, so the steps of a profile
-// are slower than those of a run. What a step takes is measured while nothing is recorded.
+// Timing an operation on an asynchronous device means waiting for it, so steps are slower during a
+// profile. Measure the time of a whole step with recording off.
 #pragma once
 
 #include <map>
@@ -22,16 +21,16 @@
 
 namespace finetune {
 
-// The phase follows from the calls: embed() opens a forward pass, the end of a loss the backward
-// pass, block_square_sums() and adamw_catch_up() the update. What comes before any of them belongs
-// to the forward pass.
+// The phase follows from the calls: embed() begins a forward pass, the end of a loss the backward
+// pass, block_square_sums() and adamw_catch_up() the update. Calls before any of them belong to the
+// forward pass.
 enum class Phase { forward, backward, update };
 const char* name_of(Phase phase);
 
 struct OpKey {
   Phase phase = Phase::forward;
   std::string op;
-  std::string detail;  // what tells calls of one op apart: "384 -> 1536", else empty
+  std::string detail;  // distinguishes calls of one operation, "384 -> 1536"; or ""
 
   bool operator<(const OpKey& other) const {
     return std::tie(phase, op, detail) < std::tie(other.phase, other.op, other.detail);
@@ -62,7 +61,7 @@ class ProfilingBackend : public Backend {
 
   const Profile& profile() const { return profile_; }
   void clear() { profile_.clear(); }
-  // Whether operations are recorded, and waited for: true at first.
+  // Whether operations are recorded and waited for; initially true.
   void set_recording(bool recording) {
     inner_->synchronize();
     recording_ = recording;
@@ -86,7 +85,7 @@ class ProfilingBackend : public Backend {
     inner_->start_download(from, bytes);
   }
   void finish_download(void* host, size_t bytes) override { inner_->finish_download(host, bytes); }
-  // While it records, every operation is called, on the samples alone.
+  // Calls the work directly while recording, so that every operation is seen.
   void replay(std::span<const int64_t> key, const std::function<void()>& work) override {
     recording_ ? work() : inner_->replay(key, work);
   }
@@ -104,7 +103,7 @@ class ProfilingBackend : public Backend {
   bool library_attention() const override { return inner_->library_attention(); }
   bool has_layer(const LayerShape& shape) const override { return inner_->has_layer(shape); }
 
-  // Each of ops/operations.inc.
+  // All operations of ops/operations.inc.
 #define OPERATION(name, parameters, arguments) void name parameters override;
 #define LAYER_OPERATION OPERATION
 #include "ops/operations.inc"

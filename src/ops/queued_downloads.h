@@ -1,5 +1,5 @@
-// Backend::start_download and finish_download where the program's memory is the device's: the
-// copies in between.
+// Backend::start_download and finish_download for backends that use host memory. It keeps the
+// copies until they are finished.
 #pragma once
 
 #include <cstring>

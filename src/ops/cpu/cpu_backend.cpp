@@ -25,7 +25,7 @@ std::string CpuBackend::code_path() const {
   return compute_ == DType::bf16 ? concat("CPU, ", name_of(select_isa()), ", bf16") : "CPU, fp32";
 }
 
-// Pages come from the kernel as zeros when they are first touched, and large ones where it can.
+// The kernel provides zeroed pages at first touch, and large pages if it can.
 std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
   if (bytes == 0) bytes = 1;
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
-// The CPU backend: matrix products, and vector kernels that are chosen at run time.
-// Products are those of gemm.h and bf16_gemm.h; all else is compiled for AVX2 and AVX-512 (isa.h).
-// One file an operation or a small family of them.
+// The CPU backend: matrix products, and vector kernels chosen at run time. Products are in gemm.h
+// and bf16_gemm.h; other kernels are compiled for AVX2 and AVX-512 (isa.h). Each file holds one
+// operation or a small family.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ namespace finetune {
 class CpuBackend : public Backend {
  public:
   // compute: f32, or bf16 for the operands of matrix products and for activations; sums,
-  // normalisation and parameters are fp32 in both
+  // normalisation and parameters are fp32 in both cases
   explicit CpuBackend(DType compute);
   std::string description() const override;
   std::string code_path() const override;
@@ -37,7 +37,7 @@ class CpuBackend : public Backend {
   void forget_packed() override { packed_.forget(); }
   bool has_layer(const LayerShape& shape) const override;
 
-  // Each of ops/operations.inc.
+  // All operations of ops/operations.inc.
 #define OPERATION(name, parameters, arguments) void name parameters override;
 #define LAYER_OPERATION OPERATION
 #include "ops/operations.inc"
@@ -48,8 +48,8 @@ class CpuBackend : public Backend {
   DType compute_;
   QueuedDownloads downloads_;
   cpu::PackedWeights packed_;
-  std::vector<cpu::UpdatedPart> updated_parts_;  // of adamw_parts, kept for its memory
-  std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up, kept for its memory
+  std::vector<cpu::UpdatedPart> updated_parts_;  // of adamw_parts; a member to reuse its memory
+  std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up; a member to reuse its memory
 };
 
 }  // namespace finetune

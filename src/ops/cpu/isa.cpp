@@ -45,7 +45,7 @@ Isa wanted_isa() {
   if (!requested) return best_isa();
   const Isa isa = named_isa(requested);
   if (!machine_has(isa)) {
-    throw usage_error(kIsaSwitch.name, "=", requested, " cannot be: this machine has no ",
+    throw usage_error(kIsaSwitch.name, "=", requested, " is not possible: this machine has no ",
                       name_of(isa), " (its best is ", name_of(best_isa()), ")");
   }
   if (isa == Isa::avx2) {

@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// The least of three calls, which give seconds, after one that warms up.
+// The fastest of three timed calls (in seconds) after a warm-up.
 double fastest(const std::function<double()>& timed) {
   timed();
   double best = timed();
@@ -32,7 +32,7 @@ double seconds_of(Clock clock, const std::function<void()>& call) {
 }  // namespace
 
 TimedArithmetic time_bf16_multiplications(Clock clock) {
-  select_isa();  // permits tile registers
+  select_isa();  // enables tile registers
   TimedArithmetic timed;
   std::vector<double> done(static_cast<size_t>(threads()));
   timed.seconds = seconds_of(clock, [&] {

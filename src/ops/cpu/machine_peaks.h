@@ -1,4 +1,4 @@
-// What this machine reaches in practice, to set results beside.
+// Measures the practical peak rates of this machine, to compare results with.
 #pragma once
 
 #include "core/clock.h"
@@ -9,13 +9,13 @@ struct TimedArithmetic {
   double flop = 0, seconds = 0;
 };
 
-// Multiplications of bf16 in registers alone with all threads(), which no product can exceed; only
-// where multiplies_bf16() (isa.h).
+// Multiplies bf16 in registers only, on all threads(): an upper bound for any product. Only if
+// multiplies_bf16() (isa.h).
 TimedArithmetic time_bf16_multiplications(Clock clock);
 
-// Bytes read plus bytes written, per second, by adding one block of 128 MiB to another (large pages
-// where the machine has them) with all threads(). Larger than private caches, not than every shared
-// one: what streaming through weights and optimizer state can hope for.
+// Bytes read plus bytes written, per second, when adding one block of 128 MiB to another on all
+// threads() (in large pages if possible). The blocks exceed private caches, but not every shared
+// cache; streaming weights and optimizer state can reach about this rate.
 double measure_memory_peak(Clock clock);
 
 }  // namespace finetune

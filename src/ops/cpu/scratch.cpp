@@ -1,4 +1,4 @@
-// Scratch memory of each thread, which grows and is kept.
+// Scratch memory of each thread, which grows and is reused.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ float* scratch(Scratch use, int64_t floats) {
   if (floats > piece.size) {
     std::free(piece.data);
     piece.size = 0;
-    // Large ones in large pages: tiles of matrices touch many small ones.
+    // Large buffers use large pages: tiles of matrices touch many small pages.
     const int64_t unit = floats * int64_t(sizeof(float)) >= kLargePage / 4 ? kLargePage : 64;
     const int64_t wanted =
         round_up((floats + floats / 4) * int64_t(sizeof(float)), unit) / int64_t(sizeof(float));

@@ -25,7 +25,7 @@ template <class T>
 constexpr int64_t kLineOf = 64 / int64_t{sizeof(T)};  // elements
 constexpr int64_t kLine = kLineOf<float>;
 
-// Floats from memory of floats or bf16, and back, rounded to nearest even. NaN stays NaN.
+// Loads floats from float or bf16 memory and stores them, rounding to nearest even. NaN is kept.
 template <class D>
 HWY_INLINE hn::Vec<D> load_as(D d, const float* from) {
   return hn::LoadU(d, from);
@@ -53,7 +53,7 @@ HWY_INLINE void store_as(D, hn::Vec<D> v, bfloat16* to) {
   hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(out)), half, reinterpret_cast<uint16_t*>(to));
 }
 
-// At x + i: what lies `ahead` elements further, a line at a time.
+// Prefetches, for each array at x + i, what is `ahead` elements further, one line at a time.
 template <class... Arrays>
 HWY_INLINE void prefetch_beyond(int64_t i, int64_t ahead, const Arrays*... x) {
   const auto one = [&](const auto* p) HWY_ATTR {
@@ -62,13 +62,13 @@ HWY_INLINE void prefetch_beyond(int64_t i, int64_t ahead, const Arrays*... x) {
   (one(x), ...);
 }
 
-// At x + i of a long run: what follows it by cpu::kAhead.
+// At x + i of a long run: prefetches cpu::kAhead elements further.
 template <class... Arrays>
 HWY_INLINE void prefetch_ahead(int64_t i, const Arrays*... x) {
   prefetch_beyond(i, cpu::kAhead, x...);
 }
 
-// (rows, cols) of a matrix that is needed soon.
+// Prefetches a matrix (rows, cols) that is needed soon.
 template <class T>
 HWY_INLINE void prefetch(const T* x, int64_t stride, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -76,7 +76,7 @@ HWY_INLINE void prefetch(const T* x, int64_t stride, int64_t rows, int64_t cols)
   }
 }
 
-// Sums over rows have so many lanes whatever a vector has: the same bits on AVX2 and AVX-512.
+// Sums over rows always use this many lanes: the same bits on AVX2 and AVX-512.
 constexpr int64_t kSumLanes = 16;
 
 // body(tag, i) for i = 0, kLanes, ... with full vectors, while kSumLanes elements are left, then
@@ -97,12 +97,13 @@ HWY_INLINE V polynomial(D d, V x, const float (&c)[kCount]) {
   return sum;
 }
 
-// exp(x) for x <= 88 (larger ones count as 88), 0 below -87.3; NaN stays NaN. Error below 1.5 ulp:
-// 2^n * exp(r), |r| <= ln(2)/2, polynomial from Cephes' expf.
+// exp(x) for x <= 88 (clamped above), 0 below -87.3; NaN is kept. Error below 1.5 ulp: 2^n *
+// exp(r), |r| <= ln(2)/2, polynomial from Cephes' expf.
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
   const hn::RebindToSigned<D> di;
-  x = hn::Max(hn::Set(d, -88.0f), hn::Min(hn::Set(d, 88.0f), x));  // the second operand's NaN stays
+  // Min and Max keep the second operand's NaN
+  x = hn::Max(hn::Set(d, -88.0f), hn::Min(hn::Set(d, 88.0f), x));
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
@@ -120,7 +121,7 @@ HWY_INLINE V sigmoid(D d, V x) {
   return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
 }
 
-// Polynomial from Cephes' tanhf below 0.625, where 1 - 2/(exp(2x) + 1) would cancel.
+// Polynomial from Cephes' tanhf below 0.625, where 1 - 2/(exp(2x) + 1) would lose precision.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
   const V size = hn::Abs(x);
@@ -135,7 +136,7 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
 }
 
-// The derivative of tanh, 4 E / (E + 1)^2 with E = exp(2|x|): 1 - tanh^2 would cancel.
+// The derivative of tanh, 4 E / (E + 1)^2 with E = exp(2|x|): 1 - tanh^2 would lose precision.
 template <class D, class V>
 HWY_INLINE V tanh_slope(D d, V x) {
   const V e = exp_of(d, hn::Min(hn::Set(d, 80.0f), hn::Mul(hn::Abs(x), hn::Set(d, 2.0f))));
@@ -143,8 +144,8 @@ HWY_INLINE V tanh_slope(D d, V x) {
   return hn::Mul(hn::Mul(e, half), half);
 }
 
-// Of the standard normal distribution: `below` = 0.5 * erfc(-x / sqrt(2)), relative error below
-// 1e-6 on the negative side too, and `bell` = exp(-x^2 / 2).
+// For the standard normal distribution: `below` = 0.5 * erfc(-x / sqrt(2)), relative error below
+// 1e-6 also for negative x, and `bell` = exp(-x^2 / 2).
 template <class V>
 struct Normal {
   V below;
@@ -155,7 +156,7 @@ template <class D, class V>
 HWY_INLINE Normal<V> normal(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V z = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118654752f));
-  // What rounding x^2 loses is put back: exp(-(a + b)/2) = exp(-a/2) * (1 - b/2) for small b.
+  // Restores what rounding x^2 loses: exp(-(a + b)/2) = exp(-a/2) * (1 - b/2) for small b.
   const V size = hn::Min(hn::Set(d, 20.0f), hn::Abs(x));
   const V square = hn::Mul(size, size);
   const V lost = hn::MulSub(size, size, square);
@@ -170,7 +171,7 @@ HWY_INLINE Normal<V> normal(D d, V x) {
   return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), bell};
 }
 
-// The sum of kCount lanes, 4 or a multiple: halves are added to each other.
+// The sum of kCount lanes, 4 or a multiple, by adding halves to each other.
 template <int64_t kCount, class V>
 HWY_INLINE auto sum_of(V v) {
   if constexpr (kCount == 4) {
@@ -186,9 +187,9 @@ HWY_INLINE auto sum_of(V v) {
   }
 }
 
-// A sum over for_lanes: full vectors and the tail are kept apart until total().
+// A sum over for_lanes: full vectors and the tail are separate until total().
 struct LaneSum {
-  hn::Vec<Floats> wide, other;  // the latter for every second vector of half the lanes
+  hn::Vec<Floats> wide, other;  // `other` is for every second vector if vectors have half the lanes
   hn::Vec<OneFloat> tail;
 
   HWY_INLINE LaneSum()

@@ -1,4 +1,4 @@
-// How an operation of the CPU backend is cut into tasks.
+// Splits an operation of the CPU backend into tasks.
 #pragma once
 
 #include <immintrin.h>
@@ -10,8 +10,8 @@
 
 namespace finetune::cpu {
 
-// Denormal operands cost a hundred cycles each and mean nothing here: inside a task they are zero
-// on every thread, the caller's included, so that bits do not depend on who computes.
+// Treats denormals as zero inside a task, on every thread including the caller's: they cost a
+// hundred cycles each and mean nothing here. So bits do not depend on which thread computes.
 class FlushDenormals {
  public:
   FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040u); }  // FTZ and DAZ
@@ -31,7 +31,7 @@ void for_tasks(int64_t count, Body&& body) {
   });
 }
 
-// body(begin, end) over [0, count) in pieces of `grain`.
+// Calls body(begin, end) over [0, count) in pieces of `grain`.
 template <typename Body>
 void for_ranges(int64_t count, int64_t grain, Body&& body) {
   parallel_ranges(count, grain, [&](int64_t begin, int64_t end) {
@@ -40,25 +40,25 @@ void for_ranges(int64_t count, int64_t grain, Body&& body) {
   });
 }
 
-// Rows of a task that touches rows of `cols` elements: enough work to be worth a task.
+// Rows per task for rows of `cols` elements: enough work for a task.
 inline int64_t row_grain(int64_t cols) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cols));
 }
 
-// Elements ahead of what a long run reads that are prefetched: the processor itself looks less far,
-// and not beyond a page.
+// Prefetch distance in elements for long runs: the hardware prefetcher looks less far, and not
+// beyond a page.
 constexpr int64_t kAhead = 512;
 
-// Columns of a task that runs down all rows.
+// Columns of a task that processes all rows.
 constexpr int64_t kColumnStrip = 128;
 
 constexpr int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// Memory that lives as long as the thread and only grows, 64-byte aligned, contents undefined. An
-// operation's memory is shared with its tasks; a task's is its own; rounded operands are there
-// while an operation computes with them. Each has one piece at a time.
+// Scratch memory that lives as long as the thread and only grows; 64-byte aligned, contents
+// undefined. `operation` is shared with the operation's tasks, `task` is a task's own, `rounded`
+// holds rounded operands during an operation. There is one piece of each at a time.
 enum class Scratch { operation, task, rounded };
 float* scratch(Scratch use, int64_t floats);
 

@@ -1,5 +1,5 @@
-// What the table of api.h calls, as the module's files implement it. Shapes and formulas of
-// operations are those of ops/backend.h. All throw Failure.
+// The functions behind the table of api.h, implemented by the module's files. Shapes and formulas
+// of operations are those of ops/backend.h. All throw Failure.
 #pragma once
 
 #include "ops/cuda/module/context.h"

@@ -12,7 +12,7 @@ using reference::at;
 using reference::check_shape;
 using reference::values_of;
 
-// One head of one sequence: where its rows and columns lie.
+// The rows and columns of one head of one sequence.
 struct Block {
   int64_t sequence, head;
   int64_t query_begin, queries;
@@ -94,8 +94,8 @@ void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, T
   });
 }
 
-// dP = mask * (dout V^T); dS = P * (dP - sum(P * dP)); dq = scale * dS K; dk = scale * dS^T Q;
-// dv = (P * mask)^T dout. Probabilities are computed anew, so `out` and `lse` are not needed.
+// dP = mask * (dout V^T); dS = P * (dP - sum(P * dP)); dq = scale * dS K; dk = scale * dS^T Q; dv =
+// (P * mask)^T dout. Probabilities are recomputed, so `out` and `lse` are not needed.
 void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
                                           Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
                                           Tensor dq, Tensor dk, Tensor dv) {

@@ -1,4 +1,4 @@
-// Reference of an encoder layer's two halves, put together from operations.
+// The reference of an encoder layer's two halves, composed of operations.
 #include <cmath>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace finetune {
 namespace {
 
-// What lies between operations.
+// Intermediate values.
 class Floats {
  public:
   Floats(int64_t rows, int64_t cols)

@@ -18,7 +18,7 @@ double log_sum_exp(const std::vector<double>& x) {
   return largest + std::log(sum);
 }
 
-// True, and no loss, where the scale is 0. `rows` of dlogits are the sample's.
+// If the scale is 0: sets the loss and the sample's `rows` of dlogits to 0 and returns true.
 bool left_out(double scale, Tensor losses, int64_t sample, Tensor dlogits, int64_t first,
               int64_t rows) {
   if (scale != 0) return false;

@@ -51,8 +51,8 @@ void ReferenceBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
   check_shape(w, y.cols, x.cols);
   check_shape(y, x.rows, w.rows);
   if (bias) check_shape(bias, 1, w.rows);
-  // Each sum in the order of x's columns, those of a row beside each other: no sum waits for
-  // itself.
+  // Each sum is in the order of x's columns; the sums of a row advance side by side, so that none
+  // waits for its own result.
   const std::vector<float> inputs = values_of(x), weights = values_of(w);
   std::vector<float> turned(weights.size());  // (x.cols, y.cols)
   for (int64_t o = 0; o < w.rows; ++o) {

@@ -1,6 +1,6 @@
-// The reference backend: the definition of every operation of ops/backend.h as plain loops.
-// For tests: data are floats in host memory, all arithmetic is double, and a result is rounded to
-// float once. No threads.
+// The reference backend: defines every operation of ops/backend.h as plain loops. For tests: data
+// are floats in host memory, all arithmetic is double, and each result is rounded to float once.
+// Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class ReferenceBackend : public Backend {
   void fill_zero(Tensor x) override;
   void synchronize() override {}
 
-  // Each of ops/operations.inc.
+  // All operations of ops/operations.inc.
 #define OPERATION(name, parameters, arguments) void name parameters override;
 #define LAYER_OPERATION OPERATION
 #include "ops/operations.inc"
@@ -40,7 +40,7 @@ class ReferenceBackend : public Backend {
 
 namespace reference {
 
-// One element of an f32 or bf16 tensor: reads as float, rounds what is assigned.
+// One element of an f32 or bf16 tensor: reads as float, rounds on assignment.
 class Element {
  public:
   Element(const Tensor& t, int64_t index)
@@ -60,7 +60,7 @@ class Element {
     return *this;
   }
   Element(const Element&) = default;
-  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): it has no memory of its own.
+  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): it owns no memory.
   Element& operator=(const Element& other) { return *this = float(other); }
 
  private:
@@ -72,8 +72,8 @@ inline Element at(const Tensor& t, int64_t row, int64_t col) {
   return {t, row * t.stride + col};
 }
 
-// (rows, cols) without gaps, for loops in which looking at the type of each element took most of
-// the time.
+// The values as (rows, cols) without gaps, for loops that would otherwise spend most of their time
+// checking the type of each element.
 inline std::vector<float> values_of(const Tensor& t) {
   std::vector<float> values;
   values.reserve(static_cast<size_t>(t.rows * t.cols));
@@ -94,7 +94,7 @@ inline double mask(const Dropout& dropout, uint32_t row, uint32_t sample, int64_
   return bits >= dropout.threshold ? double(dropout.scale) : 0.0;
 }
 
-// The mask of element `col` of row `row` of a tensor whose rows have names.
+// The mask of element `col` of row `row`, with the tensor's row names.
 inline double mask(const Dropout& dropout, const RowNames& names, int64_t row, int64_t col) {
   if (!dropout.on()) return 1.0;
   return mask(dropout, names.position[row], names.sample[row], col);

@@ -1,4 +1,4 @@
-// What the attention kernels share: products of one head's small matrices.
+// Products of one head's small matrices, shared by the attention kernels.
 #if defined(FINETUNE_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FINETUNE_CPU_ATTENTION_INL_H_
 #undef FINETUNE_CPU_ATTENTION_INL_H_

@@ -1,4 +1,4 @@
-// Attention's forward kernel on vectors, with fp32 arithmetic; bf16 goes to tiles if it can.
+// Attention's forward kernel on vectors in fp32; bf16 uses tiles if possible.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,8 +18,8 @@ struct RowSum {
   float sum;  // of exp(x - largest)
 };
 
-// p = exp(p - max(p)) over `count` scores, then times the dropout factors where given (the sum is
-// without them); zero from there to `padded`.
+// p = exp(p - max(p)) over `count` scores, times the dropout factors if given (the sum is without
+// them); zero from there to `padded`.
 HWY_INLINE RowSum exponentials(float* p, int64_t count, int64_t padded, const float* factors) {
   const Floats d;
   for (int64_t i = count; i < padded; ++i) p[i] = -INFINITY;
@@ -35,7 +35,7 @@ HWY_INLINE RowSum exponentials(float* p, int64_t count, int64_t padded, const fl
   return {largest, sum.total()};
 }
 
-// The largest of scores ignores NaN, their sum does not: a NaN reaches the output.
+// The maximum ignores NaN but the sum does not, so a NaN reaches the output.
 template <class T>
 void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
                 Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
@@ -49,7 +49,7 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   float* values = kt + size * padded_keys;       // (keys, padded_size)
   float* p = values + keys * padded_size;        // (block, padded_keys)
   float* sums = p + block * padded_keys;         // (block, padded_size)
-  float* packed_q = sums + block * padded_size;  // (block, padded_size), if not used as it is
+  float* packed_q = sums + block * padded_size;  // (block, padded_size), unless used in place
   float* mask_buffer = packed_q + block * padded_size;
   const int64_t next = task.another_follows ? size : 0;
   pack_transposed(task.at<T>(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,

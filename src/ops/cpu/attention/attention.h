@@ -1,4 +1,4 @@
-// How attention is cut: into heads of sequences, each walked in blocks of queries.
+// Splits attention into heads of sequences, each processed in blocks of queries.
 #pragma once
 
 #include "ops/backend.h"
@@ -13,8 +13,9 @@ struct HeadTask {
   int64_t sequence, head;
   int64_t first_query, queries;
   int64_t first_key, keys;
-  int64_t heads_to_come;  // where a thread begins with a sequence: its heads, side by side; else 0
-  bool another_follows;   // the head beside this one most likely comes next on the same thread
+  // heads that the thread will compute of this sequence, at its first head; else 0
+  int64_t heads_to_come;
+  bool another_follows;  // the next head probably comes next on the same thread
 
   // Element (row, 0) of the head in a tensor of packed queries (or keys).
   template <typename T>
@@ -31,9 +32,9 @@ inline HeadTask head_task(const AttentionShape& shape, int64_t sequence, int64_t
   return t;
 }
 
-// Heads of a sequence that a thread computes one after the other. Of short sequences, where there
-// are enough of them, all or some neighbours, whose rows lie side by side: they take longer to come
-// than to compute.
+// The number of heads of a sequence that a thread computes one after the other. For many short
+// sequences it is all or some neighbouring heads, whose rows are adjacent in memory: loading them
+// takes longer than computing them.
 inline int64_t heads_at_once(const AttentionShape& shape) {
   constexpr int64_t kShort = 128, kTasksOfAThread = 8, kSome = 4;
   if (shape.keys.max_length > kShort) return 1;
@@ -42,7 +43,7 @@ inline int64_t heads_at_once(const AttentionShape& shape) {
   return sequences * shape.heads >= kSome * wanted ? kSome : 1;
 }
 
-// body(task) for every head of every sequence.
+// Calls body(task) for every head of every sequence.
 template <typename Body>
 void for_heads(const AttentionShape& shape, const Body& body) {
   const int64_t size = heads_at_once(shape), groups = (shape.heads + size - 1) / size;
@@ -57,7 +58,7 @@ void for_heads(const AttentionShape& shape, const Body& body) {
   });
 }
 
-// Whether q and what goes with it is for bf16_attention.h.
+// Whether bf16_attention.h handles these tensors.
 bool attention_on_tiles(const AttentionShape& shape, Tensor q);
 // Dropout factors (dropout-inl.h).
 const float* attention_factors(const Dropout& dropout, uint32_t row, uint32_t sample, int64_t begin,

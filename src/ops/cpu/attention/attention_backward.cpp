@@ -26,8 +26,8 @@ HWY_INLINE void score_gradients(float* s, float* dm, int64_t count, int64_t padd
   for (int64_t i = count; i < padded; ++i) s[i] = dm[i] = 0;
 }
 
-// D = sum(m * dm), the same number, where `out` is rounded too much for it: what is lost there
-// is in all of a row's gradients.
+// D = sum(m * dm), the same value, used if `out` is rounded too coarsely: an error in D affects all
+// gradients of a row.
 HWY_INLINE float weighted_sum(const float* s, const float* dm, int64_t count, float lse,
                               const float* factors) {
   LaneSum sum;
@@ -46,8 +46,8 @@ HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
   return sum.total();
 }
 
-// to (rows, cols) = packed (rows, ldp) without the filling. The `next` columns beside them, where
-// the next head writes, are prefetched.
+// Copies packed rows (rows, ldp) without padding to `to` (rows, cols). Prefetches the `next`
+// columns, which the next head writes.
 template <class T>
 inline void unpack(const float* packed, int64_t ldp, int64_t rows, int64_t cols, T* to,
                    int64_t stride, int64_t next) {
@@ -59,7 +59,7 @@ inline void unpack(const float* packed, int64_t ldp, int64_t rows, int64_t cols,
   }
 }
 
-// The tensors of a call, (queries or keys, heads*head_size) but lse.
+// The tensors of a call, (queries or keys, heads*head_size), except lse.
 struct Tensors {
   Tensor q, k, v, out, lse, dout, dq, dk, dv;
 };
@@ -87,7 +87,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* mask_buffer = dq + block * padded_size;
 
   const int64_t next = task.another_follows ? size : 0;
-  if (task.heads_to_come > 1) {  // of short sequences; nobody before has fetched the first one's
+  if (task.heads_to_come > 1) {  // short sequences: no earlier task has fetched the first head
     prefetch(task.at<T>(t.dq, task.first_query, size), t.dq.stride, task.queries, size);
     prefetch(task.at<T>(t.dk, task.first_key, size), t.dk.stride, keys, size);
     prefetch(task.at<T>(t.dv, task.first_key, size), t.dv.stride, keys, size);
@@ -111,7 +111,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
     pack(task.at<T>(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
     float weighted[cpu::kQueryBlock];
     if constexpr (std::is_same_v<T, float>) {
-      for (int64_t i = 0; i < count; ++i) {  // rows that come from afar, not one by one below
+      for (int64_t i = 0; i < count; ++i) {  // fetch distant rows ahead, not one by one below
         weighted[i] = dot(packed_dout + i * padded_size, task.at<T>(t.out, row + i, size), size);
       }
     }
@@ -141,7 +141,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   unpack(dv, padded_size, keys, size, task.at<T>(t.dv, task.first_key, size), t.dv.stride, next);
 }
 
-// Plain arguments, so that the type of Tensors stays inside the target's namespace.
+// Takes plain arguments, so that the type of Tensors stays inside the target's namespace.
 void attention_backward_task(const AttentionShape& shape, const Dropout& dropout,
                              const cpu::HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor out,
                              Tensor lse, Tensor dout, Tensor dq, Tensor dk, Tensor dv) {

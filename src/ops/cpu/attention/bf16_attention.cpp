@@ -9,7 +9,7 @@
 namespace finetune::cpu {
 namespace {
 
-constexpr int64_t kQueries = kTileBlock;  // at once
+constexpr int64_t kQueries = kTileBlock;  // processed at a time
 
 struct Space {
   uint16_t *queries, *keys, *values, *p;
@@ -31,12 +31,12 @@ struct Space {
 };
 
 struct RowSum {
-  float largest;  // of the scores, in powers of two
+  float largest;  // of the scores, in base 2
   float sum;
 };
 
-// Row of p, tiles of 32 keys: 2^(scores * factor - the largest) times the dropout factors where
-// given; the sum is without them. The largest ignores NaN, the sum does not.
+// Writes a row of p in tiles of 32 keys: 2^(scores * factor - largest) times the dropout factors if
+// given; the sum is without them. The maximum ignores NaN but the sum does not.
 RowSum exponentials(const float* scores, int64_t keys, float factor, const float* mask,
                     uint16_t* p) {
   const __m512 scale = _mm512_set1_ps(factor), nothing = _mm512_set1_ps(-INFINITY);

@@ -1,5 +1,5 @@
-// Attention on tiles (tile_pack.h), of queries, keys and values in bf16 (ops/backend.h):
-// probabilities and their gradients are rounded to bf16 as operands, sums and exponentials are
+// Attention on tiles (tile_pack.h) with queries, keys and values in bf16 (ops/backend.h).
+// Probabilities and their gradients are rounded to bf16 as operands; sums and exponentials are
 // fp32.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace finetune::cpu {
 
-// Dropout factors of a row's elements [begin, begin + count); where the first lies in `buffer`,
+// Dropout factors of elements [begin, begin + count) of a row. Returns their address in `buffer`,
 // which holds count + 256 floats (dropout-inl.h).
 using DropoutRange = const float* (*)(const Dropout& dropout, uint32_t row, uint32_t sample,
                                       int64_t begin, int64_t count, float* buffer);

@@ -6,20 +6,21 @@
 namespace finetune::cpu {
 namespace {
 
-// Queries at once: sums over queries come and go once for so many.
+// Queries per block: sums over queries are loaded and stored once per block.
 constexpr int64_t kQueries = 128;
 
 // With m = P * mask and ds = scale * (m * dm - P * D), dm = dout V^T, D = sum(m * dm) over a
 // query's keys: dv = m^T dout, dk = ds^T q, dq = ds k. The first two are formed transposed.
 struct Space {
-  // As the keys are packed once: for scores, for dm and for dq.
+  // The keys, packed once: for scores, for dm and for dq.
   uint16_t *keys, *values, *deep_keys;
-  // Of a block of queries: rows for scores and dm, and transposed for dk and dv.
+  // A block of queries: rows for scores and dm, transposed for dk and dv.
   uint16_t *queries, *gradients, *turned_queries, *turned_gradients;
-  uint16_t *m, *ds, *ds_rows;  // right operands whose depth are queries, and ds as left operand
-  float *p, *dm;               // (block, keys)
-  float *dk, *dv;              // (size, keys)
-  float* dq;                   // (block, size)
+  // m and ds as right operands with depth over queries; ds as left operand
+  uint16_t *m, *ds, *ds_rows;
+  float *p, *dm;   // (block, keys)
+  float *dk, *dv;  // (size, keys)
+  float* dq;       // (block, size)
   float* mask;
   int64_t floats;
 
@@ -40,7 +41,7 @@ struct Space {
   }
 };
 
-// p = 2^(p * factor - lse) over a query's keys, and D; beyond them zero.
+// p = 2^(p * factor - lse) over a query's keys, zero beyond them; returns D.
 float probabilities(float* p, const float* dm, int64_t keys, int64_t padded, float factor,
                     float lse, const float* mask) {
   const __m512 scale = _mm512_set1_ps(factor), log_sum = _mm512_set1_ps(lse * kLog2e);
@@ -67,7 +68,7 @@ struct Gradients {
   __m512 m, ds;
 };
 
-// 16 keys of a query from `i` on; none of a null row.
+// The gradients of 16 keys from `i` on; zeros for a null row.
 Gradients gradients_of(const ScoreRow& row, int64_t i, int64_t keys, float scale) {
   if (row.p == nullptr) return {_mm512_setzero_ps(), _mm512_setzero_ps()};
   const __mmask16 live = lane_mask(keys - i);
@@ -78,7 +79,7 @@ Gradients gradients_of(const ScoreRow& row, int64_t i, int64_t keys, float scale
   return {m, _mm512_mul_ps(ds, _mm512_set1_ps(scale))};
 }
 
-// The gradients of queries `r` and r + 1 of a block into the three operands.
+// Stores the gradients of queries `r` and r + 1 of a block into the three operands.
 void store_gradients(const ScoreRow& even, const ScoreRow& odd, int64_t r, int64_t keys,
                      int64_t padded, float scale, const Space& space) {
   const int64_t deep = r / kTileDepth * padded * kTileDepth + r % kTileDepth * kTileSide;
@@ -116,7 +117,7 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   const Tiles config;
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = std::min(block, task.queries - first);
-    const int64_t deep = round_up(count, kTileDepth);  // with queries that are not there
+    const int64_t deep = round_up(count, kTileDepth);  // padded with empty queries
     const int64_t row = task.first_query + first;
     const HeadRows query_rows = head.rows(q, row, count),
                    gradient_rows = head.rows(dout, row, count);

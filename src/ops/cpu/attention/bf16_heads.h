@@ -1,5 +1,5 @@
-// Rows of a head as operands of attention's products. All tiles lie whole, one after the other;
-// what is beyond the rows is zero.
+// Packs rows of a head as operands of attention's products. Tiles are whole and one after the
+// other; rows beyond the end are zero.
 #pragma once
 
 #include <cstring>
@@ -20,8 +20,8 @@ struct HeadRows {
   const bfloat16* row(int64_t r) const { return r < count ? data + r * stride : nullptr; }
 };
 
-// Rows of this head and those beside it that a task comes to, row after row: as one run they come
-// at full speed, head by head in lines from different pages.
+// Prefetches rows of this head and of the following heads of the task, row after row: one
+// contiguous run is fast, whereas head by head would touch lines of different pages.
 inline void fetch_heads(const HeadRows& x, int64_t width) {
   for (int64_t r = 0; r < x.count; ++r) {
     for (int64_t i = 0; i < width; i += kTileDepth) {
@@ -45,7 +45,7 @@ struct TaskHead {
   }
   HeadRows queries(Tensor x) const { return rows(x, task.first_query, task.queries); }
   HeadRows keys(Tensor x) const { return rows(x, task.first_key, task.keys); }
-  // With the heads that come after it.
+  // Includes the heads that follow it.
   void fetch(const HeadRows& x) const { fetch_heads(x, task.heads_to_come * size); }
 };
 
@@ -63,7 +63,7 @@ inline void pack_rows_left(const HeadRows& x, int64_t padded, int64_t size, uint
   }
 }
 
-// Tiles [16 rows][32 of size] as a right operand: the rows are columns, the depth is `size`.
+// Tiles [16 rows][32 of size] as a right operand: the rows become columns, the depth is `size`.
 inline void pack_rows_right(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
   for (int64_t r = 0; r < padded; r += kTileSide) {
     for (int64_t i = 0; i < size; i += kTileDepth, to += kTileSize) {
@@ -75,7 +75,7 @@ inline void pack_rows_right(const HeadRows& x, int64_t padded, int64_t size, uin
   }
 }
 
-// Tiles [32 rows][16 of size] as a right operand whose depth are the rows.
+// Tiles [32 rows][16 of size] as a right operand with the rows as depth.
 inline void pack_rows_deep(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
   for (int64_t r = 0; r < padded; r += 2) {
     uint16_t* tile = to + r / kTileDepth * size * kTileDepth + r % kTileDepth * kTileSide;
@@ -84,18 +84,18 @@ inline void pack_rows_deep(const HeadRows& x, int64_t padded, int64_t size, uint
   }
 }
 
-// Tiles [16 of size][32 rows] as a left operand whose depth are the rows: [rows][size] in memory.
+// Tiles [16 of size][32 rows] as a left operand with the rows as depth; memory is [rows][size].
 inline void pack_rows_turned(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
   pack_rows_deep(x, padded, size, to);
   const int64_t tiles = padded / kTileDepth * (size / kTileSide);
   for (int64_t i = 0; i < tiles; ++i) transpose_tile(to + i * kTileSize);
 }
 
-// What pack_rows_left and pack_rows_right have made, from line `row` on.
+// The operand packed by pack_rows_left or pack_rows_right, from line `row` on.
 inline Operand lines_of(const uint16_t* tiles, int64_t size, int64_t row) {
   return {tiles + row * size, 64, kTileSide * size * 2, kTileBytes};
 }
-// What pack_rows_deep and pack_rows_turned have made: lines from `i` of the size on.
+// The operand packed by pack_rows_deep or pack_rows_turned, from line `i` of the size on.
 inline Operand deep_of(const uint16_t* tiles, int64_t size, int64_t i) {
   return {tiles + i * kTileDepth, 64, kTileBytes, kTileDepth * size * 2};
 }

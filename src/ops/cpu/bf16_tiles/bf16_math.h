@@ -1,7 +1,7 @@
 // Vector functions of 16 floats (exponential, sigmoid, ...) for results that are rounded to bf16.
-// Rounding is an error of 2^-9: their own is below 2e-6 for |x| <= 6 and 1e-5 beyond, of the result
-// or, where a derivative is near 0, of its factors. Where sigmoid(x) is below 2^-126 it counts as
-// that. Needs AVX-512.
+// Rounding has an error of 2^-9; the functions' own error is below 2e-6 for |x| <= 6 and 1e-5
+// beyond, relative to the result or, where a derivative is near 0, to its factors. sigmoid(x) is at
+// least 2^-126. Needs AVX-512.
 #pragma once
 
 #include <immintrin.h>
@@ -14,7 +14,7 @@ namespace finetune::cpu {
 
 constexpr float kLog2e = 1.44269504088896341f;
 
-// 2^x; 0 far below and infinity far above. Taylor's series of 2^f, |f| <= 1/2, error below 2e-7.
+// 2^x; 0 or infinity out of range. Taylor series of 2^f, |f| <= 1/2, error below 2e-7.
 inline __m512 exp2_of(__m512 x) {
   const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 p = _mm512_set1_ps(1.5403530393381608e-4f);
@@ -27,26 +27,26 @@ inline __m512 exp2_of(__m512 x) {
   return _mm512_scalef_ps(p, _mm512_sub_ps(x, f));
 }
 
-// 1 / x for finite x >= 1: 14 bits, and a step of Newton's method.
+// 1 / x for finite x >= 1: a 14-bit estimate and one Newton step.
 inline __m512 inverse(__m512 x) {
   const __m512 r = _mm512_rcp14_ps(x);
   return _mm512_mul_ps(r, _mm512_fnmadd_ps(x, r, _mm512_set1_ps(2.0f)));
 }
 
-// 1 / (1 + 2^-y), as for y = -126 below that; NaN stays.
+// 1 / (1 + 2^-y), with y clamped to >= -126; NaN is kept.
 inline __m512 gate(__m512 y) {
   const __m512 e =
       exp2_of(_mm512_min_ps(_mm512_set1_ps(126.0f), _mm512_sub_ps(_mm512_setzero_ps(), y)));
   return inverse(_mm512_add_ps(e, _mm512_set1_ps(1.0f)));
 }
 
-// Of the standard normal distribution.
+// Values of the standard normal distribution.
 struct Tail {
-  __m512 beyond;  // the share beyond |x|, erfc(|x| / sqrt(2)) / 2
+  __m512 beyond;  // the tail beyond |x|, erfc(|x| / sqrt(2)) / 2
   __m512 bell;    // exp(-x^2 / 2)
 };
 
-// |x|, where more of it makes no difference; NaN stays.
+// x|, clamped where larger values make no difference; NaN is kept.
 inline __m512 size_of(__m512 x) {
   return _mm512_min_ps(_mm512_set1_ps(1e4f), _mm512_abs_ps(x));
 }
@@ -65,7 +65,7 @@ inline Tail tail(__m512 x) {
   return {_mm512_mul_ps(t, _mm512_mul_ps(p, bell)), bell};
 }
 
-// 2u / ln(2) of gelu_tanh, 0.5 x (1 + tanh(u)) = x sigmoid(2u), and x times its derivative there.
+// 2u / ln(2) of gelu_tanh: 0.5 x (1 + tanh(u)) = x sigmoid(2u), and x times the derivative of 2u.
 constexpr float kTanhScale = 2 * 0.79788456080286536f * kLog2e;
 inline __m512 tanh_cubic(__m512 x, float cubic) {
   return _mm512_mul_ps(x, _mm512_fmadd_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(kTanhScale * cubic),
@@ -75,7 +75,7 @@ inline __m512 tanh_cubic(__m512 x, float cubic) {
 template <Activation kKind>
 inline __m512 activated(__m512 x) {
   const __m512 zero = _mm512_setzero_ps();
-  if constexpr (kKind == Activation::gelu) {  // max(x, 0) but for what lies beyond |x|
+  if constexpr (kKind == Activation::gelu) {  // max(x, 0) minus |x| times the tail
     return _mm512_fnmadd_ps(size_of(x), tail(x).beyond, _mm512_max_ps(zero, x));
   }
   if constexpr (kKind == Activation::gelu_tanh) {
@@ -112,7 +112,7 @@ inline __m512 slope(__m512 x) {
   }
 }
 
-// body(kind), whose type says which it is, for activated and slope.
+// Calls body(kind), whose type is the activation, for activated() and slope().
 template <typename Body>
 void with_activation(Activation f, const Body& body) {
   switch (f) {

@@ -1,4 +1,4 @@
-// Blocks of tile products by VDPBF16PS, where there are no tile registers.
+// Blocks of tile products by VDPBF16PS, for CPUs without tile registers.
 #include "ops/cpu/bf16_tiles/dot_blocks.h"
 
 #include <cstring>
@@ -6,9 +6,9 @@
 namespace finetune::cpu {
 namespace {
 
-constexpr int kRows = 8;  // at once: their sums and what is multiplied fit the registers
+constexpr int kRows = 8;  // at a time: sums and operands fit the registers
 
-// kDown rows of c from the first one on, whose tiles' rows begin at `a`.
+// Computes kDown rows of c from the first one on; the rows of their tiles begin at `a`.
 template <int kDown, int kAcross>
 void rows_product(const char* a, const Operand& left, const Operand& b, int64_t depth, float* c,
                   int64_t c_stride, bool add) {
@@ -77,7 +77,7 @@ void dot_block(int64_t rows, bool wide, const Operand& a, const Operand& b, int6
 
 double dot_spin(int64_t rounds) {
   constexpr int kSums = 16;
-  constexpr int64_t kPasses = 16;  // tile registers do as much in a round as so many
+  constexpr int64_t kPasses = 16;  // about as much work per round as tile registers do
   __m512 sums[kSums] = {};
   const auto x = (__m512bh)_mm512_setzero_si512();
   for (int64_t i = 0; i < kPasses * rounds; ++i) {

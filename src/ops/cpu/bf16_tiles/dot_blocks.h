@@ -1,6 +1,6 @@
-// Products of tiles of bf16 (tile_pack.h) in vector registers, by VDPBF16PS.
-// For processors without tile registers. The instruction multiplies pairs of neighbours in depth,
-// which is how tiles lie, and adds to fp32 sums.
+// Products of bf16 tiles (tile_pack.h) in vector registers, by VDPBF16PS. For processors without
+// tile registers. The instruction multiplies pairs of neighbours in depth, which matches the layout
+// of tiles, and adds to fp32 sums.
 #pragma once
 
 #include "ops/cpu/bf16_tiles/tile_pack.h"
@@ -12,7 +12,7 @@ namespace finetune::cpu {
 void dot_block(int64_t rows, bool wide, const Operand& a, const Operand& b, int64_t depth, float* c,
                int64_t c_stride, bool add);
 
-// Multiplications in registers alone, on the calling thread: flop done.
+// Benchmark: multiplies in registers only, on the calling thread; returns the number of flops.
 double dot_spin(int64_t rounds);
 
 }  // namespace finetune::cpu

@@ -1,4 +1,4 @@
-// Products of small matrices that lie in a core's cache, and the memory of a task that makes them.
+// Products of small matrices in a core's cache, and the memory of a task for them.
 #pragma once
 
 #include "ops/cpu/bf16_tiles/tiles.h"
@@ -57,7 +57,7 @@ inline void small_block(bool tall, bool wide, const Operand& a, const Operand& b
   }
 }
 
-// Hands out a task's memory, or counts it where there is none yet.
+// Allocates pieces of a task's memory, or only counts their size if there is no memory yet.
 struct Pieces {
   float* memory;
   int64_t floats = 0;

@@ -1,5 +1,5 @@
-// The instructions of tile registers (AMX). A test puts a header of this name before it, with the
-// same instructions in software (tests/unit/ops/software_tiles).
+// The instructions of tile registers (AMX). A test replaces this header by one with the same
+// instructions in software (tests/unit/ops/software_tiles).
 #pragma once
 
 #include <immintrin.h>
@@ -10,7 +10,7 @@
 
 namespace finetune::cpu {
 
-// Whether they can be used: the processor has them, and the kernel grants the process their state.
+// Whether they can be used: the processor has them, and the kernel grants the process permission.
 inline bool has_tile_instructions() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;
@@ -18,7 +18,7 @@ inline bool has_tile_instructions() {
          syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// GCC is not told that a tile is loaded from memory: what belongs there is written before this.
+// GCC does not know that tiles are loaded from memory: finish pending writes before this.
 inline void before_tile_loads() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }

@@ -1,11 +1,10 @@
-// fp32 matrices into the tiles that AMX is made for, rounded to bf16 (nearest even). Needs AVX-512
-// with BF16.
+// Packs fp32 matrices into AMX tiles, rounded to bf16 (nearest even). Needs AVX-512 with BF16.
 //
-// A tile has 16 rows of 16 pairs of bf16. The left operand's rows are its own, each 32 deep; the
-// right one's rows are pairs of neighbours in depth, and its columns are the 16 of the product.
-// Memory is read row by row from end to end, since only long runs come at full speed: where its
-// rows are those of the operand (along) or lie across them, tiles may come out in the other
-// orientation and are then transposed in place, pairs kept together.
+// A tile has 16 rows of 16 pairs of bf16. A row of the left operand's tile is a row of the matrix,
+// 32 deep. A row of the right operand's tile holds pairs of neighbours in depth, one for each of 16
+// columns of the product. Memory is read row by row from end to end, since only long runs are fast.
+// If memory rows are across the operand's lines, tiles come out transposed and are then transposed
+// in place, with pairs kept together.
 #pragma once
 
 #include <immintrin.h>
@@ -22,11 +21,11 @@ constexpr int64_t kTileSide = 16;
 constexpr int64_t kTileDepth = 32;
 constexpr int64_t kTileSize = kTileSide * kTileDepth;  // elements
 
-// Where the tiles of 32 lines of an operand lie.
+// Where the tiles of 32 lines of an operand are.
 struct Operand {
   const void* data;
-  size_t stride;       // bytes from one row of a tile to the next
-  int64_t half, step;  // bytes to the second 16 lines, to the next tile of depth
+  size_t stride;       // bytes between rows of a tile
+  int64_t half, step;  // bytes to the second 16 lines, and to the next tile of depth
   const char* at(int64_t half_, int64_t tile) const {
     return static_cast<const char*>(data) + half_ * half + tile * step;
   }
@@ -40,7 +39,7 @@ inline __m512i round_to_bf16(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-// tile = the transpose of the rows r, (16, 16) of 32 bits; r is lost
+// tile = the transpose of the rows r, (16, 16) of 32 bits; r is overwritten
 inline void store_transposed(__m512i* r, uint16_t* tile) {
   __m512i t[16];
 #pragma GCC unroll 8
@@ -80,8 +79,8 @@ inline void transpose_tile(uint16_t* tile) {
   store_transposed(r, tile);
 }
 
-// 16 rows of memory, `stride` apart, 32 deep, as a transposed tile. The rows 16 further on are
-// fetched meanwhile: whoever packs line after line comes to them next.
+// Packs 16 rows of memory, `stride` apart and 32 deep, as a transposed tile. Prefetches the next 16
+// rows, which are packed next.
 inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
   __m512i r[16];
 #pragma GCC unroll 16
@@ -94,8 +93,8 @@ inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
   store_transposed(r, tile);
 }
 
-// One row of memory, `depth` long, into row `row` of the tiles place(0), place(1), ...; a null
-// `from` stands for zeros. What lies kAhead elements further is prefetched.
+// Packs one row of memory of length `depth` into row `row` of the tiles place(0), place(1), ...; a
+// null `from` means zeros. Prefetches what is kAhead elements further.
 template <typename Place>
 inline void pack_along(const float* from, int64_t depth, int64_t row, const Place& place) {
   for (int64_t k = 0, d = 0; k < depth; k += kTileDepth, ++d) {
@@ -111,7 +110,7 @@ inline void pack_along(const float* from, int64_t depth, int64_t row, const Plac
   }
 }
 
-// The same from bf16, which is copied.
+// The same from bf16, without rounding.
 template <typename Place>
 inline void pack_along(const bfloat16* from, int64_t depth, int64_t row, const Place& place) {
   for (int64_t k = 0, d = 0; k < depth; k += kTileDepth, ++d) {
@@ -124,15 +123,16 @@ inline void pack_along(const bfloat16* from, int64_t depth, int64_t row, const P
   }
 }
 
-// Words 0 of both, words 1, ...: pairs of neighbours in depth.
+// Interleaves words: word 0 of both, word 1 of both, ...: pairs of neighbours in depth.
 inline __m512i bf16_pairs(__m512 even, __m512 odd) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return _mm512_permutexvar_epi16(order, round_to_bf16(even, odd));
 }
 
-// Two neighbours in depth, `count` columns each, as row `row` of the tiles place(0), place(1), ...
-// of 16 columns; a null pointer stands for zeros. What lies `ahead` elements further is fetched.
+// Packs two neighbours in depth, `count` columns each, as row `row` of the tiles place(0),
+// place(1), ... of 16 columns; a null pointer means zeros. Prefetches what is `ahead` elements
+// further.
 template <typename Place>
 inline void pack_across(const float* even, const float* odd, int64_t count, int64_t row,
                         int64_t ahead, const Place& place) {
@@ -154,7 +154,7 @@ inline void pack_across(const bfloat16* even, const bfloat16* odd, int64_t count
     const int64_t left = from == nullptr ? 0 : std::min(count - i, kTileDepth);
     return _mm512_maskz_loadu_epi16(__mmask32((uint64_t{1} << left) - 1), from + i);
   };
-  // Words of pairs 0 to 15, and of 16 to 31: word i of the second is at 32 + i.
+  // Words of pairs 0 to 15, and of 16 to 31: word i of the second source has number 32 + i.
   alignas(64) static constexpr uint16_t low[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
                                                    37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
                                                    11, 43, 12, 44, 13, 45, 14, 46, 15, 47};

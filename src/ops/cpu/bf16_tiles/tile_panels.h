@@ -1,5 +1,5 @@
-// An operand of a matrix product as tiles: where they lie, and how they come there from fp32.
-// It is some of a matrix's lines and of its depth.
+// An operand of a matrix product as tiles: their layout, and packing from fp32. It covers some of a
+// matrix's lines and some of its depth.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace finetune::cpu {
 
-// Lines of one operand (rows of op(a), columns of op(b)) [begin, begin + count) as tiles: groups of
-// 16 lines, an even number of them, each `tiles` tiles of depth from tile `first` on.
+// Lines [begin, begin + count) of one operand (rows of op(a), columns of op(b)) as tiles: an even
+// number of groups of 16 lines, each of `tiles` tiles of depth from tile `first` on.
 struct Packed {
   int64_t begin, count, first, tiles;
   uint16_t* data;
@@ -18,7 +18,8 @@ struct Packed {
   int64_t floats() const { return groups() * tiles * kTileSize / 2; }
 };
 
-// Rows of a block: [group][tile]. Its columns: [panel of two groups][tile][half], as it reads them.
+// Layout of a left operand: [group][tile]. Of a right operand: [panel of two groups][tile][half],
+// in the order of reading.
 inline uint16_t* left_tile(const Packed& packed, int64_t group, int64_t d) {
   return packed.data + (group * packed.tiles + d) * kTileSize;
 }
@@ -26,11 +27,11 @@ inline uint16_t* panel_tile(const Packed& packed, int64_t group, int64_t d) {
   return packed.data + ((group / 2 * packed.tiles + d) * 2 + group % 2) * kTileSize;
 }
 
-// Rows of op(a) as they are multiplied. Rows of bf16 that are whole lines of memory are tiles as
-// they lie: but for the last, which do not fill a block, they need not be packed.
+// Rows of op(a) for a product. bf16 rows that are whole lines of memory are used in place as tiles;
+// only the last rows, which do not fill a block, are packed.
 struct Left {
   Packed packed;                   // lines from `in_place` on
-  const bfloat16* rows = nullptr;  // of the lines before
+  const bfloat16* rows = nullptr;  // of the lines before `in_place`
   int64_t stride = 0, in_place = 0;
 
   int64_t begin() const { return packed.begin - in_place; }
@@ -46,7 +47,7 @@ struct Left {
   }
 };
 
-// Lines [begin, begin + count) of x (lines, depth), whose tiles are all of the depth.
+// Lines [begin, begin + count) of x (lines, depth); tiles cover the whole depth.
 inline Left left_of(Tensor x, int64_t begin, int64_t count, int64_t tiles) {
   Left left{{begin, count, 0, tiles, nullptr}};
   const bool as_they_lie = x.dtype == DType::bf16 && x.cols % kTileDepth == 0 &&
@@ -61,7 +62,7 @@ inline Left left_of(Tensor x, int64_t begin, int64_t count, int64_t tiles) {
   return left;
 }
 
-// Columns of op(b) as they are multiplied, panel by panel.
+// Columns of op(b) for a product, panel by panel.
 struct Right {
   const uint16_t* data;
   int64_t panel_step, tile_step;  // elements
@@ -77,13 +78,13 @@ inline Right right_of(const Packed& packed) {
   return {packed.data, packed.tiles * 2 * kTileSize, 2 * kTileSize, packed.begin, packed.count};
 }
 
-// One group of an operand whose lines are memory's rows: x (lines, depth).
+// Packs one group of an operand whose lines are memory rows: x (lines, depth).
 template <bool kTranspose, typename T, typename Place>
 void pack_group_of(Tensor x, const Packed& packed, int64_t group, const Place& place) {
   const int64_t line = group * kTileSide, k = packed.first * kTileDepth;
   const int64_t depth = std::min(packed.tiles * kTileDepth, x.cols - k);
   const T* from = x.as<T>() + (packed.begin + line) * x.stride + k;
-  int64_t whole = 0;  // tiles
+  int64_t whole = 0;  // full tiles
   if constexpr (kTranspose && std::is_same_v<T, float>) {
     if (line + kTileSide <= packed.count) {
       for (; (whole + 1) * kTileDepth <= depth; ++whole) {
@@ -107,7 +108,7 @@ void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place
                          : pack_group_of<kTranspose, float>(x, packed, group, place);
 }
 
-// One tile of depth of an operand whose lines are memory's columns: x (depth, lines).
+// Packs one tile of depth of an operand whose lines are memory columns: x (depth, lines).
 template <bool kTranspose, typename T, typename Place>
 void pack_tile_of(Tensor x, const Packed& packed, int64_t d, const Place& place) {
   for (int64_t r = 0; r < kTileSide; ++r) {

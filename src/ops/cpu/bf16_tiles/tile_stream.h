@@ -1,4 +1,4 @@
-// Products of packed rows that stay in a core's cache and packed weights that come by.
+// Products of packed rows that stay in a core's cache with packed weights streamed from memory.
 #pragma once
 
 #include <algorithm>
@@ -7,26 +7,26 @@
 
 namespace finetune::cpu {
 
-// Tiles of depth that are multiplied at once: with more, what a block of sums reads leaves the
-// first-level cache; with fewer, the sums come and go more often.
+// Tiles of depth per pass: more would push operands out of the first-level cache; fewer would load
+// and store the sums more often.
 constexpr int64_t kPartTiles = 12;
-// What a task keeps in its second-level cache.
+// Second-level cache used by a task.
 constexpr int64_t kCacheBytes = int64_t{1408} << 10;
 constexpr int64_t kPanelTile = 2 * kTileSize;  // elements of a panel's tile of depth
 
-// A block's product takes as long as this share of a panel takes to come.
+// While one block is multiplied, this share of a panel can be fetched.
 constexpr int64_t kFetchesOfPanel = kPanelTile * int64_t(sizeof(uint16_t)) / 256;
 
-// While block `i` of a panel part of `depth` tiles is computed, its share of the next part is
-// fetched; null once all of it is.
+// The part of the next panel to fetch while block `i` of a panel part of `depth` tiles is computed;
+// null if all is fetched.
 inline const char* share_of_next(const uint16_t* panel, int64_t depth, int64_t i) {
   if (i >= kFetchesOfPanel) return nullptr;
   return reinterpret_cast<const char*>(panel + depth * kPanelTile) + i * depth * 256;
 }
 
 // c (rows, 32), rows `stride` apart, = or += left (rows, tiles of depth) times a panel of weights.
-// Memory is there for a multiple of 32 rows. left: [16 rows][tile], of `left_tiles` tiles. The
-// memory behind the panel is fetched meanwhile: the next panel.
+// c and left need memory for a multiple of 32 rows. left: [16 rows][tile], with `left_tiles` tiles.
+// Prefetches the memory behind the panel: the next panel.
 inline void multiply_panel(const uint16_t* left, int64_t left_tiles, int64_t rows,
                            const uint16_t* panel, int64_t tiles, float* c, int64_t stride,
                            bool add) {

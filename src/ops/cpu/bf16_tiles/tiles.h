@@ -1,6 +1,5 @@
-// Products of tiles of bf16 (tile_pack.h): blocks of two by two tiles of sums.
-// In the tile registers of AMX where they are used, else in vector registers, from the same
-// operands.
+// Products of bf16 tiles (tile_pack.h): blocks of two by two tiles of sums. They use AMX tile
+// registers or, with the same operands, vector registers.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// Whether products are formed in tile registers (bf16_gemm.h, use_tile_registers).
+// Whether products use tile registers (bf16_gemm.h, use_tile_registers).
 inline bool tile_registers = false;
 
-// The tile registers while products are formed.
+// Configures the tile registers during its lifetime.
 class Tiles {
  public:
   Tiles() {
@@ -38,16 +37,17 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 };
 
-// Where the tiles of 32 lines of an operand lie: `half` elements from the first 16 lines' to the
-// second's, `step` from one tile of depth to the next, `line` bytes from one line to the next.
+// The layout of the tiles of 32 lines: `half` elements from the first 16 lines to the second,
+// `step` from one tile of depth to the next, `line` bytes between lines.
 struct TileLayout {
   int64_t half, step;
   size_t line = 64;
 };
-constexpr TileLayout kInPanel{kTileSize, 2 * kTileSize};  // both halves of a tile of depth together
+// both halves of a tile of depth are adjacent
+constexpr TileLayout kInPanel{kTileSize, 2 * kTileSize};
 
-// A panel of 32 columns from a tile of depth on, both halves of which lie together, `step` elements
-// from one tile to the next.
+// A panel of 32 columns from some tile of depth on: both halves are adjacent, tiles are `step`
+// elements apart.
 struct PanelTiles {
   const uint16_t* data;
   int64_t step;
@@ -55,8 +55,8 @@ struct PanelTiles {
   PanelTiles(const uint16_t* tiles, int64_t step_ = 2 * kTileSize) : data(tiles), step(step_) {}
 };
 
-// Half a tile into the first-level cache. Where threads share a core, tiles are loaded no earlier
-// than they are multiplied: what misses that cache is waited for.
+// Prefetches half a tile into the first-level cache. When threads share a core, tiles are loaded
+// only just before they are multiplied, so a cache miss stalls.
 inline void fetch_half_tile(const uint16_t* half) {
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
@@ -64,12 +64,12 @@ inline void fetch_half_tile(const uint16_t* half) {
   }
 }
 
-// Which operand the next product has another one of: it is fetched from the second-level cache
-// while tiles are multiplied, the other one stays in the first-level cache.
+// The operand that changes with the next product: it is fetched from the second-level cache during
+// multiplication; the other operand stays in the first-level cache.
 enum class Passing { panels, packed_rows };
 
-// c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows and of b's
-// panel. With kFetch four lines of memory a tile of depth are fetched from `ahead` on, into the
+// c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows and b's
+// panel. With kFetch, prefetches four lines of memory per tile of depth from `ahead` on into the
 // second-level cache.
 template <Passing kPassing, bool kFetch>
 inline void block_product_of(const uint16_t* a, TileLayout layout, PanelTiles b, int64_t depth,
@@ -120,7 +120,7 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, PanelTiles b,
   _tile_stored(3, lower + kTileSide, stride);
 }
 
-// The same, of which only so many rows are wanted; null: nothing is fetched from memory.
+// The same for the first `rows` rows only; if `ahead` is null nothing is prefetched.
 template <Passing kPassing>
 inline void block_product(int64_t rows, const uint16_t* a, TileLayout layout, PanelTiles b,
                           int64_t depth, float* c, int64_t c_stride, bool add,

@@ -1,7 +1,7 @@
-// The two halves of an encoder layer in inference on tiles (ops/backend.h). A task takes some
-// rows through all of its half, in a core's second-level cache, and the weights, packed in the
-// order of their use, come by. Each row's result depends on its own sequence alone, as long as all
-// values are finite: what is not may spread to the sequences beside it.
+// The two halves of an encoder layer in inference, on tiles (ops/backend.h). A task takes some rows
+// through its whole half within a core's second-level cache; the weights, packed in the order of
+// their use, stream by. Each row's result depends only on its own sequence, as long as all values
+// are finite: NaN and infinity may spread to neighbouring sequences.
 #pragma once
 
 #include "ops/backend.h"

@@ -14,7 +14,7 @@ namespace {
 // inner layer its part of the inner weight and of the output weight. A panel is 32 lines (columns
 // of the result).
 struct Weights {
-  int64_t hidden, inner;  // in tiles of depth, which are panels too
+  int64_t hidden, inner;  // in tiles of depth; also the number of panels
   uint16_t* data;
 
   int64_t chunks() const { return (inner + kPartTiles - 1) / kPartTiles; }
@@ -58,8 +58,8 @@ void pack(const LayerOutput& layer, const Weights& to) {
   });
 }
 
-// Some rows on their way. `sums` (rows, hidden) are fp32, the rest are left operands: `state`
-// (rows, hidden) and `inner` (rows, a chunk).
+// The intermediate values of some rows. `sums` (rows, hidden) is fp32; left operands are `state`
+// (rows, hidden) and `inner` (rows, one chunk).
 struct Rows {
   int64_t count, padded;
   float* sums;
@@ -94,7 +94,8 @@ struct Norm {
   float epsilon;
 };
 
-// x += bias + residual in place, which may be null; then body(i, LN(x)[i ... i+16)). Each (cols).
+// x += bias + residual in place (either may be null), then body(i, LN(x)[i ... i+16)). Each is
+// (cols).
 template <typename Body>
 void normalise(float* x, const float* bias, const float* residual, int64_t cols, const Norm& norm,
                const Body& body) {
@@ -120,8 +121,8 @@ void normalise(float* x, const float* bias, const float* residual, int64_t cols,
   }
 }
 
-// The attention's output becomes the feed-forward's input: as left operand in `state`, and with the
-// output's bias in `sums`, to which the products will be added.
+// Turns the attention output into the feed-forward's input: as left operand in `state`, and with
+// the output bias in `sums`, to which the products are added.
 void finish_attention(const LayerOutput& layer, Tensor residual, int64_t begin, const Rows& rows) {
   const int64_t cols = layer.hidden(), tiles = cols / kTileDepth;
   const Norm norm{layer.attention_gamma.f32(), layer.attention_beta.f32(), layer.epsilon};
@@ -139,7 +140,7 @@ void finish_attention(const LayerOutput& layer, Tensor residual, int64_t begin, 
   }
 }
 
-// inner's tile `d` = f(strip + bias), rounded.
+// Tile `d` of inner = f(strip + bias), rounded.
 template <Activation kKind>
 void activate_strip(const Rows& rows, const float* bias, int64_t tiles, int64_t d) {
   const __m512 low = _mm512_loadu_ps(bias), high = _mm512_loadu_ps(bias + 16);

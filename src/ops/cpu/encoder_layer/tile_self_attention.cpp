@@ -12,9 +12,9 @@
 namespace finetune::cpu {
 namespace {
 
-// The packed weights, head by head in the order of their use: units of 32 lines. Those of queries
-// and values are left operands, whose products come out transposed, (head_size, tokens); those of
-// keys right operands, (tokens, head_size).
+// The packed weights, head by head in the order of their use, in units of 32 lines. Those of
+// queries and values are left operands, whose products are transposed, (head_size, tokens); those
+// of keys are right operands, with products (tokens, head_size).
 struct Weights {
   int64_t heads, blocks;  // of 32 lines in a head
   int64_t tiles;          // of depth
@@ -31,7 +31,7 @@ void pack(Tensor weight, const Weights& to) {
   for_tasks(3 * to.heads, [&](int64_t i) {
     const int64_t head = i / 3;
     const auto kind = Weights::Kind(i % 3);
-    // In memory: queries, keys, values.
+    // The order in memory is queries, keys, values.
     const int64_t third = kind == Weights::query ? 0 : kind == Weights::key ? 1 : 2;
     const Packed packed{third * to.heads * lines + head * lines, lines, 0, to.tiles,
                         to.at(head, kind)};
@@ -45,7 +45,7 @@ void pack(Tensor weight, const Weights& to) {
   });
 }
 
-// Neighbouring sequences that a task computes.
+// Neighbouring sequences that one task computes.
 struct Group {
   int64_t first, end;  // sequences
 };
@@ -61,7 +61,7 @@ int64_t make_groups(const Segments& keys, int64_t most, Group* groups) {
 }
 
 // c (32, cols) = a's 32 lines times the columns of `b`, right panels of `tiles` tiles of depth.
-// What lies behind a's part of the depth is fetched meanwhile.
+// Prefetches what is behind a's part of the depth.
 void multiply_lines(const uint16_t* a, const uint16_t* b, int64_t tiles, int64_t cols, float* c) {
   for (int64_t part = 0; part < tiles; part += kPartTiles) {
     const int64_t depth = std::min(kPartTiles, tiles - part);
@@ -83,7 +83,7 @@ struct Head {
   int64_t value_stride;
 };
 
-// (32, cols) of `strip`, plus a bias a row, times `factor`, as pairs of rows.
+// Stores (32, cols) of `strip`, plus a bias per row, times `factor`, as pairs of rows.
 void store_queries(const float* strip, const float* bias, float factor, int64_t cols, uint32_t* to,
                    int64_t stride) {
   const __m512 scale = _mm512_set1_ps(factor);
@@ -111,7 +111,7 @@ void store_values(const float* strip, const float* bias, int64_t cols, uint16_t*
   }
 }
 
-// (rows, 32) of `strip`, plus a bias a column.
+// Stores (rows, 32) of `strip`, plus a bias per column.
 void store_keys(const float* strip, const float* bias, int64_t rows, uint16_t* to, int64_t stride) {
   const __m512 low = _mm512_loadu_ps(bias), high = _mm512_loadu_ps(bias + 16);
   for (int64_t r = 0; r < rows; ++r) {
@@ -122,15 +122,15 @@ void store_keys(const float* strip, const float* bias, int64_t rows, uint16_t* t
   }
 }
 
-// What attention of one sequence needs besides.
+// Scratch space for attention of one sequence.
 struct Space {
   float* scores;  // (keys, 32)
   uint16_t* p;    // right operand: (keys, 32)
   float* sums;    // (head_size, 32)
 };
 
-// Of 16 queries: p = exp2(scores - the largest), zeros up to a tile's depth; returns 1 / their sum.
-// The largest ignores NaN, the sum does not: a NaN reaches the output.
+// For 16 queries: p = exp2(scores - largest), zero up to a tile's depth; returns 1 / their sum. The
+// maximum ignores NaN but the sum does not, so a NaN reaches the output.
 __m512 exponentials(const float* scores, int64_t keys, uint16_t* p) {
   __m512 most = _mm512_load_ps(scores);
   for (int64_t i = 1; i < keys; ++i) {
@@ -172,7 +172,8 @@ void store_context(const float* sums, __m512 inverse, int64_t count, int64_t siz
   }
 }
 
-// One sequence: its keys begin at row `key` of the head, its queries at column `query`.
+// Attention of one sequence: its keys begin at row `key` of the head, its queries at column
+// `query`.
 void attend(const Head& head, int64_t size, int64_t key, int64_t keys, int64_t query,
             int64_t queries, const Space& space, uint16_t* context, int64_t stride) {
   const int64_t depth = size / kTileDepth, tiles = (keys + kTileDepth - 1) / kTileDepth;
@@ -215,14 +216,14 @@ void pack_rows(Tensor x, int64_t begin, int64_t count, uint16_t* right, uint16_t
   for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<false>(x, packed, g, left_tile);
 }
 
-// The operands and space of a group of so many tokens and queries.
+// The operands and scratch space of a group with this number of tokens and queries.
 struct Task {
   int64_t tokens, queries;  // padded to blocks
   uint16_t *left, *right, *first;
   float* strip;
   Head head;
   Space space;
-  int64_t floats;  // of all
+  int64_t floats;  // in total
 
   Task(int64_t tokens_, int64_t queries_, int64_t longest, int64_t hidden, int64_t size, bool apart,
        float* memory)
@@ -232,7 +233,7 @@ struct Task {
     left = pieces.take<uint16_t>(tokens * hidden);
     first = apart ? pieces.take<uint16_t>(queries * hidden) : right;
     strip = pieces.take<float>(std::max(tokens, queries) * kTileBlock);
-    // Tiles may reach beyond the last sequence.
+    // Tiles may extend beyond the last sequence.
     head.query_stride = queries + kTileBlock;
     head.queries = pieces.take<uint32_t>(size / 2 * head.query_stride);
     head.keys = pieces.take<uint16_t>((tokens + kTileBlock) * size);
@@ -246,7 +247,8 @@ struct Task {
   }
 };
 
-// Queries, keys and values of head `h`, whose biases are `bias` (and `hidden` further on).
+// Projects the queries, keys and values of head `h`, whose biases are at `bias` (and `hidden`
+// further on).
 void project(const Weights& weights, int64_t h, const float* bias, int64_t hidden, float factor,
              const Task& task) {
   const Head& head = task.head;
@@ -288,9 +290,9 @@ void tile_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Te
   const int64_t most = std::max(kTileBlock, kCacheBytes / (4 * hidden + 6 * size + 4 * kTileBlock));
   const int64_t wanted = round_up((total + most - 1) / most, threads());
   const int64_t count = make_groups(shape.keys, (total + wanted - 1) / wanted, groups);
-  // Of few groups the heads are tasks of their own.
+  // With few groups, each head becomes a task of its own.
   const int64_t parts = std::min(shape.heads, (threads() + count - 1) / count);
-  // Scores come as powers of two.
+  // Converts scores to base 2.
   const float factor = shape.scale * kLog2e;
 
   for_tasks(count * parts, [&](int64_t i) {
@@ -303,7 +305,7 @@ void tile_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Te
     const Task task = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
     pack_rows(x, key, tokens, task.right, task.left);
     if (first) pack_rows(first, query, queries, task.first, nullptr);
-    // Probabilities of zero must not meet NaN there.
+    // Clears NaN, which must not meet probabilities of zero.
     for (int64_t r = 0; r < size; ++r) {
       std::memset(task.head.values + r * task.head.value_stride + task.tokens, 0,
                   kTileBlock * sizeof(uint16_t));

@@ -13,19 +13,19 @@ namespace {
 
 constexpr int64_t kPanel = kTileBlock;      // columns of a block of c
 constexpr int64_t kBlockRows = kTileBlock;  // and its rows
-// Tiles of depth at once. In tile registers: kPartTiles, or, where a task packs as it goes, so
-// many: what is packed shares the second-level cache with its source. In vector registers sums that
-// come and go cost more than operands from that cache.
+// Tiles of depth per pass. With tile registers: kPartTiles or, if a task packs as it goes, this
+// many, because packed and source data share the second-level cache. With vector registers,
+// reloading sums costs more than reading operands from that cache.
 constexpr int64_t kPackedPartTiles = 8;
 constexpr int64_t kVectorPartTiles = 16;
-// Of each operand at most this much is packed at a time.
+// At most this much of each operand is packed at a time.
 constexpr int64_t kMostPackedBytes = int64_t{8} << 20;
-// Rows and panels of c that one task computes at most: its sums fill a quarter of a core's cache.
+// The largest block of c per task, in rows and panels: its sums fill a quarter of a core's cache.
 constexpr int64_t kTaskRows = 256;
 constexpr int64_t kTaskPanels = 16;
 constexpr int64_t kEnoughTasks = 6;
-// A packed operand stays in a core's cache beside what a task works on: of a part of the depth with
-// so few rows, or the whole of it.
+// With at most this many rows, a packed operand stays in a core's cache beside the task's other
+// data: a part of the depth, or all of it.
 constexpr int64_t kFewRows = 512;
 constexpr int64_t kResidentBytes = int64_t{1} << 20;
 constexpr int64_t kTaskBytes = int64_t{896} << 10;
@@ -59,8 +59,8 @@ void pack_left_by_all(const Product& p, const Left& left) {
   }
 }
 
-// c's row = sums + bias, past the caches, of whole lines: none need be read to be overwritten,
-// which gains more than the next operation loses where it reads c from memory.
+// c's row = sums + bias, written past the caches in whole lines, so that they need not be read
+// first. That gains more than the next operation loses by reading c from memory.
 void stream_row(const float* sums, const float* bias, int64_t cols, float* c) {
   for (int64_t i = 0; i < cols; i += 16) {
     __m512 v = _mm512_load_ps(sums + i);
@@ -83,7 +83,7 @@ void write_row(const float* sums, const float* bias, bool accumulate, int64_t co
   }
 }
 
-// c's row in bf16 = sums + bias, in whole lines past the caches or as it is.
+// c's row in bf16 = sums + bias, written past the caches in whole lines (kStream) or normally.
 template <bool kStream>
 void round_row(const float* sums, const float* bias, int64_t cols, bfloat16* c) {
   for (int64_t i = 0; i < cols; i += 32) {
@@ -102,7 +102,7 @@ void round_row(const float* sums, const float* bias, int64_t cols, bfloat16* c) 
   }
 }
 
-// A block of c: 32-row blocks of left from line `row` on, panels of right from `panel` on.
+// A block of c: 32-row blocks of left from line `row` on, and panels of right from `panel` on.
 struct Block {
   int64_t row, rows, panel, panels;
   int64_t width() const { return panels * kPanel; }
@@ -135,7 +135,7 @@ void write_rounded(const Product& p, const float* sums, int64_t width, int64_t r
   if (whole_lines) _mm_sfence();
 }
 
-// c's rows from `row` on, columns from `col` on, = or += sums (rows, width).
+// c's rows from `row` on and columns from `col` on, = or += sums (rows, width).
 void write_sums(const Product& p, const float* sums, int64_t width, int64_t row, int64_t rows,
                 int64_t col, int64_t cols) {
   if (p.c.dtype == DType::bf16) return write_rounded(p, sums, width, row, rows, col, cols);
@@ -155,9 +155,9 @@ void write_sums(const Product& p, const float* sums, int64_t width, int64_t row,
   }
 }
 
-// A block of c from operands that are packed. Its sums are formed in a cache, a part of the depth
-// at a time so that the operands stay there too, and written row by row: narrower pieces come
-// slowly to memory.
+// A block of c from packed operands. Its sums are computed in cache, one part of the depth at a
+// time so that the operands stay there too, and written in whole rows, because narrower writes to
+// memory are slow.
 void task_product(const Product& p, const Left& left, const Right& right, const Block& block) {
   const int64_t tiles = left.tiles(), col = right.begin + block.panel * kPanel;
   float* sums = scratch(Scratch::task, round_up(block.rows, kBlockRows) * block.width());
@@ -189,8 +189,8 @@ int64_t tiles_of(int64_t depth) {
   return (depth + kTileDepth - 1) / kTileDepth;
 }
 
-// Lines that a task may take of one operand, so that they, packed, and their sums with all `others`
-// of the other operand fill no more than its share of a core's cache; as even as can be.
+// The number of lines of one operand for a task, so that the packed lines and their sums with all
+// `others` lines of the other operand fit its share of a core's cache; as even as possible.
 int64_t lines_of_task(int64_t lines, int64_t others, int64_t tiles) {
   const int64_t bytes =
       kPanel * (others * int64_t(sizeof(float)) +
@@ -216,7 +216,7 @@ Left pack_all_rows(const Product& p, int64_t tiles) {
   return left;
 }
 
-// For few rows of c and panels of b that lie packed one after the other: where they lie.
+// For few rows of c and panels of b that are packed one after the other: used in place.
 void multiply_few_rows_packed(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
   const Left left = pack_all_rows(p, tiles);
@@ -226,9 +226,9 @@ void multiply_few_rows_packed(const Product& p) {
   });
 }
 
-// For few rows of c: each task packs its own columns of b, a part of the depth at a time, and
-// multiplies them while they are in its cache: b, a matrix of weights most of the time, is read
-// once and written nowhere.
+// For few rows of c: each task packs its own columns of b, one part of the depth at a time, and
+// multiplies them while they are in its cache. So b, usually a weight matrix, is read once and not
+// written back.
 void multiply_few_rows(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth()), most = part_tiles(true);
   const Left left = pack_all_rows(p, tiles);

@@ -1,4 +1,4 @@
-// bf16_gemm: on tiles where the machine multiplies bf16, else by rounded copies and fp32_gemm.
+// bf16_gemm: on tiles if the machine multiplies bf16, else by rounded copies and fp32_gemm.
 #include "ops/cpu/gemm/bf16_gemm.h"
 #include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/isa.h"
@@ -7,7 +7,7 @@
 namespace finetune::cpu {
 namespace {
 
-// body(r) for every row of x.
+// Calls body(r) for every row of x.
 template <typename Body>
 void for_rows(Tensor x, const Body& body) {
   for_ranges(x.rows, row_grain(x.cols), [&](int64_t begin, int64_t end) {
@@ -15,7 +15,7 @@ void for_rows(Tensor x, const Body& body) {
   });
 }
 
-// A contiguous copy at `to` whose values a bf16 can hold.
+// Makes a contiguous copy at `to`, rounded to bf16 values.
 Tensor rounded(Tensor x, float* to) {
   for_rows(x, [&](int64_t r) {
     float* row = to + r * x.cols;

@@ -22,7 +22,7 @@ void pack_weight_group(const float* w, int64_t cols, uint16_t* group) {
   }
 }
 
-// A group is a panel of w^T, or a tile of depth of each panel of w.
+// A group holds a panel of w^T, and a tile of depth of each panel of w.
 Right packed_right(const Product& p, int64_t begin, int64_t count) {
   const int64_t group = 2 * kTileBlock * p.b.cols;
   if (p.transpose_b)

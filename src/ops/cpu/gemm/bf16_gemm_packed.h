@@ -1,4 +1,4 @@
-// Weights that are packed as tiles (packed_weights.h), as operands.
+// Packed weights (packed_weights.h) as operands of products.
 #pragma once
 
 #include "ops/cpu/bf16_tiles/tile_panels.h"
@@ -9,8 +9,8 @@ namespace finetune::cpu {
 // Columns [begin, begin + count) of p's b, `begin` a multiple of 32.
 Right packed_right(const Product& p, int64_t begin, int64_t count);
 
-// A part of them, copied. Where groups lie along the depth, tiles of a panel are as far apart as
-// memory that has one place in a core's first cache.
+// Copies a part of them. If groups follow the depth, a panel's tiles are so far apart that they
+// collide in one set of a core's first-level cache.
 void copy_packed(const Product& p, const Packed& right);
 
 }  // namespace finetune::cpu

@@ -15,23 +15,23 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-// A tile of sums has a group of op(a)'s rows and a panel of op(b)'s columns: it leaves 8 (or 4) of
-// the 32 (or 16) registers, and takes 35 (or 19) instructions for 24 (or 12) multiplications.
+// A tile of sums covers a group of op(a)'s rows and a panel of op(b)'s columns. It leaves 8 (or 4)
+// of the 32 (or 16) registers free, and needs 35 (or 19) instructions for 24 (or 12)
+// multiplications.
 constexpr int kGroup = kLanes == 16 ? 8 : 4, kVectors = 3;
 constexpr int64_t kPanel = kVectors * kLanes;
-// Depth that is multiplied at once, at most.
+// Largest depth per pass.
 constexpr int64_t kMostDepth = 384;
 constexpr int64_t kRowsAhead = 4;
-// Of the operand that all tasks share a task multiplies at most so many lines (of panels that are
-// packed so many that they stay in the second-level cache), and so many of its own that the sums
-// fill part of that.
+// Limits of a task: lines of the operand shared by all tasks (fewer if packed, so that they stay in
+// the second-level cache), and of its own lines, so that the sums fill part of that cache.
 constexpr int64_t kMostShared = 768, kMostPackedShared = 288, kFewestShared = 64;
 constexpr int64_t kSumBytes = int64_t{192} << 10;
-// Of the shared operand a task packs at most so many lines.
+// A task packs at most this many lines of the shared operand.
 constexpr int64_t kPackedLines = 96;
-// To pack a unit of its own takes a task as long as this many tiles.
+// Packing one unit of its own costs a task as much as this many tiles.
 constexpr int64_t kPackingCost = 3;
-// Most tasks of a thread that are considered.
+// The largest number of tasks per thread to consider.
 constexpr int64_t kMostRounds = 8;
 
 // Part of a matrix in memory.
@@ -40,21 +40,22 @@ struct Piece {
   int64_t stride = 0, rows = 0, cols = 0;
 };
 
-// Rows of op(a) or columns of op(b): lines of memory that lie along the depth, or across it.
+// Rows of op(a) or columns of op(b): lines of memory along the depth, or across it.
 struct Lines {
   Tensor x;
   bool along;
-  int64_t unit;  // lines of a group or panel
+  int64_t unit;  // lines per group or panel
 
   int64_t count() const { return along ? x.rows : x.cols; }
-  // `lines` of them from `line` on, their depth from `first` on.
+  // `lines` lines from `line` on, with depth from `first` on.
   Piece piece(int64_t line, int64_t lines, int64_t first, int64_t depth) const {
     return along ? Piece{x.f32() + line * x.stride + first, x.stride, lines, depth}
                  : Piece{x.f32() + first * x.stride + line, x.stride, depth, lines};
   }
 };
 
-// Lines across the depth: strips of few units, as these lie a multiple of the cache's ways apart.
+// Packs lines across the depth in strips of few units, because these lines collide in the cache's
+// sets.
 template <int64_t kUnit>
 void pack_across(const Piece& from, float* to) {
   constexpr int64_t kStrip = kUnit * HWY_MAX(1, 32 / kUnit);
@@ -74,8 +75,8 @@ void pack_across(const Piece& from, float* to) {
   }
 }
 
-// `count` lines from `line` on, and their depth from `first` on, as units: (depth, unit) each, one
-// after the other. Lines that are missing in the last one are zero.
+// Packs `count` lines from `line` on, with depth from `first` on, as units of (depth, unit), one
+// after the other. Missing lines of the last unit are zero.
 void pack_lines(const Lines& lines, int64_t line, int64_t count, int64_t first, int64_t depth,
                 float* to) {
   if (!lines.along) {
@@ -88,7 +89,7 @@ void pack_lines(const Lines& lines, int64_t line, int64_t count, int64_t first, 
   }
 }
 
-// A piece of memory that will be packed next, fetched in steps while something else is multiplied.
+// Prefetches memory that will be packed next, in steps during a multiplication.
 class Upcoming {
  public:
   Upcoming(const Piece& piece, int64_t steps)
@@ -111,21 +112,20 @@ class Upcoming {
   int64_t lines_ = 0, left_ = 0, step_ = 0, line_ = 0;
 };
 
-// Rows of op(a) as they are multiplied: a group's begin `step` floats after those of the one
-// before.
+// Rows of op(a) for a product: groups begin `step` floats apart.
 struct Groups {
   Left left;
   int64_t step;
 };
 
-// A panel and `from` where its columns lie in memory, if the first group's tile has to pack them.
+// A packed panel. `from`: its columns in memory, if the first group's tile must pack them.
 struct Panel {
   float* packed;
   Piece from = {};
 };
 
-// c (rows, up to kPanel) = or += op(a) * panel, then bias, if it is not null. With `packed_rows`
-// whole groups of rows are written there, packed.
+// c (rows, up to kPanel) = or += op(a) * panel, then bias if not null. With `packed_rows`, whole
+// groups of rows are also written there, packed.
 template <bool kTranspose>
 void multiply_panel(Groups groups, float* packed_rows, const Panel& panel, Tensor c, int64_t depth,
                     bool add, const float* bias, Upcoming upcoming) {
@@ -164,13 +164,13 @@ void multiply_panel(Groups groups, float* packed_rows, const Panel& panel, Tenso
   }
 }
 
-// A size of at most `most` that cuts `count` into nearly even parts.
+// The size of nearly even parts of `count` that is at most `most`.
 int64_t even_part(int64_t count, int64_t most) {
   const int64_t parts = (count + most - 1) / most;
   return (count + parts - 1) / parts;
 }
 
-// Lines in pieces of nearly as many units each.
+// Lines in pieces with nearly equal numbers of units.
 struct Pieces {
   explicit Pieces(const Lines& lines)
       : count(lines.count()), unit(lines.unit), units((count + unit - 1) / unit) {}
@@ -183,9 +183,8 @@ struct Pieces {
   int64_t count, unit, units, number = 1;
 };
 
-// Cuts both so that the slowest thread ends as early as can be, by the tiles it multiplies and the
-// units it packs, and tasks, with at most `most_shared` lines of `shares`, fit the second-level
-// cache.
+// Cuts both operands so that the slowest thread ends as early as possible, counting tiles and
+// packed units, and tasks fit the second-level cache, with at most `most_shared` lines of `shares`.
 void cut(Pieces& shares, Pieces& owns, int64_t most_shared) {
   const int64_t least = (shares.count + most_shared - 1) / most_shared;
   const int64_t most =
@@ -207,14 +206,14 @@ void cut(Pieces& shares, Pieces& owns, int64_t most_shared) {
   owns.cut(best_owns);
 }
 
-// Some rows and columns of c.
+// A range of rows and columns of c.
 struct Block {
   int64_t row, rows, col, cols;
 };
 
-// A product and its operands. Rows of op(a) that lie along the depth are multiplied where they are,
-// with panels that each task packs for itself, one at a time; where they lie across it, as for
-// weight gradients, all tasks pack the panels first and share them, and each packs rows of its own.
+// A product and its operands. If rows of op(a) are along the depth, they are used in place, and
+// each task packs its panels itself, one at a time. If they are across it (weight gradients), all
+// tasks first pack the shared panels together, and each packs its own rows.
 class PanelProduct {
  public:
   explicit PanelProduct(const cpu::Product& p)
@@ -225,7 +224,7 @@ class PanelProduct {
     Pieces rows(left_), cols(right_);
     Pieces &shared = gradient_ ? cols : rows, &own = gradient_ ? rows : cols;
     cut(shared, own, gradient_ ? kMostPackedShared : kMostShared);
-    // Neighbours, which one thread begins with, have in common what all share.
+    // A thread starts with neighbouring tasks, which share their common operand.
     cpu::for_tasks(rows.number * cols.number, [&](int64_t task) {
       const int64_t s = task / own.number, o = task % own.number;
       const int64_t r = gradient_ ? o : s, c = gradient_ ? s : o;
@@ -244,7 +243,7 @@ class PanelProduct {
             p_.c.stride};
   }
 
-  // Parts of the depth one after the other, each with all panels.
+  // One part of the depth after the other, each with all panels.
   void pack_panels() {
     padded_ = cpu::round_up(right_.count(), kPanel);
     packed_ = cpu::scratch(cpu::Scratch::operation, padded_ * depth_);
@@ -261,7 +260,7 @@ class PanelProduct {
     return packed_ + first * padded_ + col * part_at(first);
   }
 
-  // Of a part of the depth; the next panel is fetched while one is multiplied.
+  // For one part of the depth; the next panel is prefetched during the multiplication.
   void multiply_own_panels(const Block& block, int64_t first) const {
     const int64_t part = part_at(first);
     float* packed = cpu::scratch(cpu::Scratch::task, kPanel * part_);
@@ -291,7 +290,7 @@ class PanelProduct {
     const int64_t part = part_at(first), whole = block.rows / kGroup * kGroup;
     float* packed = cpu::scratch(cpu::Scratch::task, cpu::round_up(block.rows, kGroup) * part_);
     const Piece rows = left_.piece(block.row, block.rows, first, part);
-    const bool again = block.cols > kPanel;  // so that packing pays
+    const bool again = block.cols > kPanel;  // packed rows are used again only then
     if (again && whole < block.rows) {
       pack_lines(left_, block.row + whole, block.rows - whole, first, part, packed + whole * part);
     }

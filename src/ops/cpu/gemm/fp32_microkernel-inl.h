@@ -1,6 +1,6 @@
-// The fp32 microkernel, a tile of sums in registers, and packing: for products and attention.
-// Packed matrices have rows of a multiple of kLanes floats, the rest filled with zeros, so that no
-// kernel needs a mask.
+// The fp32 microkernel, a tile of sums in registers, and packing: for products and attention. Rows
+// of packed matrices are padded with zeros to a multiple of kLanes floats, so that no kernel needs
+// a mask.
 #if defined(FINETUNE_CPU_FP32_MICROKERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FINETUNE_CPU_FP32_MICROKERNEL_INL_H_
 #undef FINETUNE_CPU_FP32_MICROKERNEL_INL_H_
@@ -17,27 +17,26 @@
 HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 
-// Rows of a tile of attention: with two vectors across, sums fill the 32 (or 16) registers but
-// four.
+// Rows of an attention tile: with two vectors across, sums fill all but four of the 32 (or 16)
+// registers.
 constexpr int64_t kTileRows = kLanes == 16 ? 12 : 6;
 
-// A matrix of which a product reads rows: element (i, k) of op(A) is at [i*stride + k], or at
-// [k*stride + i] where it is the transpose of what is stored.
+// The left operand: element (i, k) of op(A) is at [i*stride + k] or, if transposed, at [k*stride +
+// i].
 struct Left {
   const float* data;
   int64_t stride;
 };
 
-// An operand of a tile that comes from memory, and is packed on the way: rows of b, or rows of a
-// that is transposed.
+// The operand that a tile reads unpacked from memory and packs on the way: rows of b, or rows of a
+// transposed a.
 enum class PackedByTile { none, left, right };
 
-// Steps of the depth ahead that are prefetched of it.
+// How many depth steps ahead it is prefetched.
 constexpr int64_t kDepthAhead = 20;
 
-// c (kRows, kVectors*kLanes) = or += op(a) (kRows, depth) * b (depth, ...), then bias, of which
-// nothing is added where it is null. An operand that is packed is written to `packed`, a step of
-// the depth after the other.
+// c (kRows, kVectors*kLanes) = or += op(a) (kRows, depth) * b (depth, ...), then bias unless null.
+// The operand to pack is written to `packed`, one depth step after the other.
 template <bool kTranspose, int kRows, int kVectors, PackedByTile kPacked = PackedByTile::none>
 HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HWY_RESTRICT c,
                      int64_t ldc, int64_t depth, bool accumulate,
@@ -52,7 +51,7 @@ HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HW
       sum[i][j] = accumulate ? hn::LoadU(d, c + i * ldc + j * kLanes) : hn::Zero(d);
     }
   }
-  // Four steps a turn: where a core's other thread shares its decoder, each instruction counts.
+  // Unrolled by four: if two threads share a core's decoder, each instruction counts.
 #pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     hn::Vec<Floats> right[kVectors];
@@ -80,7 +79,7 @@ HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HW
   }
 }
 
-// The tile of exactly `rows` rows.
+// The tile with exactly `rows` rows.
 template <bool kTranspose, int kRows, int kVectors>
 HWY_INLINE void tile_of(int64_t rows, Left a, const float* b, int64_t ldb, float* c, int64_t ldc,
                         int64_t depth, bool accumulate, const float* bias = nullptr) {
@@ -92,8 +91,8 @@ HWY_INLINE void tile_of(int64_t rows, Left a, const float* b, int64_t ldb, float
   }
 }
 
-// to (rows, ldt) = from (rows, cols), the rest of each row zero. The `next` columns beside them, of
-// the head that comes next, are prefetched, here and below.
+// to (rows, ldt) = from (rows, cols), the rest of each row zero. Here and below, the `next` columns
+// (of the next head) are prefetched.
 template <class T>
 inline void pack(const T* from, int64_t stride, int64_t rows, int64_t cols, float* to, int64_t ldt,
                  int64_t next) {
@@ -106,7 +105,7 @@ inline void pack(const T* from, int64_t stride, int64_t rows, int64_t cols, floa
   }
 }
 
-// Four floats of each fourth row from `first` on: a vector of kPieces times 128 bits.
+// Four floats of every fourth row from `first` on: a vector of kPieces times 128 bits.
 template <int64_t kPieces, class RowAt>
 HWY_INLINE auto every_fourth(const RowAt& row_at, int64_t first) {
   if constexpr (kPieces == 1) {
@@ -137,9 +136,9 @@ HWY_INLINE void transpose_block(const RowAt& row_at, float factor, float* to, in
          to + 3 * ldt);
 }
 
-// to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Strips of as many rows
-// as a vector has lanes, so that whole lines of memory are written, then of fewer; rows that the
-// last one lacks are read as zeros.
+// to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Works in strips of as
+// many rows as a vector has lanes, so that whole lines of memory are written, then in smaller
+// strips; rows missing in the last one are read as zeros.
 template <class T>
 inline void pack_transposed(const T* from, int64_t stride, int64_t rows, int64_t cols, float factor,
                             float* to, int64_t ldt, int64_t next) {

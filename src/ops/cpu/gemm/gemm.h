@@ -1,6 +1,6 @@
-// The matrix product of the CPU backend: its operands, fp32_gemm and bf16_gemm.
-// Sums are in registers, operands are packed in the order of their use (Goto and van de Geijn,
-// Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008).
+// The CPU backend's matrix products: operands, fp32_gemm and bf16_gemm. Sums are in registers,
+// operands are packed in the order of their use (Goto and van de Geijn, Anatomy of High-Performance
+// Matrix Multiplication, ACM TOMS 34(3), 2008).
 #pragma once
 
 #include "core/numeric/tensor.h"
@@ -8,10 +8,10 @@
 namespace finetune::cpu {
 
 // c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
-// (K, N): the matrix or its transpose. bias (1, N) may be absent. A transposed `a` is for weight
-// gradients alone: b is not transposed then and there is no bias. Needs K > 0. An element of c is a
-// chain of fused multiply-adds over K in order, from 0 or c, then the bias: the same bits with any
-// number of threads, and on AVX2 and AVX-512.
+// is (K, N): the matrix or its transpose. bias (1, N) may be absent. Only weight gradients have a
+// transposed `a`; then b is not transposed and there is no bias. Needs K > 0. An element of c is a
+// chain of fused multiply-adds over K in order, starting from 0 or c, then the bias: the same bits
+// for any number of threads, on AVX2 and AVX-512.
 struct Product {
   Tensor a;
   bool transpose_a = false;
@@ -21,19 +21,19 @@ struct Product {
   bool accumulate = false;
   Tensor bias = {};
   const uint16_t* packed_b =
-      nullptr;  // for products in bf16: b's groups (packed_weights.h), or null
+      nullptr;  // for bf16 products: b's packed groups (packed_weights.h), or null
 
   int64_t depth() const { return transpose_a ? a.rows : a.cols; }   // K
   int64_t b_cols() const { return transpose_b ? b.rows : b.cols; }  // N
 };
 void fp32_gemm(const Product& product);
 
-// The same with operands rounded to bf16 and sums in fp32; a, b, and c without `accumulate` may be
-// in bf16 themselves: in tiles where the machine multiplies bf16 and that is wanted (isa.h), else
-// slowly by rounding copies.
+// The same with operands rounded to bf16 and fp32 sums; a, b, and c without `accumulate` may
+// themselves be bf16. Uses tiles if the machine multiplies bf16 and isa.h selects that, else slow
+// rounding copies.
 void bf16_gemm(const Product& product);
 
-// Shapes that fit and are supported; FINETUNE_CHECK.
+// FINETUNE_CHECKs that the shapes match and are supported.
 void check(const Product& product);
 
 }  // namespace finetune::cpu

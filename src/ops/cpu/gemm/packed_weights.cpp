@@ -1,4 +1,4 @@
-// Which weights are packed and valid, and when writes make them stale.
+// Records which weights are packed, and invalidates them when memory is written.
 #include "ops/cpu/gemm/packed_weights.h"
 
 #include <algorithm>
@@ -55,7 +55,8 @@ const uint16_t* PackedWeights::find(Tensor w) const {
       return nullptr;
     }
     const uintptr_t from = address(next->w), to = from + next->bytes();
-    if (from > reached || to <= reached) return nullptr;  // a hole, or w begins behind the last
+    // a gap, or w begins behind the last matrix
+    if (from > reached || to <= reached) return nullptr;
     reached = to;
   }
   return reinterpret_cast<const uint16_t*>(first->place + skipped / sizeof(float));

@@ -15,7 +15,7 @@ constexpr float kTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
 constexpr float kTanhCubic = 0.044715f;
 constexpr float kBellScale = 0.39894228040143268f;  // 1 / sqrt(2 pi)
 
-// 0.5 * (1 + tanh(u)) is sigmoid(2u), which keeps its precision where tanh nears -1.
+// 0.5 * (1 + tanh(u)) is sigmoid(2u), which stays precise when tanh is near -1.
 template <class D, class V>
 HWY_INLINE V tanh_gate(D d, V x) {
   const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 2 * kTanhScale * kTanhCubic),

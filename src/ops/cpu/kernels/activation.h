@@ -1,24 +1,24 @@
-// What the kernels of activations share.
+// Declarations that the activation kernels share.
 #pragma once
 
 #include "ops/backend.h"
 
 namespace finetune::cpu {
 
-// y = f(x); where dy is given dx = dy * f'(x), and y may be absent.
+// y = f(x). If dy is given, dx = dy * f'(x), and y may be absent.
 struct ActivationCall {
   Activation f;
   Tensor x, dy, dx, y;
 };
 
-// Row r of x; null where x is absent.
+// Row r of x, or null if x is absent.
 template <typename T>
 T* row_of(Tensor x, int64_t r) {
   return x ? x.as<T>() + r * x.stride : nullptr;
 }
 
-// bf16_activation.cpp: activations of tensors in bf16, where the machine has AVX-512 with BF16
-// (bf16_math.h). Of the kinds of the feed-forward network: not for tanh, which only the pooler has.
+// bf16_activation.cpp: activations of bf16 tensors on machines with AVX-512 BF16 (bf16_math.h).
+// Supports the activations of feed-forward layers, not tanh, which only the pooler uses.
 constexpr bool has_bf16_activation(Activation f) {
   return f != Activation::tanh;
 }

@@ -14,14 +14,15 @@ void store(bfloat16* to, __mmask16 mask, __m512 x) {
   _mm256_mask_storeu_epi16(to, mask, (__m256i)_mm512_cvtneps_pbh(x));
 }
 
-// y may be null where dy is not.
+// y may be null if dy is given.
 template <Activation kKind, bool kBackward>
 void compute_row(const bfloat16* x, const bfloat16* dy, bfloat16* dx, bfloat16* y, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) {
     const __mmask16 mask = lane_mask(count - i);
     if (i % 32 == 0) {
       _mm_prefetch(reinterpret_cast<const char*>(x + i + kAhead), _MM_HINT_T0);
-      const bfloat16* other = kBackward ? dy : y;  // dx and y are where dy and x were
+      // outputs continue at the same place as their inputs
+      const bfloat16* other = kBackward ? dy : y;
       _mm_prefetch(reinterpret_cast<const char*>(other + i + kAhead), _MM_HINT_T0);
     }
     const __m512 v = wide(_mm256_maskz_loadu_epi16(mask, x + i));

@@ -16,8 +16,8 @@ namespace finetune::HWY_NAMESPACE {
 
 constexpr int64_t kDropoutGroup = 128;
 
-// Philox state of kLanes/2 blocks. A word sits in the low half of a 64-bit lane, the high half is
-// of no meaning, as the 32x32-bit product wants it.
+// The Philox state of kLanes/2 blocks. A word is in the low half of a 64-bit lane, as the 32x32-bit
+// product needs it; the high half is ignored.
 struct PhiloxLanes {
   using D = hn::ScalableTag<uint64_t>;
   using V = hn::Vec<D>;
@@ -42,7 +42,7 @@ struct PhiloxLanes {
   }
 };
 
-// factors[e] = 0 or dropout.scale of the row's elements [128*group, 128*group + 128).
+// factors[e] = 0 or dropout.scale for elements [128*group, 128*group + 128) of the row.
 HWY_INLINE void dropout_group(const Dropout& dropout, uint32_t row, uint32_t sample, uint32_t group,
                               float* HWY_RESTRICT factors) {
   const PhiloxLanes::D d;
@@ -74,8 +74,8 @@ HWY_INLINE void dropout_group(const Dropout& dropout, uint32_t row, uint32_t sam
   }
 }
 
-// Factors of the row's elements [begin, begin + count). Returns where the first lies in `buffer`,
-// which holds count + 256 floats.
+// Factors of elements [begin, begin + count) of the row. Returns their address in `buffer`, which
+// holds count + 256 floats.
 HWY_INLINE const float* dropout_range(const Dropout& dropout, uint32_t row, uint32_t sample,
                                       int64_t begin, int64_t count, float* buffer) {
   const int64_t first = begin / kDropoutGroup;

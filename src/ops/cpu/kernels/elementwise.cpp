@@ -1,4 +1,4 @@
-// Elementwise operations on vectors: dropout, sums, and rows picked by index.
+// Elementwise operations on vectors: dropout, sums, and rows selected by index.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

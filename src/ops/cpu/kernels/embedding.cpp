@@ -36,7 +36,7 @@ void embed_rows(const int32_t* ids, const uint32_t* positions, const int32_t* ty
   }
 }
 
-// Adds the gradients of the words whose run of equal ids in `order` starts in [begin, end).
+// Adds the gradients of the words whose run of equal ids in `order` begins in [begin, end).
 void word_runs(Tensor dy, const int32_t* ids, const int32_t* order, Tensor dword, int64_t begin,
                int64_t end) {
   int64_t i = begin;
@@ -48,8 +48,8 @@ void word_runs(Tensor dy, const int32_t* ids, const int32_t* order, Tensor dword
   }
 }
 
-// Columns [begin, end) of the gradients of positions and types. Types are few and their sums long:
-// `sums` (types, kColumnStrip) collects some tokens before they join the total.
+// Columns [begin, end) of the gradients of positions and types. Types are few and have long sums,
+// so `sums` (types, kColumnStrip) collects some tokens before they are added to the total.
 void position_columns(Tensor dy, const uint32_t* positions, const int32_t* types, Tensor dposition,
                       Tensor dtype, float* sums, int64_t begin, int64_t end) {
   constexpr int64_t kTokensOfASum = 64;

@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-// body(begin, count, factors) over pieces of a row of n elements, dropout factors of the piece
-// (null where dropout is off).
+// Calls body(begin, count, factors) over pieces of a row of n elements, with the piece's dropout
+// factors (null if dropout is off).
 template <class Body>
 HWY_INLINE void for_dropout_pieces(const Dropout& dropout, RowNames names, int64_t row, int64_t n,
                                    const Body& body) {
@@ -47,7 +47,7 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
                          for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
                            prefetch_ahead(c + i, from);
                            if (rest) prefetch_ahead(c + i, rest);
-                           prefetch_beyond(c + i, 0, out);  // is written when the sums are known
+                           prefetch_beyond(c + i, 0, out);  // written once the sums are known
                            if (copy) prefetch_beyond(c + i, 0, copy);
                            auto v = hn::LoadU(d, from + c + i);
                            if (factors) v = hn::Mul(v, hn::LoadU(d, factors + i));
@@ -63,7 +63,7 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
       const auto v = hn::Sub(hn::LoadU(d, sum_row + i), hn::Set(d, mean));
       squares.add(d, hn::Mul(v, v));
     });
-    // In double: its error is in every element of the row.
+    // In double, because its error affects every element of the row.
     const float inverse =
         float(1.0 / std::sqrt(double(squares.total()) / double(n) + double(epsilon)));
 
@@ -82,7 +82,7 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
 }
 
 // With h = (s - mean) * inverse and g = dy * gamma: ds = inverse * (g - mean(g) - h * mean(g * h)).
-// sums (2, n) takes the rows' share of dgamma and dbeta. dx is of T.
+// sums (2, n) accumulates the rows' dgamma and dbeta. dx has type T.
 template <class T>
 void typed_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma, const Dropout& dropout,
                          RowNames names, Tensor ds, Tensor dx, float* sums, int64_t begin,
@@ -190,7 +190,8 @@ void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tens
   FINETUNE_CHECK(same_shape(dy, s) && same_shape(ds, s) && stats.rows == s.rows && stats.cols == 2);
   FINETUNE_CHECK(gamma.size() == n && dgamma.size() == n && dbeta.size() == n);
   FINETUNE_CHECK(!dx || (same_shape(dx, s) && (dx.data != ds.data || !dropout.on())));
-  // Each block of rows has its own sums of dgamma and dbeta, added in the order of the blocks.
+  // Each block of rows has its own dgamma and dbeta sums, which are added in the order of the
+  // blocks.
   constexpr int64_t kBlock = 32;
   const int64_t blocks = (s.rows + kBlock - 1) / kBlock;
   float* sums = cpu::scratch(cpu::Scratch::operation, blocks * 2 * n);

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kRowsOfASum = 64;  // rows that are added up before they join the total
+constexpr int64_t kRowsOfASum = 64;  // rows added up before they are added to the total
 constexpr int64_t kRowsAhead = 4;
 
 template <class T>
@@ -47,7 +47,7 @@ HWY_AFTER_NAMESPACE();
 namespace finetune {
 HWY_EXPORT(column_sums);
 
-// In the precision that the backend was made for.
+// In the precision of the backend.
 void CpuBackend::product(const cpu::Product& p) {
   compute_ == DType::bf16 ? cpu::bf16_gemm(p) : cpu::fp32_gemm(p);
 }

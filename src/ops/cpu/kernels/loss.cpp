@@ -1,6 +1,5 @@
-// The four losses and their gradients, by plain loops in double precision.
-// Losses are small (B rows of C classes, or T rows of 2), but for those of a vocabulary's words
-// (wide_loss.h).
+// The four losses and their gradients, by plain loops in double precision. Losses are small (B rows
+// of C classes, or T rows of 2), except over a vocabulary (wide_loss.h).
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +23,7 @@ double weight_of(Tensor weights, int64_t c) {
   return weights ? double(weights.f32()[c]) : 1.0;
 }
 
-// True, and no loss, where the scale is 0. `rows` of dlogits are the sample's.
+// If the scale is 0: sets the loss and the sample's `rows` of dlogits to 0 and returns true.
 bool left_out(float scale, float& loss, Tensor dlogits, int64_t first, int64_t rows) {
   if (scale != 0) return false;
   loss = 0;

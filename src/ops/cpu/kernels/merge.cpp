@@ -1,4 +1,4 @@
-// Gradient arenas added to each other in a given order.
+// Adds gradient arenas to each other in a given order.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -44,8 +44,9 @@ HWY_EXPORT(merge_range);
 HWY_EXPORT(merge_row);
 
 namespace {
-constexpr int64_t kPiece = 1 << 13;  // of one arena: what several of them need fits a core's cache
-}
+// elements per arena: pieces of several arenas fit a core's cache
+constexpr int64_t kPiece = 1 << 13;
+}  // namespace
 
 void CpuBackend::merge(std::span<const Addition> additions, int64_t count) {
   if (additions.empty()) return;

@@ -1,4 +1,4 @@
-// Gradient norm's block sums and AdamW, dense, by parts and by rows.
+// The gradient norm's block sums and AdamW: dense, by parts and by rows.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,9 +18,9 @@ namespace {
 
 using cpu::AdamWFactors;
 
-// Of elements [begin, end) of an arena. Squares are exact in double; several sums hide the latency
-// of addition. An element's sum and lane follow from its place in the block, and 0 added to a sum
-// of squares changes nothing: groups that are known to be zero are passed over.
+// The square sum of elements [begin, end) of an arena. Squares are exact in double; several sums
+// hide the latency of addition. The lane of an element depends only on its place in the block, and
+// adding 0 changes nothing, so groups known to be zero are skipped.
 double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, int64_t end) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -55,7 +55,7 @@ double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, i
       add_groups(HWY_MAX(0, start - begin), start + sparse.cols - begin);
     }
   }
-  // Halves are added to each other, of the group and then of a vector.
+  // Adds halves to each other: first of the group, then of a vector.
   for (int64_t left = kSums / 2; left > 0; left /= 2) {
     for (int64_t k = 0; k < left; ++k) sums[k] = hn::Add(sums[k], sums[k + left]);
   }
@@ -77,7 +77,7 @@ HWY_INLINE V moved(D d, const AdamWFactors& f, V p, V m, V v) {
   return hn::NegMulAdd(hn::Set(d, f.rate), hn::Div(m, size), p);
 }
 
-// What lies `ahead` elements on is prefetched.
+// Prefetches `ahead` elements ahead.
 void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient, float* m, float* v,
                  int64_t count, int64_t ahead) {
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
@@ -93,7 +93,7 @@ void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient,
   });
 }
 
-// Not for -0, whose sign can matter to a parameter that is -0.
+// False for -0: its sign can matter to a parameter that is -0.
 template <class D, class V>
 HWY_INLINE bool all_bits_zero(D, V x) {
   const hn::RebindToSigned<D> di;
@@ -108,7 +108,7 @@ bool without_moments(const float* m, const float* v, int64_t count) {
   return none;
 }
 
-// One multiplication waits for another: four vectors at a time.
+// Multiplications depend on each other, so four vectors are processed at a time.
 void decay_range(const AdamWFactors* steps, int64_t missed, float* parameter, int64_t count) {
   const Floats d;
   int64_t i = 0;
@@ -134,7 +134,7 @@ void decay_range(const AdamWFactors* steps, int64_t missed, float* parameter, in
   });
 }
 
-// `missed` steps with a zero gradient.
+// Applies `missed` steps with a zero gradient.
 void catch_up_range(const AdamWFactors* steps, int64_t missed, float* parameter, float* m, float* v,
                     int64_t count) {
   const bool rests =
@@ -147,7 +147,7 @@ void catch_up_range(const AdamWFactors* steps, int64_t missed, float* parameter,
     for (int64_t k = 0; k < missed; ++k) {
       const AdamWFactors& f = steps[k];
       update_moments(d, f, hn::Zero(d), first, second);
-      // Hundreds of steps after its last gradient a row's m has died away: no division then.
+      // Hundreds of steps after a row's last gradient, m has become zero: no division is needed.
       p = rests && all_bits_zero(d, first) ? hn::Mul(p, hn::Set(d, f.decay))
                                            : moved(d, f, p, first, second);
     }
@@ -195,9 +195,9 @@ AdamWFactors::AdamWFactors(const AdamW& o)
 
 namespace {
 
-constexpr int64_t kUpdateGrain = 1 << 14;  // elements of a task
+constexpr int64_t kUpdateGrain = 1 << 14;  // elements per task
 
-// False: there is nothing to update.
+// Returns false if nothing is to be updated.
 bool take_outcome(const AdamW& options, cpu::AdamWFactors& factors) {
   if (!options.outcome) return true;
   factors.scale = options.outcome->gradient_scale;

@@ -1,4 +1,4 @@
-// What one AdamW step does to every element alike, worked out in double from ops/backend.h's AdamW.
+// The factors of one AdamW step, computed in double from the AdamW options of ops/backend.h.
 #pragma once
 
 #include "ops/backend.h"
@@ -15,16 +15,16 @@ struct AdamWFactors {
   float rate;
   float root;
   float epsilon;
-  // m = 0 moves p by exactly nothing (no 0 / 0, no infinity): p * decay is all that is left.
+  // If m = 0, p moves by exactly nothing (no 0 / 0, no infinity) except p * decay.
   bool rests_on_zero;
 };
 
-// A part of an arena as it is updated, in tasks of `grain` elements.
+// A part of an arena during an update, in tasks of `grain` elements.
 struct UpdatedPart {
   AdamWFactors factors;
   int64_t begin, count, grain;
   int64_t first_task;
-  int64_t cols;  // of weights that are packed (packed_weights.h), a group a task, or 0
+  int64_t cols;  // columns of weights to pack (packed_weights.h), one group per task; or 0
 };
 
 }  // namespace finetune::cpu

@@ -1,4 +1,4 @@
-// Cross entropy over many classes, a vocabulary's words, in vectors of floats.
+// Cross entropy over many classes (a vocabulary), with float vectors.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kBlock = 1024;  // classes whose sum is one of floats
+constexpr int64_t kBlock = 1024;  // classes summed in float
 
 float largest_of(const float* x, int64_t count) {
   auto most = hn::Set(Floats(), x[0]);
@@ -28,7 +28,7 @@ float largest_of(const float* x, int64_t count) {
   return HWY_MAX(of_tail, hn::GetLane(hn::MaxOfLanes(Floats(), most)));
 }
 
-// The sum of exp(x - largest); where `out` is given the terms are written there.
+// The sum of exp(x - largest); the terms are written to `out` if given.
 double sum_of_exponentials(const float* x, float largest, float* out, int64_t count) {
   double total = 0;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
@@ -43,7 +43,7 @@ double sum_of_exponentials(const float* x, float largest, float* out, int64_t co
   return total;
 }
 
-// A row whose maximum is NaN has a loss that is.
+// If a row's maximum is NaN, so is its loss.
 float wide_loss_row(const float* x, int64_t classes, int32_t label, float scale, float* dx) {
   const float largest = largest_of(x, classes), own = x[label];
   const double sum = sum_of_exponentials(x, largest, dx, classes);

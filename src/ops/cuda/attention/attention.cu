@@ -1,8 +1,8 @@
-// Attention's forward kernels: out = dropout(softmax(scale * Q K^T)) V for packed sequences.
-// In one pass over the keys: each query keeps the largest score so far, the sum of exponentials
-// below it and the weighted sum of values, and scales both down when a larger score comes (Milakov
-// and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., FlashAttention,
-// 2022). fp32 inside, whatever the type of the operands.
+// Attention's forward kernels: out = dropout(softmax(scale * Q K^T)) V for packed sequences. One
+// pass over the keys: each query keeps its largest score so far, the sum of exponentials relative
+// to it and the weighted sum of values, and rescales both when a larger score comes (Milakov and
+// Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., FlashAttention, 2022).
+// fp32 inside, whatever the type of the operands.
 #include "ops/cuda/attention/attention_tiles.h"
 #include "ops/cuda/attention/fused.h"
 #include "ops/cuda/ops.h"
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     attention_kernel(AttentionShape shape, Dropout dropout, MatrixOf<T> q, MatrixOf<T> k,
                      MatrixOf<T> v, MatrixOf<T> out, Matrix lse) {
   dropout = dropout.taken();
-  constexpr int kParts = kSize / kWarp;  // elements of a head that a lane sums up
+  constexpr int kParts = kSize / kWarp;  // elements of a head per lane
   __shared__ float query_tile[kQueries][kSize];
   __shared__ float key_tile[kStreamed][kSize + 1];
   __shared__ float value_tile[kStreamed][kSize];
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t block_begin = int64_t(blockIdx.z) * kQueries;
   if (block_begin >= queries) return;
   const int64_t size = shape.head_size, column = head * size;
-  const int row = warp() * kRows;           // of this warp in query_tile
+  const int row = warp() * kRows;  // this warp's first row in query_tile
   const int64_t begin = block_begin + row;  // its query
   load_tile<kSize>(query_tile, q, first_query + block_begin, queries - block_begin, column, size);
 
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     for (int c = 0; c < kParts; ++c) total[r][c] = 0;
   }
   for (int64_t tile = 0; tile < keys; tile += kStreamed) {
-    __syncthreads();  // all have read the tiles of the last round
+    __syncthreads();  // all threads have read the previous tiles
     load_tile<kSize>(key_tile, k, first_key + tile, keys - tile, column, size);
     load_tile<kSize>(value_tile, v, first_key + tile, keys - tile, column, size);
     __syncthreads();

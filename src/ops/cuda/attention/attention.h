@@ -1,5 +1,5 @@
-// What the attention kernels share. A tile is kStreamed rows of one head of one sequence, a row a
-// lane; head sizes are rounded up to kSize (32, 64 or 128), the rest filled with zeros.
+// Shared parts of the attention kernels. A tile is kStreamed rows of one head of one sequence, one
+// row per lane; head sizes are rounded up to kSize (32, 64 or 128) and padded with zeros.
 #pragma once
 
 #include "ops/cuda/kernels/pack.h"
@@ -10,11 +10,11 @@ namespace finetune::cuda {
 
 constexpr int kAttentionWarps = 4;
 constexpr int kAttentionThreads = kAttentionWarps * kWarp;
-constexpr int kStreamed = kWarp;  // rows of the tiles that stream by
+constexpr int kStreamed = kWarp;  // rows of the tiles that are streamed
 constexpr int kLargestHead = 128;
 
 // tile (kRows, kWidth) = rows [first, first + count) of columns [column, column + size) of x, the
-// rest zero. Odd kWidth: lanes that read one column of all rows meet no bank twice.
+// rest zero. An odd kWidth avoids bank conflicts when lanes read one column of all rows.
 template <int kSize, int kRows, int kWidth, typename T>
 __device__ inline void load_tile(float (&tile)[kRows][kWidth], const MatrixOf<T>& x, int64_t first,
                                  int64_t count, int64_t column, int64_t size) {
@@ -24,7 +24,7 @@ __device__ inline void load_tile(float (&tile)[kRows][kWidth], const MatrixOf<T>
   }
 }
 
-// What dropout multiplies the probability of query i for key j by, both inside sequence b.
+// The dropout factor for the probability of query i and key j of sequence b.
 __device__ inline float attention_factor(const AttentionShape& shape, const Dropout& dropout,
                                          int64_t b, int64_t head, int64_t i, int64_t j,
                                          int64_t keys) {
@@ -33,7 +33,7 @@ __device__ inline float attention_factor(const AttentionShape& shape, const Drop
   return bits >= dropout.threshold ? dropout.scale : 0.0f;
 }
 
-// What the backward pass works on; weighted (heads, Tq) = row sums of dout * out.
+// The inputs of the backward pass; weighted (heads, Tq) = row sums of dout * out.
 template <typename T>
 struct AttentionGradients {
   MatrixOf<T> q, k, v, dout;
@@ -41,7 +41,7 @@ struct AttentionGradients {
   MatrixOf<T> dq, dk, dv;
 };
 
-// run(std::integral_constant<int, kSize>) with the smallest kSize that holds the head.
+// Calls run(std::integral_constant<int, kSize>) with the smallest kSize that fits the head.
 template <typename Run>
 void for_head_size(int64_t size, Run&& run) {
   if (size <= 32) return run(std::integral_constant<int, 32>());
@@ -50,7 +50,7 @@ void for_head_size(int64_t size, Run&& run) {
   throw Failure("attention: heads of more than 128 are not supported");
 }
 
-// Block x is a sequence, block y a head, block z a tile of `rows` of the longest sequence.
+// Block x is a sequence, block y a head, block z a tile of `rows` rows of the longest sequence.
 inline dim3 attention_grid(const AttentionShape& shape, const Segments& segments, int rows) {
   return dim3(unsigned(segments.count), unsigned(shape.heads),
               unsigned(divide_up(segments.max_length, rows)));

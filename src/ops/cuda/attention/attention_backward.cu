@@ -1,10 +1,9 @@
-// Gradients of attention. With P = exp(scale * Q K^T - lse), M = P * mask, dM = dout V^T and
-// D = row sums of dout * out (which are those of P * dP):
-//   dS = scale * P * (mask * dM - D); dq = dS K; dk = dS^T Q; dv = M^T dout
-// (Dao et al., FlashAttention, 2022, with dropout as in ops/backend.h). Nothing is added up across
-// blocks: one launch sums dq over the keys of a block's queries, another dk and dv over the queries
-// of a block's keys. The two compute the scores anew, and are the same kernel: rows that stay,
-// other rows that stream by.
+// Gradients of attention. With P = exp(scale * Q K^T - lse), M = P * mask, dM = dout V^T and D =
+// row sums of dout * out (equal to those of P * dP): dS = scale * P * (mask * dM - D); dq = dS K;
+// dk = dS^T Q; dv = M^T dout (Dao et al., FlashAttention, 2022, with dropout as in ops/backend.h).
+// Nothing is summed across blocks: one launch sums dq over the keys for a block's queries, another
+// sums dk and dv over the queries for a block's keys. Both recompute the scores and are the same
+// kernel: some rows stay, the others are streamed.
 #include "ops/cuda/attention/attention_tiles.h"
 #include "ops/cuda/attention/fused.h"
 #include "ops/cuda/ops.h"
@@ -12,7 +11,7 @@
 namespace finetune::cuda {
 namespace {
 
-// weighted (heads, Tq) = D. A thread has eight elements, `group` of them a head of a query.
+// weighted (heads, Tq) = D. A thread has eight elements; `group` threads have a head of a query.
 template <typename T>
 __global__ void weighted_packs_kernel(AttentionShape shape, int group, MatrixOf<T> out,
                                       MatrixOf<T> dout, Matrix weighted) {
@@ -30,8 +29,8 @@ __global__ void weighted_packs_kernel(AttentionShape shape, int group, MatrixOf<
   if (r < out.rows && pack % group == 0) weighted.row(pack / group)[r] = sum;
 }
 
-// The same of heads or rows of any size. Block x is a query, block y a group of heads, a warp a
-// head.
+// The same for heads or rows of any size. Block x is a query, block y a group of heads, one warp
+// per head.
 template <typename T>
 __global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<T> dout,
                                 Matrix weighted) {
@@ -46,18 +45,19 @@ __global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<
   if (lane() == 0) weighted.row(head)[r] = sum;
 }
 
-// The rows that stay are keys (kKeysStay) or queries. `a` and `b` are what scores and dM are
-// products of: K and V of keys, Q and dout of queries.
+// The rows that stay are keys (kKeysStay) or queries. `a` and `b` are the operands of scores and
+// dM: K and V for keys, Q and dout for queries.
 template <int kSize, bool kKeysStay, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     attention_backward_kernel(AttentionShape shape, Dropout dropout, AttentionGradients<T> t) {
   dropout = dropout.taken();
-  constexpr int kRows = kSize <= 64 ? 4 : 2;  // of a warp; shared memory holds no more
+  constexpr int kRows = kSize <= 64 ? 4 : 2;  // per warp; shared memory fits no more
   constexpr int kStaying = kAttentionWarps * kRows;
   constexpr int kParts = kSize / kWarp;
   __shared__ float own_a[kStaying][kSize], own_b[kStaying][kSize];
   __shared__ float other_a[kStreamed][kSize + 1], other_b[kStreamed][kSize + 1];
-  __shared__ float ds_tile[kStaying][kStreamed], m_tile[kStaying][kStreamed];  // warps' own rows
+  // each warp has its own rows
+  __shared__ float ds_tile[kStaying][kStreamed], m_tile[kStaying][kStreamed];
 
   const int64_t b = blockIdx.x, head = blockIdx.y;
   const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t block_begin = int64_t(blockIdx.z) * kStaying;
   if (block_begin >= own) return;
   const int64_t size = shape.head_size, column = head * size;
-  const int row = warp() * kRows;           // of this warp in the tiles that stay
+  const int row = warp() * kRows;  // this warp's first row in the tiles that stay
   const int64_t begin = block_begin + row;  // its row in the sequence
   load_tile<kSize>(own_a, kKeysStay ? t.k : t.q, own_first + block_begin, own - block_begin, column,
                    size);
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
   float first[kRows][kParts] = {}, second[kRows][kParts] = {};
   for (int64_t tile = 0; tile < others; tile += kStreamed) {
-    __syncthreads();  // all have read the tiles of the last round
+    __syncthreads();  // all threads have read the previous tiles
     load_tile<kSize>(other_a, kKeysStay ? t.q : t.k, other_first + tile, others - tile, column,
                      size);
     load_tile<kSize>(other_b, kKeysStay ? t.dout : t.v, other_first + tile, others - tile, column,

@@ -1,6 +1,6 @@
-// Gradients of attention in bf16 on tensor cores, without sums across blocks.
-// By the formulas of attention_backward.cu: blocks of one launch sum dq over the keys of their
-// queries, or dk and dv over the queries of their keys.
+// Gradients of attention in bf16 on tensor cores, without sums across blocks. The formulas are in
+// attention_backward.cu: blocks of one launch sum dq over the keys for their queries, or dk and dv
+// over the queries for their keys.
 #include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/attention/attention_mask.h"
 #include "ops/cuda/attention/attention_tiles.h"
@@ -13,17 +13,17 @@ using Gradients = AttentionGradients<bfloat16>;
 template <int kSize>
 struct Shared {
   Stages<kSize> tiles;
-  // Of queries that stream by; and which of a warp's sixteen keys each has kept.
+  // For streamed queries; and which of a warp's sixteen keys dropout keeps for each.
   float lse[kStages<kSize>][kTileRows], weighted[kStages<kSize>][kTileRows];
   uint16_t kept[kStages<kSize>][kAttentionWarps][kTileRows];
 };
 static_assert(kWarpRows == 16);  // bits of `kept`
 
-// Where a lane finds an element of a product (16, 16): row lane / 4 + half * 8, column
-// n * 8 + lane % 4 * 2 + c, in [n][2 * half + c].
+// A lane's elements of a product (16, 16): row lane / 4 + half * 8, column n * 8 + lane % 4 * 2 +
+// c, stored at [n][2 * half + c].
 
-// The rows that stay are keys (kKeysStay) or queries. `a` and `b` are what scores and dM are
-// products of: K and V of keys, Q and dout of queries.
+// The rows that stay are keys (kKeysStay) or queries. `a` and `b` are the operands of scores and
+// dM: K and V for keys, Q and dout for queries.
 template <int kSize, bool kKeysStay>
 __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
                               const AttentionMask& mask, const Gradients& t, int64_t staying_tile,
@@ -40,7 +40,8 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
   const float to_exponent = shape.scale * kLog2E;
 
   uint32_t own_a[kSize / 16][4], own_b[kSize / 16][4];
-  // Of queries that stay. None where there is no query: probabilities of exp2(-infinity) are 0.
+  // For queries that stay. Infinity for missing queries: their probabilities become exp2(-infinity)
+  // = 0.
   float own_lse[2] = {INFINITY, INFINITY}, own_weighted[2] = {};
   if (task.works) {
     load_staying<kSize>(own_a, kKeysStay ? t.k : t.q, task, own_first, own);
@@ -75,7 +76,7 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
     }
   };
   for_streamed<kSize>(task, others, load, [&](int stage, int64_t tile) {
-    uint64_t kept_keys[2] = {};  // of the queries that stay, from this lane's first column on
+    uint64_t kept_keys[2] = {};  // for the queries that stay, from this lane's first column on
     for (int half = 0; half < 2; ++half) {
       const int64_t i = task.begin + lane() / 4 + half * 8;
       if (kKeysStay || i >= queries) continue;
@@ -107,7 +108,7 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
                 kKeysStay ? kept_own >> half * 8 & 1 : kept_here[half] >> (n * 8 + c) & 1;
             const float p = there ? approximate_exp2(fmaf(ds, to_exponent, -lse)) : 0.0f;
             const float probability = kept ? p * dropout_scale : 0.0f;
-            ds = fmaf(probability, m, -(p * weighted));  // the scale comes at the end
+            ds = fmaf(probability, m, -(p * weighted));  // times the scale at the end
             m = probability;
           }
         }
@@ -127,8 +128,8 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
   if constexpr (kKeysStay) store_rows<kSize>(t.dv, task, own_first, own, second, ones);
 }
 
-// Blocks z below key_tiles sum dk and dv, the others dq: what takes longest first, so last tiles,
-// which are of the longest sequences.
+// Blocks z below key_tiles sum dk and dv, the others dq. The slowest tiles come first: the last
+// ones, which belong to the longest sequences.
 template <int kSize>
 __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     attention_backward_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,

@@ -1,6 +1,6 @@
-// Attention in bf16 on tensor cores: as attention.cu in one pass over the keys.
-// Sixteen queries a warp, 64 keys at a time. Scores and sums are fp32; probabilities are rounded
-// for their product with the values.
+// Attention in bf16 on tensor cores, in one pass over the keys as in attention.cu. A warp has
+// sixteen queries and processes 64 keys at a time. Scores and sums are fp32; probabilities are
+// rounded for their product with the values.
 #include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/attention/attention_mask.h"
 #include "ops/cuda/attention/attention_tiles.h"
@@ -8,7 +8,7 @@
 namespace finetune::cuda {
 namespace {
 
-// Over the four lanes that have a row.
+// Over the four lanes that share a row.
 __device__ float row_max(float value) {
   value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, 1));
   return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
   const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;
   const int64_t keys = shape.keys.offsets[b + 1] - first_key;
-  // Last tiles come first: they are of the longest sequences, and take longest.
+  // The last tiles come first: they belong to the longest sequences and take longest.
   const Task task = task_of(shape.heads, queries, keys, gridDim.z - 1 - blockIdx.z);
   if (task.warps == 0) return;
   const float to_exponent = shape.scale * kLog2E;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
                            task.base + step * 16);
     }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {  // rows lane / 4 and eight behind
+    for (int half = 0; half < 2; ++half) {  // rows lane / 4 and lane / 4 + 8
       const int64_t i = task.begin + lane() / 4 + half * 8;
       // From this lane's first column on.
       const uint64_t kept = i < queries ? mask_bits(words, i * keys + tile) >> lane() % 4 * 2 : 0;

@@ -1,11 +1,11 @@
-// Writes attention's dropout mask as bits, one Philox block for eight of them.
+// Writes attention's dropout mask as bits; one Philox block gives eight of them.
 #include "ops/cuda/attention/attention.h"
 #include "ops/cuda/attention/attention_mask.h"
 
 namespace finetune::cuda {
 namespace {
 
-constexpr int64_t kElements = 256;  // of a warp at a time: two times the 128 of sixteen blocks
+constexpr int64_t kElements = 256;  // per warp and step: two times the 128 of sixteen blocks
 
 // Block x is a sequence, block y a head, block z a share of its elements.
 __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask mask,
@@ -23,7 +23,7 @@ __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask
     const uint32_t block = (uint32_t(piece) * 2 + uint32_t(lane()) / 16) * 16 + lane() % 16;
     const PhiloxBlock bits =
         philox(dropout.key, {block, uint32_t(shape.first_head + head), sample, dropout.step});
-    // Word w of sixteen lanes' blocks has sixteen neighbours.
+    // Word w of sixteen lanes' blocks holds sixteen neighbouring elements.
     unsigned mine = 0;
     for (int w = 0; w < 8; ++w) {
       const uint32_t sixteen = (bits[w / 2] >> (16 * (w % 2))) & 0xFFFFu;
@@ -45,7 +45,7 @@ AttentionMask attention_mask(Context& context, const AttentionShape& shape, cons
   auto* memory =
       static_cast<uint64_t*>(context.scratch(Scratch::mask, size_t(words) * sizeof(uint64_t)));
   mask.words = memory;
-  // Of the longest sequence a warp has eight pieces.
+  // A warp has eight pieces of the longest sequence.
   const int64_t elements = shape.queries.max_length * shape.keys.max_length;
   const int64_t shares =
       std::clamp<int64_t>(divide_up(elements, 8 * kAttentionWarps * kElements), 1, 65535);

@@ -1,5 +1,5 @@
-// Dropout of attention's probabilities as bits, worked out before kernels that read them again.
-// One Philox block has the bits of eight of them (core/numeric/philox.h), which no tile has
+// Dropout masks of attention's probabilities as bits, computed before they are used repeatedly. One
+// Philox block has the bits of eight probabilities (core/numeric/philox.h) that no tile holds
 // together.
 #pragma once
 
@@ -7,18 +7,18 @@
 
 namespace finetune::cuda {
 
-// Bit i * keys + j of (head, sequence b) is set where probability (i, j) is kept. words == nullptr:
-// all are.
+// Bit i * keys + j of (head, sequence b) is set if probability (i, j) is kept. words == nullptr:
+// all are kept.
 struct AttentionMask {
   const uint64_t* words;
-  int64_t query_rows, row_words;  // of all sequences; words for each of them, and one behind all
+  int64_t query_rows, row_words;  // rows of all sequences; words per row, plus one at the end
 
   __device__ const uint64_t* of(int64_t head, int64_t first_query) const {
     return words ? words + (head * query_rows + first_query) * row_words : nullptr;
   }
 };
 
-// 64 bits from `first` on, of which those that are the caller's count
+// 64 bits from `first` on; the caller ignores bits beyond its own
 __device__ inline uint64_t mask_bits(const uint64_t* words, int64_t first) {
   if (!words) return ~uint64_t{0};
   const int shift = int(first % 64);

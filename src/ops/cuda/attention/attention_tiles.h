@@ -1,7 +1,7 @@
-// What the attention kernels on tensor cores share. A warp has sixteen rows that stay, of one head
-// of a sequence; other rows stream by in shared memory. Four warps of a block share a tile of 64
-// streamed rows; where a sequence is short, two share 32, or each has 16 and a head of its own, so
-// that warps do not idle.
+// Shared parts of the attention kernels on tensor cores. A warp has sixteen rows that stay, of one
+// head of a sequence; other rows are streamed through shared memory. Four warps of a block share a
+// tile of 64 streamed rows. For short sequences two warps share 32 rows, or each has 16 rows and a
+// head of its own, so that no warp idles.
 #pragma once
 
 #include "ops/cuda/attention/attention.h"
@@ -13,17 +13,17 @@ constexpr int kTileRows = 64;
 constexpr int kWarpRows = 16;
 constexpr float kLog2E = 1.44269504088896341f;
 
-// Blocks that a multiprocessor should hold: as many as registers allow without going to memory.
+// Blocks per multiprocessor: as many as possible without spilling registers.
 template <int kSize>
 constexpr int kResident = kSize <= 64 ? 3 : 2;
 
-// Rows begin at multiples of 16 bytes, and eight of them in eight different sixteen bytes of the
+// Rows begin at multiples of 16 bytes; eight consecutive rows use eight different 16-byte groups of
 // banks.
 template <int kSize>
 using Tile = __nv_bfloat16[kTileRows][kSize + 8];
 
-// Two rounds' tiles, so that the next is on its way while one is worked on; shared memory has room
-// for one of large heads.
+// Two tiles per operand, so that the next one is loaded during the work on this one; for large
+// heads shared memory fits only one.
 template <int kSize>
 constexpr int kStages = kSize <= 64 ? 2 : 1;
 template <int kSize>
@@ -31,12 +31,12 @@ struct Stages {
   alignas(16) Tile<kSize> a[kStages<kSize>], b[kStages<kSize>];
 };
 
-// Of a warp.
+// The work of one warp.
 struct Task {
-  int64_t head;   // may be none: head >= heads
+  int64_t head;   // head >= heads: no head
   int64_t begin;  // its first row that stays, in the sequence
   int warps;      // that share streamed rows
-  int base;       // where these begin in a tile
+  int base;       // start of these rows in a tile
   bool works;     // has rows that stay
 
   __device__ int rows() const { return warps * kWarpRows; }  // streamed at a time
@@ -57,8 +57,8 @@ __device__ inline Task task_of(int64_t heads, int64_t own, int64_t others, int64
   return task;
 }
 
-// Begins to copy streamed rows [first, first + count) of the task's head, by all warps that share
-// them; zeros behind them, and where there is no such head.
+// Starts to copy streamed rows [first, first + count) of the task's head, by all warps that share
+// them; zeros behind them, and if the head does not exist.
 template <int kSize>
 __device__ inline void load_streamed(Tile<kSize>& tile, const Bf16Matrix& x, const Task& task,
                                      int64_t heads, int64_t first, int64_t count) {
@@ -74,8 +74,8 @@ __device__ inline void load_streamed(Tile<kSize>& tile, const Bf16Matrix& x, con
   }
 }
 
-// work(stage, tile) for every round of streamed rows, `others` in all: begins at row `tile`, loaded
-// by load(stage, tile). All threads of a block take part, in barriers too.
+// Calls work(stage, tile) for each tile of the `others` streamed rows, beginning at row `tile` and
+// loaded by load(stage, tile). All threads of a block must take part because of the barriers.
 template <int kSize, typename Load, typename Work>
 __device__ inline void for_streamed(const Task& task, int64_t others, const Load& load,
                                     const Work& work) {
@@ -98,12 +98,12 @@ __device__ inline void for_streamed(const Task& task, int64_t others, const Load
     }
     __syncthreads();
     if (task.works) work(stage, tile);
-    __syncthreads();  // all have read what the next round writes to
+    __syncthreads();  // all threads have read what the next round overwrites
     if (kAhead) stage = 1 - stage;
   }
 }
 
-// The task's rows of x, which begin at row `first`, as left operands; zeros behind row `count`.
+// Loads the task's rows of x, from row `first` on, as left operands; zeros from row `count` on.
 template <int kSize>
 __device__ inline void load_staying(uint32_t (&a)[kSize / 16][4], const Bf16Matrix& x,
                                     const Task& task, int64_t first, int64_t count) {
@@ -147,7 +147,7 @@ __device__ inline uint32_t bf16_pair(float low, float high) {
   return bf16_bits(low) | bf16_bits(high) << 16;
 }
 
-// Two halves of a product (16, 16) as the left operand of the next
+// Turns two halves of a product (16, 16) into the left operand of the next
 __device__ inline void as_operand(uint32_t (&a)[4], const float (&left)[4],
                                   const float (&right)[4]) {
   a[0] = bf16_pair(left[0], left[1]);
@@ -156,8 +156,8 @@ __device__ inline void as_operand(uint32_t (&a)[4], const float (&left)[4],
   a[3] = bf16_pair(right[2], right[3]);
 }
 
-// to's rows of the task = sums * factor, with a factor for row lane / 4 and one for the eighth
-// behind it
+// The task's rows of `to` = sums * factor, with one factor for row lane / 4 and one for row lane /
+// 4 + 8
 template <int kSize>
 __device__ inline void store_rows(const Bf16Matrix& to, const Task& task, int64_t first,
                                   int64_t count, const float (&sums)[kSize / 8][4],
@@ -173,7 +173,7 @@ __device__ inline void store_rows(const Bf16Matrix& to, const Task& task, int64_
   }
 }
 
-// Whether these kernels take the call: bf16, heads of 32, 64 or 128, rows in packs of 16 bytes.
+// Whether these kernels support the call: bf16, heads of 32, 64 or 128, rows in packs of 16 bytes.
 template <typename... Matrices>
 bool fits_tensor_cores(const AttentionShape& shape, const AnyMatrix& q, const Matrices&... others) {
   const int64_t size = shape.head_size;
@@ -181,7 +181,7 @@ bool fits_tensor_cores(const AttentionShape& shape, const AnyMatrix& q, const Ma
          (packs(others.template as<bfloat16>()) && ...);
 }
 
-// attention_bf16.cu, attention_backward_bf16.cu: attention on tensor cores, where it fits them.
+// attention_bf16.cu, attention_backward_bf16.cu: attention on tensor cores, for supported calls.
 // Probabilities and their gradients are rounded to bf16.
 void attention_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
                     Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse);

@@ -6,7 +6,7 @@
 namespace finetune::cuda {
 namespace {
 
-// What both graphs have.
+// The parts that both graphs share.
 class Builder {
  public:
   Builder(const FusedShape& shape, CudnnGraph& graph, std::vector<int64_t>& numbers)
@@ -15,7 +15,7 @@ class Builder {
     key_lengths = integers(FusedTensor::key_lengths, s.sequences);
   }
 
-  // ---- what a call gives
+  // ---- inputs of a call
   CudnnTensor integers(FusedTensor t, int64_t count) {
     return given(t, {count, 1, 1, 1}, {1, 1, 1, 1}, {CUDNN_DATA_INT32, nullptr, false});
   }
@@ -46,7 +46,7 @@ class Builder {
     return graph_.tensor(number_of(t), dims, strides, options);
   }
 
-  // ---- what lies between operations
+  // ---- intermediate tensors
   CudnnTensor scores(cudnnDataType_t type = CUDNN_DATA_FLOAT) {  // (B, heads, queries, keys)
     return graph_.tensor(0, {s.sequences, s.heads, s.length, s.length}, score_strides(),
                          {type, nullptr, false});
@@ -62,7 +62,7 @@ class Builder {
   std::vector<int64_t> per_query_strides() const { return {s.heads * s.length, s.length, 1, 1}; }
 
   // ---- parts
-  // x where both the query and the key are in the sequence, else `hidden`
+  // x if both the query and the key are in the sequence, else `hidden`
   CudnnTensor inside(CudnnTensor x) {
     CudnnTensor place[2] = {scores(CUDNN_DATA_INT32), scores(CUDNN_DATA_INT32)};
     graph_.index(2, x, place[0]);
@@ -121,7 +121,7 @@ void forward(const FusedShape& s, CudnnGraph& graph, Builder& b) {
   graph.pointwise(CUDNN_POINTWISE_EXP, below, nullptr, exponential);
   CudnnTensor sum = b.per_query();
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, exponential, sum);
-  CudnnTensor logarithm = b.per_query();  // without stats no engine takes the graph
+  CudnnTensor logarithm = b.per_query();  // engines accept the graph only with stats
   graph.pointwise(CUDNN_POINTWISE_LOG, sum, nullptr, logarithm);
   graph.pointwise(CUDNN_POINTWISE_ADD, largest, logarithm, b.stats());
   const bool dropout = s.threshold != 0;
@@ -134,9 +134,9 @@ void forward(const FusedShape& s, CudnnGraph& graph, Builder& b) {
   graph.matmul(p, v_rows, out_rows, {b.query_lengths, nullptr, b.key_lengths});
 }
 
-// With P = exp(score - stats), M = P * mask * factor and D = kept * row sums of dout * out:
-//   dS = scale * factor * P * (mask * (dout V^T) - D); dq = dS K; dk = dS^T Q; dv = M^T dout
-// dQ is a product of its own and no sum of many blocks, which makes it deterministic.
+// With P = exp(score - stats), M = P * mask * factor and D = kept * row sums of dout * out: dS =
+// scale * factor * P * (mask * (dout V^T) - D); dq = dS K; dk = dS^T Q; dv = M^T dout. dQ is a
+// separate product instead of a sum over many blocks, which makes it deterministic.
 void backward(const FusedShape& s, CudnnGraph& graph, Builder& b) {
   using enum FusedTensor;
   CudnnTensor q_offset = b.offsets(q_offsets), k_offset = b.offsets(k_offsets);

@@ -1,5 +1,5 @@
-// Attention and its gradients as cuDNN's graphs.
-// Packed sequences (ragged tensors) of different lengths (a padding mask), dropout.
+// Attention and its gradients as cuDNN graphs. They support packed sequences (ragged tensors) of
+// different lengths (a padding mask), and dropout.
 #pragma once
 
 #include "ops/cuda/attention/cudnn_graph.h"
@@ -7,15 +7,15 @@
 
 namespace finetune::cuda {
 
-// Numbers that a call passes by value follow the tensors.
+// Scalars that a call passes by value; their numbers follow the tensors'.
 enum class CudnnScalar : int64_t { scale = int64_t(FusedTensor::count) + 1, hidden, kept, factor };
 
-// A tensor's number in the graphs: 0 is nobody's.
+// A tensor's number in the graphs; 0 is unused.
 constexpr int64_t number_of(FusedTensor t) {
   return int64_t(t) + 1;
 }
 
-// The graph for `shape`, of which `numbers` becomes the list of those that a call gives.
+// Returns the graph for `shape`; sets `numbers` to the tensors and scalars that a call provides.
 CudnnGraph attention_graph(const FusedShape& shape, std::vector<int64_t>& numbers);
 
 }  // namespace finetune::cuda

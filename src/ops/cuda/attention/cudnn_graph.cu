@@ -7,11 +7,11 @@
 namespace finetune::cuda {
 namespace {
 
-// Attention with dropout, padding and packed sequences came before; until 9.18 its deterministic
-// gradients were not always the same.
+// Earlier versions support attention with dropout, padding and packed sequences too, but before
+// 9.18 the deterministic gradients were not always identical.
 constexpr size_t kLeastVersion = 91800;
 constexpr int64_t kAlignment = 16;                   // of tensors, in bytes
-constexpr int64_t kFirstBetween = int64_t{1} << 20;  // number of a tensor between operations
+constexpr int64_t kFirstBetween = int64_t{1} << 20;  // first number of intermediate tensors
 
 std::string dotted(size_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
@@ -254,11 +254,11 @@ CudnnDescriptor CudnnGraph::plan(cudnnHandle_t handle, const CudnnDescriptor* de
         plan.finalize();
         return plan;
       } catch (const std::runtime_error& error) {
-        problem = error.what();  // the next one may work
+        problem = error.what();  // the next engine may work
       }
     }
   }
-  if (problem.empty()) {  // why there is none, such as a missing libnvrtc
+  if (problem.empty()) {  // no engine was proposed, for example because libnvrtc is missing
     char text[2048] = "";
     Cudnn::library().get_last_error(text, sizeof text);
     problem = std::string("no engine for it: ") + text;

@@ -1,5 +1,5 @@
-// A wrapper of cuDNN's backend API: owned descriptors, and graphs of operations made of them.
-// The library is opened when first asked for; its headers alone are needed to build.
+// A wrapper of cuDNN's backend API: owned descriptors, and graphs of operations. The library is
+// opened at first use; building needs only its headers.
 #pragma once
 
 #include <cudnn.h>
@@ -26,9 +26,9 @@ struct Cudnn {
   decltype(&cudnnBackendFinalize) finalize;
   decltype(&cudnnBackendExecute) execute;
 
-  // Throws std::runtime_error: there is none, or it is too old.
+  // Throws std::runtime_error if the library is missing or too old.
   static const Cudnn& library();
-  // Throws std::runtime_error with cuDNN's own words.
+  // Throws std::runtime_error with cuDNN's message.
   void check(cudnnStatus_t status, const char* what) const;
 };
 std::string cudnn_version();  // "9.19.0"
@@ -55,7 +55,7 @@ class CudnnDescriptor {
   CudnnDescriptor& set(Name name, const std::vector<int64_t>& values);
   CudnnDescriptor& set(Name name, const CudnnDescriptor& value);
   CudnnDescriptor& finalize();
-  // How many values there are, of which up to `count` are written.
+  // Returns the number of values and writes up to `count` of them.
   int64_t get(Name name, cudnnBackendAttributeType_t type, int64_t count, void* values) const;
   cudnnBackendDescriptor_t raw() const { return raw_; }
 
@@ -66,7 +66,7 @@ class CudnnDescriptor {
 
 using CudnnTensor = const CudnnDescriptor*;
 
-// Operations in the order in which they are added: cuDNN's engines know a graph by it.
+// Operations in the order of their addition, by which cuDNN's engines recognise a graph.
 class CudnnGraph {
  public:
   struct TensorOptions {
@@ -74,26 +74,25 @@ class CudnnGraph {
     CudnnTensor ragged = nullptr;  // offsets of its parts
     bool by_value = false;
   };
-  // Of memory that a call gives, or, with `number` 0, of what lies between two operations.
+  // A tensor in memory that a call provides or, with `number` 0, an intermediate tensor.
   CudnnTensor tensor(int64_t number, const std::vector<int64_t>& dims,
                      const std::vector<int64_t>& strides, const TensorOptions& options);
 
-  // Sizes of which only so many rows, columns and products count, by sequence; may be null.
+  // The rows, columns and products that count, by sequence; may be null.
   struct Sizes {
     CudnnTensor m = nullptr, n = nullptr, k = nullptr;
   };
   void matmul(CudnnTensor a, CudnnTensor b, CudnnTensor c, const Sizes& sizes);
   void pointwise(cudnnPointwiseMode_t mode, CudnnTensor x, CudnnTensor b, CudnnTensor y,
                  cudnnDataType_t inside = CUDNN_DATA_FLOAT, CudnnTensor choice = nullptr);
-  void index(int64_t axis, CudnnTensor x, CudnnTensor y);  // each element's place along the axis
+  void index(int64_t axis, CudnnTensor x, CudnnTensor y);  // each element's index along the axis
   void reduce(cudnnReduceTensorOp_t mode, CudnnTensor x, CudnnTensor y);
   void reshape(CudnnTensor x, CudnnTensor y);
   // 1 with this probability, else 0
   void bernoulli(double probability, CudnnTensor seed, CudnnTensor offset, CudnnTensor y);
 
-  // What runs the graph: the first of those that cuDNN proposes which is deterministic and works.
-  // For the handle's device, or, without a handle, for one that `device` describes. Throws
-  // std::runtime_error.
+  // Returns the first plan proposed by cuDNN that is deterministic and works, for the handle's
+  // device or, without a handle, for the one that `device` describes. Throws std::runtime_error.
   CudnnDescriptor plan(cudnnHandle_t handle, const CudnnDescriptor* device) const;
 
  private:

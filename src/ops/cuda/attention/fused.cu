@@ -18,9 +18,9 @@ struct RaggedArrays {
   int64_t *seed, *offset;
 };
 
-// A thread is a sequence; behind the last one there are empty ones, and the offsets' end. `seed` is
-// another one for each layer and step (the key's and the step's), and for each micro-batch: no
-// sample is first in two of them.
+// One thread per sequence; empty sequences follow the last one, then the end of the offsets. `seed`
+// differs for each layer and step (through the key and the step) and each micro-batch (no two have
+// the same first sample).
 __global__ void ragged_kernel(AttentionShape shape, Dropout dropout, FusedShape plan,
                               RaggedArrays to) {
   for (int64_t b = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; b <= plan.sequences;
@@ -57,7 +57,7 @@ void turn(Context& context, Matrix x, Matrix to) {
   launch(context, grid.blocks, grid.threads, turn_kernel, x, to);
 }
 
-// One call's scratch memory, cut into what the plan takes.
+// The scratch memory of one call, divided into the plan's tensors.
 class Call {
  public:
   Call(Context& context, const AttentionShape& shape, const Dropout& dropout,
@@ -111,7 +111,7 @@ class Call {
   Matrix stats_ = {};
 };
 
-// Whether the call has what plans are made for.
+// Whether plans support the call.
 template <typename... Matrices>
 bool fits(const AttentionShape& shape, const AnyMatrix& q, const Matrices&... others) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -202,10 +202,10 @@ bool FusedAttention::backward(Context& context, const AttentionShape& shape, con
   FusedShape plan_shape = forward_shape(shape, dropout, q, k, v, out);
   Plans* plans = plans_for(context, plan_shape, true);
   if (!plans) return false;
-  // The forward pass has gone this way, so that there is no other.
+  // The forward pass used the library, so the backward pass must too.
   if (!fits(shape, dout, dq, dk, dv) || dq.stride != q.stride || dk.stride != k.stride ||
       dv.stride != v.stride || dout.stride != out.stride) {
-    throw Failure("attention's gradients do not lie as its operands");
+    throw Failure("attention's gradients have other strides than its operands");
   }
   plan_shape.backward = true;
   Call call(context, shape, dropout, plan_shape, q.rows, *plans->backward);

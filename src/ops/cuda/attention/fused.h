@@ -1,7 +1,7 @@
-// When a call of attention goes to a library's fused kernels, and what they need from it.
-// They (fused_attention.h) take bf16, whole sequences of which one is long. All other calls, and
-// those that the library refuses, are the module's own kernels', which have the CPU's dropout
-// masks.
+// Decides which attention calls use a library's fused kernels, and prepares their inputs. The
+// library (fused_attention.h) takes bf16 and whole sequences, at least one of them long. All other
+// calls, and those that the library refuses, use the module's own kernels, which have the CPU's
+// dropout masks.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@ namespace finetune::cuda {
 
 class FusedAttention {
  public:
-  // Null unless FINETUNE_CUDA_ATTENTION=cudnn is in the environment (`own`, the default, is
-  // without) and the library can be had: else a line for the user says why not.
+  // Returns null unless FINETUNE_CUDA_ATTENTION=cudnn is set (the default is `own`) and the library
+  // is usable; if it is not, logs a line with the reason.
   static std::unique_ptr<FusedAttention> make(void (*log)(const char* line));
 
   std::string name() const { return library_->name(); }
 
-  // False: the call is not theirs, and nothing is done. The same for a forward pass and its
-  // backward pass, whose masks are therefore the same.
+  // Both return false if the library does not handle the call; nothing is done then. Forward and
+  // backward pass of a call give the same answer, so their masks agree.
   bool forward(Context& context, const AttentionShape& shape, const Dropout& dropout,
                const AnyMatrix& q, const AnyMatrix& k, const AnyMatrix& v, const AnyMatrix& out,
                Matrix lse);
@@ -37,12 +37,12 @@ class FusedAttention {
   };
 
   explicit FusedAttention(std::unique_ptr<FusedLibrary> library) : library_(std::move(library)) {}
-  // Null: the call is not theirs. With `training` both plans are there.
+  // Null if the library does not handle the call. With `training` both plans exist.
   Plans* plans_for(Context& context, const FusedShape& shape, bool training);
   std::unique_ptr<FusedPlan> plan(Context& context, const FusedShape& shape, bool& refused);
 
   std::unique_ptr<FusedLibrary> library_;
-  std::map<FusedShape, Plans> plans_;  // by the forward plan's
+  std::map<FusedShape, Plans> plans_;  // by the forward plan's shape
 };
 
 }  // namespace finetune::cuda

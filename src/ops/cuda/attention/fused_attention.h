@@ -1,9 +1,9 @@
-// Attention of whole sequences by a library's own fused kernels (cuDNN's), as the module sees it:
-// what a plan computes, and what a call gives it. cudnn_attention.cu makes plans on a machine that
-// has cuDNN, no_cudnn.cu stands there in a build without its headers, and tests have their own.
+// The module's view of a library's fused attention kernels (cuDNN's): plans and their inputs.
+// cudnn_attention.cu makes plans on machines with cuDNN; no_cudnn.cu replaces it in builds without
+// cuDNN's headers; tests have their own.
 //
-// Mathematics as ops/backend.h has it, in bf16 with fp32 inside, but for dropout: a plan draws
-// masks of its own from (seed, offset), the same forwards and backwards.
+// The mathematics are those of ops/backend.h, in bf16 with fp32 inside, except dropout: a plan
+// draws its own masks from (seed, offset), the same forward and backward.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,20 +16,20 @@
 
 namespace finetune::cuda {
 
-// What a plan is made for.
+// The properties that a plan is made for.
 struct FusedShape {
-  bool backward;              // gradients of q, k and v, from what the forward plan writes
-  int64_t sequences, length;  // no call has more sequences, or a longer one
+  bool backward;              // gradients of q, k and v, from the forward plan's outputs
+  int64_t sequences, length;  // upper bounds for all calls
   int64_t heads, head_size;
-  int64_t q_stride, k_stride, v_stride, out_stride;  // elements from row to row
+  int64_t q_stride, k_stride, v_stride, out_stride;  // elements between rows
   float scale;
-  uint32_t threshold;  // of dropout, as in core/numeric/philox.h; 0: none
+  uint32_t threshold;  // of dropout, as in core/numeric/philox.h; 0: no dropout
 
   double dropped() const { return double(threshold) / 65536.0; }
   auto operator<=>(const FusedShape&) const = default;
 };
 
-// What a call gives: device memory. B = sequences; those behind the call's own are empty.
+// Device memory that a call provides. B = sequences; those beyond the call's own are empty.
 enum class FusedTensor : int {
   q,  // bf16 rows, heads side by side, as in ops/backend.h
   k,
@@ -40,7 +40,7 @@ enum class FusedTensor : int {
   dq,     // bf16 with the strides of q, k and v
   dk,
   dv,
-  deltas,         // fp32 (B, heads, length), the plan's own
+  deltas,         // fp32 (B, heads, length), scratch of the plan
   query_lengths,  // int32 (B)
   key_lengths,
   q_offsets,  // int32 (B+1): elements before each sequence's first
@@ -65,7 +65,8 @@ class FusedPlan {
  public:
   virtual ~FusedPlan() = default;
   virtual size_t workspace() const = 0;  // bytes
-  // Puts it on the stream, which may be captured. 256-byte aligned workspace, 16-byte all else.
+  // Enqueues the plan on the stream, which may be captured. Workspace is 256-byte aligned,
+  // everything else 16-byte.
   virtual void run(const FusedMemory& memory, void* workspace, cudaStream_t stream) = 0;
 };
 
@@ -73,11 +74,12 @@ class FusedLibrary {
  public:
   virtual ~FusedLibrary() = default;
   virtual std::string name() const = 0;  // "cuDNN 9.19.0"
-  // Takes a second or so. Throws std::runtime_error where the library has no deterministic kernel.
+  // Takes about a second. Throws std::runtime_error if the library has no deterministic kernel.
   virtual std::unique_ptr<FusedPlan> plan(const FusedShape& shape) = 0;
 };
 
-// For the current device. Throws std::runtime_error that says why there is none.
+// Opens the library for the current device. Throws std::runtime_error with the reason if that
+// fails.
 std::unique_ptr<FusedLibrary> open_fused_library();
 
 }  // namespace finetune::cuda

@@ -21,8 +21,8 @@ __device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four (8, 8) matrices of shared memory, whose rows lie where lanes 0 to 7, 8 to 15, ... say, at
-// multiples of 16 bytes: of each, row g at columns 2t, 2t + 1.
+// Loads four (8, 8) matrices from shared memory; lanes 0 to 7, 8 to 15, ... give the addresses of
+// their rows, multiples of 16 bytes. Each lane gets row g at columns 2t, 2t + 1 of each.
 __device__ inline void load_matrices(uint32_t (&m)[4], const __nv_bfloat16* row) {
   const auto address = uint32_t(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -31,7 +31,7 @@ __device__ inline void load_matrices(uint32_t (&m)[4], const __nv_bfloat16* row)
                : "memory");
 }
 
-// The same of their transposes: of each, column g at rows 2t, 2t + 1.
+// The same transposed: each lane gets column g at rows 2t, 2t + 1 of each.
 __device__ inline void load_transposed(uint32_t (&m)[4], const __nv_bfloat16* row) {
   const auto address = uint32_t(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -40,9 +40,9 @@ __device__ inline void load_transposed(uint32_t (&m)[4], const __nv_bfloat16* ro
                : "memory");
 }
 
-// Copies 16 bytes to shared memory, or zeros where there is nothing to copy: `from` is any address
-// of the device's memory then. They are there once wait_for_copies of this thread's copies has
-// returned, and others' after a barrier behind that.
+// Copies 16 bytes to shared memory, or zeros if there is nothing to copy; `from` must then still be
+// a valid device address. The bytes are visible to this thread after wait_for_copies, and to others
+// after a barrier following it.
 __device__ inline void copy_async(__nv_bfloat16* to, const void* from, bool something) {
   const auto address = uint32_t(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -53,7 +53,7 @@ __device__ inline void copy_async(__nv_bfloat16* to, const void* from, bool some
 __device__ inline void end_copy_group() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// All but the last kGroups groups.
+// Waits for all but the last kGroups groups.
 template <int kGroups>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");

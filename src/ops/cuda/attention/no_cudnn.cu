@@ -1,4 +1,4 @@
-// In place of cudnn_attention.cu, in a build without cuDNN's headers, or with older ones.
+// Replaces cudnn_attention.cu in a build without cuDNN's headers, or with too old ones.
 #include <stdexcept>
 
 #include "ops/cuda/attention/fused_attention.h"
@@ -6,7 +6,7 @@
 namespace finetune::cuda {
 
 std::unique_ptr<FusedLibrary> open_fused_library() {
-  throw std::runtime_error("this build had no cudnn.h that is new enough");
+  throw std::runtime_error("the program was built without a recent cudnn.h");
 }
 
 }  // namespace finetune::cuda

@@ -33,7 +33,7 @@ void CudaBackend::fail(const char* operation, int status) const {
     throw OutOfDeviceMemory(
         concat("the GPU has no memory left for ", operation, " (", text, "): use smaller batches"));
   }
-  // Whatever the operation was that has waited for it.
+  // The failure belongs to NCCL, not to the operation that waited.
   if (std::string_view(text).starts_with("NCCL")) throw device_error(text);
   throw device_error("the GPU failed at ", operation, ": ", text,
                      " (the fault may lie in an earlier operation; one process with "
@@ -75,7 +75,7 @@ std::shared_ptr<void> CudaBackend::allocate(size_t bytes) {
   }
   if (status != cuda::kDone) fail("allocating memory", status);
   return {memory, [context = context_, release = functions_.release](void* p) {
-            release(context.get(), p);  // at the end of a program that failed it may fail as well
+            release(context.get(), p);  // may fail too, at the end of a program that failed
           }};
 }
 
@@ -115,7 +115,7 @@ void CudaBackend::replay(std::span<const int64_t> key, const std::function<void(
   if (replay == cuda::kCall) return work();
   bool done = false;
   try {
-    work();  // launches nothing, but is recorded
+    work();  // is recorded instead of executed
     call("replaying work", functions_.end_replay, &done);
   } catch (const std::exception& error) {
     call("replaying work", functions_.give_up_replay, error.what());

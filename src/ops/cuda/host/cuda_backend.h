@@ -1,6 +1,6 @@
-// The CUDA backend. Made for bf16 it takes activations in bf16 and rounds what else is an operand
-// of matrix products. It checks shapes and calls the functions of finetune_cuda.so
-// (cuda/module/api.h); all that runs on the GPU is in *.cu.
+// The CUDA backend. For bf16 it takes activations in bf16 and rounds the other operands of matrix
+// products. It checks shapes and calls the functions of finetune_cuda.so (cuda/module/api.h); all
+// GPU code is in *.cu.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,18 @@
 
 namespace finetune {
 
-// Backend of the GPU for this host's process number `local_rank`: the processes take those that
-// they see in turn, and share them where they are more. Null where no GPU can be used; `problem`
+// Returns the backend for this host's process `local_rank`. Processes take the visible GPUs in
+// turn, and share them if there are more processes. Returns null if no GPU can be used; `problem`
 // then says why.
 std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem = nullptr,
                                            int local_rank = 0);
-// From now on local rank 0 takes GPU `first` (modulo their number), the next one the next: for
-// programs of one host that know nothing of each other.
+// From now on local rank 0 takes GPU `first` (modulo the number of GPUs), rank 1 the next, and so
+// on: for independent programs on one host.
 void take_gpus_from(int first);
 
 class CudaBackend : public Backend {
  public:
-  // `functions` live as long as the program.
+  // `functions` must live as long as the program.
   CudaBackend(const cuda::Functions& functions, DType compute, int device);
   std::string description() const override;
   DType compute_type() const override { return compute_; }
@@ -49,21 +49,21 @@ class CudaBackend : public Backend {
   std::unique_ptr<DevicePeers> connect_peers(const PeerId& id, int rank, int size,
                                              double seconds) override;
 
-  // Each of ops/operations.inc.
+  // All operations of ops/operations.inc.
 #define OPERATION(name, parameters, arguments) void name parameters override;
 #include "ops/operations.inc"
 
  private:
   class Connected;  // its DevicePeers
   class Copies;     // its HostCopies
-  // An argument as a function of the table takes it: a tensor as f32, as bf16, or as what it is.
+  // Converts an argument for the table: a tensor to f32 or bf16; other types unchanged.
   template <typename To, typename From>
   To crossed(const From& argument) const {
     return argument;
   }
   template <typename To>
   To crossed(Tensor x) const;
-  // Calls a function of the table; Error(device) with the operation's name if it fails.
+  // Calls a function of the table; Error(device) with the operation's name on failure.
   template <typename... Parameters, typename... Arguments>
   void call(const char* operation, int (*function)(cuda::Context*, Parameters...),
             const Arguments&... arguments) const {
@@ -75,7 +75,7 @@ class CudaBackend : public Backend {
   const cuda::Functions& functions_;
   DType compute_;
   std::shared_ptr<cuda::Context> context_;  // memory from allocate() holds it too
-  std::vector<cuda::AdamWStep> steps_;      // of adamw_catch_up, kept for its memory
+  std::vector<cuda::AdamWStep> steps_;      // of adamw_catch_up; a member to reuse its memory
   std::vector<cuda::AdamWPart> parts_;      // of adamw_parts
 };
 

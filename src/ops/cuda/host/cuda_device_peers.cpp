@@ -1,4 +1,4 @@
-// Exchanges between GPUs, by the module's functions.
+// Exchanges between GPUs, through the module's functions.
 #include <algorithm>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// Copies beside a GPU's other work, by the module's functions.
+// Copies beside a GPU's other work, through the module's functions.
 #include "ops/cuda/host/cuda_backend.h"
 
 namespace finetune {

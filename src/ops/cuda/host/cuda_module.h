@@ -1,4 +1,4 @@
-// Loads finetune_cuda.so, which lies beside the program or in its library folder.
+// Loads finetune_cuda.so from the program's folder or its library folder.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ struct CudaModule {
   std::string problem;                            // why, for a person
 };
 
-// The module stays loaded until the program ends. Loading takes a moment and much memory: only for
-// `--device cuda` and `doctor`.
+// The module stays loaded until the program ends. Loading is slow and takes much memory, so it is
+// done only for `--device cuda` and `doctor`.
 const CudaModule& cuda_module();
 
-// True if an NVIDIA device node is there and CUDA_VISIBLE_DEVICES does not hide all GPUs. A cheap
-// question that loads nothing.
+// Returns true if an NVIDIA device node exists and CUDA_VISIBLE_DEVICES does not hide all GPUs.
+// Cheap: loads nothing.
 bool gpu_may_be_present();
 
-// Number of GPUs that the module can use, and for 0 why there is none. Loads it.
+// Returns the number of usable GPUs; for 0 `problem` says why. Loads the module.
 int count_gpus(std::string& problem);
 
 }  // namespace finetune

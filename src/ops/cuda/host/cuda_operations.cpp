@@ -1,11 +1,11 @@
-// The operations: shapes are checked, and the module is called.
+// The operations: checks shapes and calls the module.
 #include "ops/cpu/kernels/optimizer.h"
 #include "ops/cuda/host/cuda_backend.h"
 
 namespace finetune {
 namespace {
 
-// The same factors as the CPU's, so that updates have the same bits.
+// The same factors as on the CPU, so that updates have the same bits.
 cuda::AdamWStep factors_of(const AdamW& options) {
   const cpu::AdamWFactors f(options);
   return {f.scale, f.beta1, f.rest1, f.beta2,   f.rest2,

@@ -1,5 +1,5 @@
-// Activation kernels: y = f(x) and dx = dy * f'(x), formulas of ops/backend.h.
-// Each form keeps its relative precision where the value is small.
+// Activation kernels: y = f(x) and dx = dy * f'(x), with the formulas of ops/backend.h. Each form
+// keeps its relative precision for small values.
 #include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
@@ -13,7 +13,7 @@ constexpr float kTanhCubic = 0.044715f;
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kBellScale = 0.39894228040143268f;  // 1 / sqrt(2 pi)
 
-// For tensors of T: with fp32 as exact as it can be, with bf16 as exact as its rounding needs.
+// Precision by the tensors' type T: full for fp32, as needed for rounding for bf16.
 template <typename T>
 constexpr bool kRounded = std::is_same_v<T, bfloat16>;
 
@@ -29,22 +29,22 @@ __device__ float sigmoid(float x) {
   return 1.0f / (1.0f + exponential<T>(-x));
 }
 
-// 0.5 * (1 + tanh(u)) is sigmoid(2u), which keeps its precision where tanh nears -1.
+// 0.5 * (1 + tanh(u)) is sigmoid(2u), which stays precise when tanh is near -1.
 template <typename T>
 __device__ float tanh_gate(float x) {
   return sigmoid<T>(x * fmaf(x * x, 2 * kTanhScale * kTanhCubic, 2 * kTanhScale));
 }
 
-// exp(-x^2 / 2); the rounding error of x^2 counts as much as x^2 is large.
+// exp(-x^2 / 2); corrects the rounding error of x^2, which matters for large x.
 __device__ float bell(float x) {
   const float square = x * x, rest = fmaf(x, x, -square);
   const float e = expf(-0.5f * square);
   return isfinite(rest) ? fmaf(e, -0.5f * rest, e) : e;
 }
 
-// The normal distribution's tail of an x that is a bf16: Phi(-|x|) = bell * ratio, where bell is
-// exp(-x^2 / 2) and ratio is t P(t) with t = 1 / (1 + 0.3075 |x|). P has the least relative error
-// among its like, 4e-6, for |x| up to 13.5, where bell is no float any more.
+// The normal distribution's tail for x in bf16: Phi(-|x|) = bell * ratio, with bell = exp(-x^2 / 2)
+// and ratio = t P(t), t = 1 / (1 + 0.3075 |x|). P minimises the relative error, 4e-6, for |x| up to
+// 13.5, where bell underflows in float.
 struct Tail {
   float bell, ratio;
 };
@@ -84,7 +84,7 @@ template <Activation kFunction, typename T>
 __device__ float value(float x) {
   if constexpr (kFunction == Activation::gelu) return gelu<T>(x);
   if constexpr (kFunction == Activation::gelu_tanh) return x * tanh_gate<T>(x);
-  if constexpr (kFunction == Activation::relu) return x < 0 ? 0.0f : x;  // NaN stays
+  if constexpr (kFunction == Activation::relu) return x < 0 ? 0.0f : x;  // keeps NaN
   if constexpr (kFunction == Activation::silu) return x * sigmoid<T>(x);
   if constexpr (kFunction == Activation::tanh) return tanhf(x);
 }

@@ -1,5 +1,5 @@
-// Functions that a GPU has as one instruction, for values that will be rounded to bf16. Results
-// below the normal numbers are 0.
+// Functions that a GPU computes in one instruction, for values that will be rounded to bf16.
+// Denormal results are 0.
 #pragma once
 
 namespace finetune::cuda {

@@ -6,18 +6,17 @@
 namespace finetune::cuda {
 namespace {
 
-constexpr int kWarps = 8;  // of a piece, which take turns at its rows
+constexpr int kWarps = 8;  // per piece; they take turns at its rows
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kPartWarps = 16;  // of a sum of parts
+constexpr int kPartWarps = 16;  // per sum of parts
 
 __device__ float as_bf16(float value) {
   return __uint_as_float(bf16_bits(value) << 16);
 }
 
-// The block's rows of x, times kSums columns of weights unless there is one sum, added up:
-// parts (pieces, kSums, cols). Block x is a piece, block y a strip of columns, kWidth a lane. All
-// of a warp's rows are on their way from memory together. Operands of a product are rounded where
-// others' are.
+// Sums the block's rows of x, times kSums columns of weights if kSums > 1: parts (pieces, kSums,
+// cols). Block x is a piece, block y a strip of columns, kWidth per lane. All loads of a warp are
+// in flight together. Operands are rounded as in other products.
 template <typename T, int kWidth, int kSums>
 __global__ void __launch_bounds__(kThreads)
     piece_sums_kernel(MatrixOf<T> x, Matrix weights, bool rounds, float* parts) {
@@ -57,8 +56,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A lane has a column; warp w adds pieces w, w + kPartWarps, ..., and the first warp what all have:
-// with one thread a column the device would wait for one piece after the other.
+// One lane per column; warp w adds pieces w, w + kPartWarps, ..., and the first warp adds the
+// warps' sums. With one thread per column, each load would wait for the one before.
 __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t count, PartSums to) {
   __shared__ float sums[kPartWarps][kWarp];
   const int64_t i = int64_t(blockIdx.x) * kWarp + lane();
@@ -77,7 +76,7 @@ __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t cou
   place = to.accumulate ? place + sum : sum;
 }
 
-// Pieces' sums of x, times kSums columns of weights; their number.
+// Sums pieces of x, times kSums columns of weights; returns the number of pieces.
 template <int kSums>
 int64_t piece_sums(Context& context, AnyMatrix x, Matrix weights, float*& parts) {
   const int64_t pieces = divide_up(x.rows, kRowsOfASum);

@@ -1,5 +1,5 @@
-// Column sums of matrices without atomics, in an order that shapes alone decide.
-// Pieces of kRowsOfASum rows are added first, then the pieces.
+// Column sums of matrices without atomics, in an order that depends only on shapes. Pieces of
+// kRowsOfASum rows are summed first, then the pieces.
 #pragma once
 
 #include "ops/cuda/module/context.h"
@@ -7,8 +7,8 @@
 
 namespace finetune::cuda {
 
-// Where sums go: the first `split` to first[0], ..., the others to rest[0], ...; with `accumulate`
-// they are added to what is there.
+// Destinations of sums: the first `split` go to first[0], ..., the others to rest[0], ...; with
+// `accumulate` they are added there.
 struct PartSums {
   float* first;
   int64_t split;
@@ -16,13 +16,13 @@ struct PartSums {
   bool accumulate;
 };
 
-// parts (pieces, count) are sums of pieces, piece by piece; there may be none.
+// Adds parts (pieces, count), sums of pieces, piece by piece; pieces may be 0.
 void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, PartSums to);
 
 // sums (x.cols) = or += column sums of x
 void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate);
 
-// sums (2, x.cols) = or += weights (x.rows, 2)^T * x: a product too thin for tiles of it
+// sums (2, x.cols) = or += weights (x.rows, 2)^T * x: a product too narrow for its own tiles
 void two_weighted_sums(Context& context, Matrix weights, AnyMatrix x, Matrix sums, bool accumulate);
 
 }  // namespace finetune::cuda

@@ -1,11 +1,11 @@
-// Elementwise kernels: dropout, sums, and rows picked by index.
+// Elementwise kernels: dropout, sums, and rows selected by index.
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/warp.h"
 
 namespace finetune::cuda {
 namespace {
 
-constexpr int kWarps = 8;  // a row each
+constexpr int kWarps = 8;  // one row each
 
 __global__ void dropout_kernel(Matrix x, Dropout dropout, RowNames names, Matrix y) {
   dropout = dropout.taken();
@@ -27,7 +27,7 @@ __global__ void gather_kernel(Matrix x, const int32_t* index, Matrix y) {
   for_columns(y.cols, [=](int64_t c) { y.row(r)[c] = from[c]; });
 }
 
-// x row index[r] += dy row r; no two rows meet, since indices are distinct
+// x row index[r] += dy row r; safe without atomics, since indices are distinct
 __global__ void scatter_add_kernel(Matrix dy, const int32_t* index, Matrix x) {
   const int64_t r = blockIdx.x;
   float* to = x.row(index[r]);

@@ -1,6 +1,5 @@
-// Embedding kernels: y (T, H) = word[ids] + position[positions] + type[types], and gradients.
-// Gradients of the three tables need no atomics: every row of a table is summed by one block, its
-// tokens in order.
+// Embedding kernels: y (T, H) = word[ids] + position[positions] + type[types], and gradients. The
+// gradients need no atomics: every row of a table is summed by one block, its tokens in order.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/warp.h"
 #include "ops/cuda/ops.h"
@@ -10,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The rows of the embedding that each token takes. `order` lists the tokens sorted by id.
+// The embedding rows of each token. `order` lists the tokens sorted by id.
 struct Tokens {
   int64_t count;
   const int32_t* ids;
@@ -25,12 +24,12 @@ __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix
   const float* b = position.row(tokens.positions[t]);
   const float* c = type.data ? type.row(tokens.types[t]) : nullptr;
   for_columns(y.cols, [=](int64_t i) {
-    y.row(t)[i] = (c ? a[i] + c[i] : a[i]) + b[i];  // as the CPU adds
+    y.row(t)[i] = (c ? a[i] + c[i] : a[i]) + b[i];  // the CPU's order of additions
   });
 }
 
-// sum + dy's rows row_at(begin), row_at(begin + 1), ... at column c, in this order. Sixteen are on
-// their way together: of a frequent word there are hundreds, and no other thread has its column.
+// sum + dy's rows row_at(begin), row_at(begin + 1), ... at column c, in this order. Sixteen loads
+// are in flight together: a frequent word has hundreds of rows, all summed by this thread.
 template <typename RowAt>
 __device__ float add_rows(Matrix dy, int64_t c, float sum, int64_t begin, int64_t end,
                           const RowAt& row_at) {
@@ -47,9 +46,8 @@ __device__ float add_rows(Matrix dy, int64_t c, float sum, int64_t begin, int64_
   return sum;
 }
 
-// The place behind the run of tokens with this id that has place `begin` of `order`. Ids ascend
-// along `order`: a warp looks at 32 places, ever further apart while all are in the run, then
-// closer.
+// Returns the end of the run of tokens with this id that begins at place `begin` of `order`. Ids
+// ascend along `order`: a warp probes 32 places, first ever further apart, then closer.
 __device__ int64_t end_of_run(const Tokens& tokens, int64_t begin, int32_t id) {
   int64_t last = begin;  // known to be in the run
   for (int64_t stride = 1;;) {
@@ -67,8 +65,8 @@ __device__ int64_t end_of_run(const Tokens& tokens, int64_t begin, int32_t id) {
   }
 }
 
-// Block x adds the run of equal ids that begins at place x of `order`; at all other places it has
-// nothing to do.
+// Block x adds the run of equal ids that begins at place x of `order`; it returns if none begins
+// there.
 __global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
   const int64_t begin = blockIdx.x;
   const int32_t id = tokens.ids[tokens.order[begin]];
@@ -80,9 +78,9 @@ __global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
   });
 }
 
-// Block x adds the tokens at position x: pieces of kThreads tokens are searched together, and those
-// found are added in the order of the tokens. Block y is a strip of kThreads columns. The two
-// barriers of a round keep the next one's writes of `counts` and `found` behind this one's reads.
+// Block x adds the tokens at position x: searches pieces of kThreads tokens and adds those found in
+// the order of the tokens. Block y is a strip of kThreads columns. The two barriers of a round keep
+// the next round's writes of `counts` and `found` behind this round's reads.
 __global__ void position_gradient_kernel(Matrix dy, Tokens tokens, Matrix dposition) {
   constexpr int kWarps = kThreads / kWarp;
   __shared__ int32_t found[kThreads];
@@ -133,7 +131,7 @@ void embed(Context& context, const int32_t* ids, const uint32_t* positions, cons
   launch(context, grid.blocks, grid.threads, embed_kernel, tokens, word, position, type, y);
 }
 
-// dword[ids[t]] += dy row t, and so on; tables contiguous
+// dword[ids[t]] += dy row t, and likewise for the other tables; tables are contiguous
 void embed_backward(Context& context, Matrix dy, const int32_t* ids, const uint32_t* positions,
                     const int32_t* types, const int32_t* order, Matrix dword, Matrix dposition,
                     Matrix dtype) {

@@ -1,8 +1,8 @@
-// Layer normalisation of residual + dropout(x), and its gradients: one warp a row.
-// s = residual + dropout(x); y = (s - mean) / sqrt(variance + epsilon) * gamma + beta. A warp reads
-// its row once: a lane keeps its elements, all of which are on their way from memory before the
-// first is needed. Rows of more than kMostPacks * 256 columns are read once for each pass over
-// them. Each lane takes the same columns in every pass, so operands may share memory.
+// Layer normalisation of residual + dropout(x), and its gradients: one warp per row. s = residual +
+// dropout(x); y = (s - mean) / sqrt(variance + epsilon) * gamma + beta. A warp reads its row once:
+// a lane keeps its elements, whose loads are all in flight before the first is needed. Rows of more
+// than kMostPacks * 256 columns are read once per pass. Each lane takes the same columns in every
+// pass, so operands may share memory.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/pack.h"
@@ -16,11 +16,12 @@ constexpr int kWarps = kLayerNormWarps;
 constexpr int kThreads = kWarps * kWarp;
 
 constexpr int kMostPacks = 8;
-constexpr int kMostSummed = 4;  // packs of which a lane has room for gamma's and beta's sums, too
+// packs for which a lane has registers for gamma's and beta's sums too
+constexpr int kMostSummed = 4;
 constexpr int64_t kPackedColumns = kWarp * kPack;  // of a warp's packs
 
-// A lane's elements of a chunk of a row: kPacks times eight neighbours, of each 256 columns. They
-// are loaded and stored at once where kWidth is kPack, one by one where it is 1.
+// A lane's elements of a chunk of a row: kPacks times eight neighbours, one group in each 256
+// columns. Loaded and stored at once if kWidth is kPack, one by one if it is 1.
 template <int kPacks, int kWidth>
 struct Lane {
   static constexpr int64_t kChunk = kPacks * kPackedColumns;
@@ -30,7 +31,7 @@ struct Lane {
   __device__ static int64_t column(int64_t first, int pack) {
     return first + pack * kPackedColumns + lane() * kPack;
   }
-  // body(value, pack, place in it) for those that the row has
+  // Calls body(value, pack, place in it) for the elements inside the row
   template <typename Body>
   __device__ void each(int64_t first, int64_t cols, const Body& body) {
 #pragma unroll
@@ -62,8 +63,9 @@ struct Lane {
       }
     }
   }
-  // One Philox block has the bits of eight elements that lie 16 apart (core/numeric/philox.h):
-  // lanes work out one each, and a word of all of them has 16 neighbours of either 128 columns.
+  // One Philox block has the bits of eight elements that are 16 apart (core/numeric/philox.h): each
+  // lane computes one block, and a word of all lanes covers 16 neighbours in each of two groups of
+  // 128 columns.
   __device__ void drop(const Dropout& dropout, const RowNames& names, int64_t row, int64_t first,
                        int64_t cols) {
     if (!dropout.on()) return;
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp(), n = x.cols;
   if (r >= x.rows) return;
   dropout = dropout.taken();
-  // Whether what one pass has read is not there for the next.
+  // Whether a row does not fit in registers, so that each pass reads it again.
   const bool again = kPacks == kMostPacks && n > Values::kChunk;
   float* sum_row = s.data ? s.row(r) : again ? y.row(r) : nullptr;
 
@@ -119,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
     if (again) mine.load(sum_row, first, n);
     mine.each(first, n, [&](float v, int, int) { squares = fmaf(v - mean, v - mean, squares); });
   }
-  // In double: its error is in every element of the row.
+  // In double, because its error affects every element of the row.
   const float inverse = float(1.0 / sqrt(double(warp_sum(squares)) / double(n) + double(epsilon)));
 
   for (int64_t first = 0; first < n; first += Values::kChunk) {
@@ -139,10 +141,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// With h = (s - mean) * inverse and g = dy * gamma:
-//   ds = inverse * (g - mean(g) - h * mean(g * h)); dx = ds * factor of dropout.
-// parts (blocks, 2, n): sums of dy * h and of dy over each block's rows, of which its warps take
-// `count` each; of up to kMostSummed packs.
+// With h = (s - mean) * inverse and g = dy * gamma: ds = inverse * (g - mean(g) - h * mean(g * h));
+// dx = ds * dropout factor. parts (blocks, 2, n): sums of dy * h and of dy over each block's rows,
+// `count` per warp, for up to kMostSummed packs.
 template <int kPacks, int kWidth, typename T>
 __global__ void __launch_bounds__(kThreads)
     layer_norm_backward_kernel(Matrix dy, Matrix s, Matrix stats, const float* gamma,
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// run(kPacks, kWidth), as std::integral_constant<int, ...>, for rows of n columns
+// Calls run(kPacks, kWidth), as std::integral_constant<int, ...>, for rows of n columns
 template <typename Run, typename... Matrices>
 void for_lanes(int64_t n, Run&& run, const Matrices&... matrices) {
   const auto width = std::integral_constant<int, kPack>();
@@ -226,8 +227,8 @@ void for_lanes(int64_t n, Run&& run, const Matrices&... matrices) {
   run(std::integral_constant<int, kMostPacks>(), width);
 }
 
-// parts (pieces, 2, n): sums of dy * h and of dy over pieces of kRowsOfASum rows, of more
-// packs. Block x is a piece, block y a strip of columns.
+// parts (pieces, 2, n): sums of dy * h and of dy over pieces of kRowsOfASum rows, for more packs.
+// Block x is a piece, block y a strip of columns.
 __global__ void gamma_beta_parts_kernel(Matrix dy, Matrix s, Matrix stats, float* parts) {
   const int64_t n = s.cols, c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= n) return;
@@ -274,9 +275,9 @@ void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats
           const int count = packs() <= kMostSummed ? int(layer_norm_rows(s.rows)) : 1;
           const int64_t blocks = divide_up(s.rows, count * kWarps);
           pieces = packs() <= kMostSummed ? blocks : divide_up(s.rows, kRowsOfASum);
-          // As much as any fewer rows take: graphs end when memory moves.
+          // The most that any smaller number of rows needs: graphs are lost when memory moves.
           parts = context.scratch_floats(Scratch::sums, sum_floats(s.rows, n, 0));
-          if (packs() > kMostSummed) {  // first, since it reads dy as it is: ds may be dy
+          if (packs() > kMostSummed) {  // first, because ds may overwrite dy
             launch(context, dim3(unsigned(pieces), unsigned(divide_up(n, kThreads))), kThreads,
                    gamma_beta_parts_kernel, dy, s, stats, parts);
           }

@@ -1,6 +1,6 @@
-// Products of the linear layers. In bf16 operands that are not yet rounded are so first: weights
-// once after each change (rounded.h), others into scratch memory. Sums are fp32, results as the
-// caller has them; a bias that is added to bf16 is rounded too, as cuBLASLt wants it.
+// Products of the linear layers. In bf16, fp32 operands are rounded first: weights once after each
+// change (rounded.h), others into scratch memory. Sums are fp32, results have the caller's type; a
+// bias added to a bf16 result is rounded too, as cuBLASLt requires.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/matmul.h"
 #include "ops/cuda/ops.h"
@@ -17,7 +17,7 @@ Operand of(Bf16Matrix x, bool transposed) {
   return {x.data, x.rows, x.cols, x.stride, transposed};
 }
 
-// x as the context's products take it.
+// Returns x in the type of the context's products.
 Operand operand(Context& context, AnyMatrix x, bool transposed, Scratch place) {
   if (x.bf16 || !context.bf16) return {x.data, x.rows, x.cols, x.stride, transposed};
   const int64_t stride = rounded_stride(x.cols);
@@ -70,7 +70,7 @@ void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix 
     if (dbias.data) clear(context, dbias);
     return;
   }
-  if (dy.cols == 2 && !dy.bf16) {  // logits of answers, one pair for each token
+  if (dy.cols == 2 && !dy.bf16) {  // logits of answers, one pair per token
     two_weighted_sums(context, dy.as<float>(), x, dw, accumulate);
   } else {
     multiply(context, operand(context, dy, true, Scratch::left),

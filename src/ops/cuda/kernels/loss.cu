@@ -1,13 +1,12 @@
-// Loss kernels, formulas of ops/backend.h, in double precision.
-// Losses are small (B rows of C classes, or T rows of 2). One warp a sample; each lane takes every
-// 32nd class or token.
+// Loss kernels in double precision, with the formulas of ops/backend.h. Losses are small (B rows of
+// C classes, or T rows of 2). One warp per sample; each lane takes every 32nd class or token.
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/warp.h"
 
 namespace finetune::cuda {
 namespace {
 
-constexpr int kWarps = 4;  // a sample each
+constexpr int kWarps = 4;  // one sample each
 constexpr int kThreads = kWarps * kWarp;
 
 // log(sum(exp(x))) of `count` values, `step` elements apart
@@ -20,7 +19,8 @@ __device__ double log_sum_exp(const float* x, int64_t count, int64_t step) {
   return largest + log(warp_sum(sum));
 }
 
-// True, and no loss, where the scale is 0. `rows` of dlogits are the sample's; a warp calls.
+// If the scale is 0: sets the loss and the sample's `rows` of dlogits to 0 and returns true. Called
+// by a whole warp.
 __device__ bool left_out(float scale, float* loss, const Matrix& dlogits, int64_t first,
                          int64_t rows) {
   if (scale != 0) return false;
@@ -36,8 +36,8 @@ __device__ double weight_of(const float* weights, int64_t c) {
   return weights ? double(weights[c]) : 1.0;
 }
 
-// The loss is sum_c share(c) * nll(c), with nll(c) = log_sum - x[c] and share(c) = w[y] * smoothing /
-// C, and w[y] * (1 - smoothing) more for the label y.
+// The loss is sum_c share(c) * nll(c), with nll(c) = log_sum - x[c] and share(c) = w[y] * smoothing
+// / C, plus w[y] * (1 - smoothing) for the label y.
 __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const float* weights,
                                      float smoothing, LossScale scale, float* losses,
                                      Matrix dlogits) {
@@ -96,7 +96,7 @@ __global__ void squared_error_kernel(Matrix logits, const float* targets, LossSc
   if (b >= logits.rows) return;
   const float factor = scale.of(b);
   const double difference =
-      factor != 0 ? double(logits.row(b)[0]) - double(targets[b]) : 0.0;  // not 0 times infinity
+      factor != 0 ? double(logits.row(b)[0]) - double(targets[b]) : 0.0;  // avoids 0 times infinity
   losses[b] = float(difference * difference);
   if (dlogits.data) dlogits.row(b)[0] = float(2.0 * double(factor) * difference);
 }

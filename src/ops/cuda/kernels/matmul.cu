@@ -19,9 +19,9 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
         "a matrix product's preferences");
 }
 
-// What an address is a multiple of, up to what all memory of a backend is (ops/backend.h). Whether
-// it is one of more depends on where an arena lies among others, on the number of processes and on
-// --recompute, and algorithms must not.
+// The alignment of an address, up to the guaranteed alignment of backend memory (ops/backend.h).
+// More would depend on where an arena happens to be, on the number of processes and on --recompute,
+// but the algorithm must not.
 constexpr uint32_t kMostAlignment = 64;
 uint32_t alignment(const void* pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
@@ -55,11 +55,11 @@ Matmul::Plan::~Plan() {
   }
 }
 
-// cuBLASLt counts columns first. A row-major (rows, cols) matrix is a column-major (cols, rows) one
-// with the stride as leading dimension, so C = op(A) op(B) is asked for as C^T = op(B)^T op(A)^T:
-// B comes first, and either operand is transposed for cuBLASLt where it is for us.
+// cuBLASLt is column-major. A row-major (rows, cols) matrix is a column-major (cols, rows) one with
+// the stride as leading dimension, so C = op(A) op(B) is computed as C^T = op(B)^T op(A)^T: B comes
+// first, and each operand has the same transposition flag as here.
 void Matmul::make(const Product& p, const Key& key, Plan& plan) {
-  // Of a bf16 result whose rows begin at odd elements its kernels round the product, add the bias
+  // If the rows of a bf16 result begin at odd elements, its kernels round the product, add the bias
   // and round again (13.1, on an H200).
   if (p.bias && p.c.bf16 && (p.c.stride % 2 != 0 || alignment(p.c.data) < 4)) return;
   const cudaDataType_t type = p.bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -68,7 +68,7 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
         "a matrix product's description");
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (p.bias) {  // along the columns of C, which are the rows of C^T: what cuBLASLt's bias is for,
+  if (p.bias) {  // along the columns of C, which are the rows of C^T, as cuBLASLt's bias is,
                  // in C's type
     set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
@@ -90,15 +90,16 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result);
-  // The heuristic takes the bias's alignment from its address: no more than any such product's.
+  // The heuristic reads the bias's alignment from its address: pass the lowest that such a product
+  // may have.
   if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{result});
-  // Parts of a long sum are kept in fp32 in the workspace and added up by a kernel of its own, in
-  // one order. Added up in C itself (INPLACE) they would be in the order in which blocks come to
-  // their end, and rounded each time where C is bf16.
+  // Partial sums of a long sum are kept in fp32 in the workspace and added by a separate kernel in
+  // one order. Adding them in C itself (INPLACE) would depend on the order in which blocks finish,
+  // and would round each time if C is bf16.
   //
-  // Hopper's kernels of cuBLASLt (12.8 to 13.2) leave out the last k % 64 products of a bf16 sum
-  // whose whole blocks of 64 divide evenly among more than k % 64 parts: where that can be there
-  // are none. Micro-batches are filled up (data/packing.h), so that it can not in their sums.
+  // Hopper kernels of cuBLASLt (12.8 to 13.2) lose the last k % 64 products of a bf16 sum if its
+  // whole blocks of 64 divide evenly among more than k % 64 parts: no parts are allowed where that
+  // is possible. Micro-batches are padded (data/packing.h) so that it is impossible in their sums.
   const bool parts = !p.bf16 || k % 64 == 0 || k / 64 <= k % 64;
   set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       uint32_t(parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE));
@@ -107,7 +108,7 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
                                      preference.handle, 1, &best, &results);
-  // It calls shapes and alignments that it has nothing for the one or the other.
+  // It returns either status for unsupported shapes and alignments.
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
     check(status, "a matrix product's algorithm");
   }
@@ -120,7 +121,7 @@ void Matmul::run(Context& context, const Product& p) {
   const int64_t k = p.a.transposed ? p.a.rows : p.a.cols;
   if (p.c.rows == 0 || p.c.cols == 0) return;
   if (k == 0) return plain_matmul(context, p);
-  // Kernels with the bias epilogue read the bias as they write C.
+  // Kernels with the bias epilogue read the bias with C's alignment.
   const uint32_t result =
       std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : kMostAlignment);
   const Key key{p.c.rows,

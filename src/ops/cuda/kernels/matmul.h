@@ -1,4 +1,5 @@
-// Matrix products by cuBLASLt, fp32 sums, operands fp32 (never TF32) or bf16, results either.
+// Matrix products by cuBLASLt: operands fp32 (never TF32) or bf16, fp32 sums, results of either
+// type.
 #pragma once
 
 #include <cublasLt.h>
@@ -21,16 +22,16 @@ struct Operand {
 struct Product {
   Operand a, b;
   bool bf16;         // a and b, else they are fp32
-  AnyMatrix c;       // fp32 where a and b are
+  AnyMatrix c;       // fp32 if a and b are
   const void* bias;  // of c's type; may be null; not with accumulate
   bool accumulate;
 };
 
-// One algorithm for one shape: the first that cuBLASLt's heuristic names, asked once and kept. Its
-// workspace is ours and of fixed size, so that equal calls give equal bits.
+// One algorithm per shape: the first that cuBLASLt's heuristic names, asked once and cached. The
+// workspace is ours and has a fixed size, so that equal calls give equal bits.
 class Matmul {
  public:
-  explicit Matmul(DeviceMemory& memory);  // it frees the workspace, when that is used no more
+  explicit Matmul(DeviceMemory& memory);  // frees the workspace, when it is no longer used
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
@@ -38,7 +39,7 @@ class Matmul {
   void run(Context& context, const Product& product);
 
  private:
-  // All that an algorithm may depend on; of pointers their alignment.
+  // Everything that an algorithm may depend on; for pointers, their alignment.
   using Key = std::tuple<int64_t, int64_t, int64_t,  // m, n, k
                          int64_t, int64_t, int64_t,  // strides of a, b, c
                          bool, bool,                 // a and b transposed
@@ -49,13 +50,13 @@ class Matmul {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
     cublasLtMatmulAlgo_t algorithm = {};
-    bool found = false;  // else the plain kernel computes this shape
+    bool found = false;  // false: the plain kernel computes this shape
     ~Plan();
   };
 
   void make(const Product& product, const Key& key, Plan& plan);
 
-  // Beyond so many all go: asked again, the heuristic gives the same answers.
+  // With more plans than this all are dropped; the heuristic gives the same answers again.
   static constexpr size_t kMostPlans = 8192;
   static constexpr size_t kWorkspace = size_t{32} << 20;  // cuBLAS's own on Hopper
   cublasLtHandle_t handle_ = nullptr;
@@ -63,8 +64,8 @@ class Matmul {
   std::map<Key, Plan> plans_;
 };
 
-// The same product by a plain kernel (plain_matmul.cu), for shapes and alignments for which
-// cuBLASLt has no algorithm.
+// The same product by a plain kernel (plain_matmul.cu), for shapes and alignments that cuBLASLt
+// does not support.
 void plain_matmul(Context& context, const Product& product);
 
 }  // namespace finetune::cuda

@@ -1,4 +1,4 @@
-// Gradient arenas added to each other: to += from. Rows of `from` are zero afterwards.
+// Adds gradient arenas to each other: to += from. Merged rows of `from` are zero afterwards.
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -12,7 +12,7 @@ __global__ void merge_kernel(Addition addition, int64_t count) {
   addition.to[i] += addition.from[i];
 }
 
-// Of the given rows of matrices (V, cols): block x is a row, block y a strip of columns.
+// For the given rows of matrices (V, cols): block x is a row, block y a strip of columns.
 __global__ void merge_rows_kernel(Addition addition, RowList rows, int64_t cols) {
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols) return;

@@ -1,7 +1,6 @@
-// The gradient norm's block sums, what comes of a step's sums, and AdamW. The update has the CPU's
-// roundings, one by one (ops/cpu/kernels/optimizer.cpp), and so its bits but for denormals, which
-// are zero there: every fmaf is one of its MulAdd, and nvcc is told to contract nothing else
-// (-fmad=false).
+// The gradient norm's block sums, the step's outcome, and AdamW. The update rounds exactly as on
+// the CPU (ops/cpu/kernels/optimizer.cpp) and so has the same bits, except for denormals, which are
+// zero there: every fmaf corresponds to a MulAdd, and nvcc may contract nothing else (-fmad=false).
 #include <vector>
 
 #include "core/numeric/tree_sum.h"
@@ -16,12 +15,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTreeThreads = 1024;
 constexpr int64_t kStepsAtOnce = 512;
-constexpr int64_t kPiece = kPack * kThreads;  // elements of a part that one block updates
+constexpr int64_t kPiece = kPack * kThreads;  // elements updated by one block
 
-// A part as it is launched.
+// A part prepared for the launch.
 struct LaunchedPart : AdamWPart {
   int64_t first_block;
-  bfloat16* rounded;  // where the new weights go in bf16 too, may be null
+  bfloat16* rounded;  // where to write the new weights in bf16 as well; may be null
 };
 
 // sums[b] = sum of squares of block b of x, in double (squares of floats are exact there): each
@@ -38,7 +37,7 @@ __global__ void square_sums_kernel(const float* x, int64_t count, int64_t block,
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// One block. The order of additions is that of the losses: one thread adds what all have fetched.
+// One block. The losses are added in order: one thread adds what all have loaded.
 __global__ void add_losses_kernel(const float* losses, const float* weights, int64_t count,
                                   bool accumulate, double* sum) {
   __shared__ double piece[kThreads];
@@ -56,9 +55,10 @@ __global__ void add_losses_kernel(const float* losses, const float* weights, int
   if (threadIdx.x == 0) *sum = total;
 }
 
-// tree_sum(terms, count) by all threads of a block of kTreeThreads, for thread 0: each takes a
-// subtree of `whole` terms, a power of two, the last what is left over; then these are added level
-// by level, and what has no neighbour on a level goes to the leftovers' side.
+// tree_sum(terms, count) by all threads of a block of kTreeThreads; the result is for thread 0.
+// Each thread takes a subtree of `whole` terms, a power of two, the last one the leftover. These
+// are then added level by level; a subtree without a neighbour on its level is added to the
+// leftover.
 __device__ double block_tree_sum(const double* terms, int64_t count) {
   __shared__ double subtrees[kTreeThreads];
   int64_t whole = 1;
@@ -67,7 +67,7 @@ __device__ double block_tree_sum(const double* terms, int64_t count) {
   if (mine < count) {
     subtrees[threadIdx.x] = tree_sum(terms + mine, count - mine < whole ? count - mine : whole);
   }
-  const int64_t full = count / whole;  // whole ones; what is behind them, if any, is the leftover
+  const int64_t full = count / whole;  // full subtrees; the terms behind them are the leftover
   double rest = 0;
   bool has_rest = full * whole < count;
   __syncthreads();
@@ -91,7 +91,7 @@ __device__ double block_tree_sum(const double* terms, int64_t count) {
 __global__ void __launch_bounds__(kTreeThreads)
     step_outcome_kernel(StepSums sums, StepOutcome* outcome) {
   const double loss = block_tree_sum(sums.losses, sums.shards);
-  __syncthreads();  // the subtrees' memory is used again
+  __syncthreads();  // the subtrees' memory is reused
   const double squares = block_tree_sum(sums.squares, sums.blocks);
   if (threadIdx.x == 0) {
     *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm,
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kTreeThreads)
   }
 }
 
-// What clipping says. False: there is nothing to update.
+// Applies the clipping factor. Returns false if nothing is to be updated.
 __device__ bool take_outcome(AdamWStep& step) {
   if (!step.outcome) return true;
   step.scale = step.outcome->gradient_scale;
@@ -119,8 +119,8 @@ __device__ float moved(const AdamWStep& f, float p, float m, float v) {
   return fmaf(-f.rate, m / size, p * f.decay);
 }
 
-// kWidth neighbours from *p on, all of whose operands are on their way before the first is needed.
-// rounded: where the new p goes in bf16 too, may be null.
+// Updates kWidth neighbours from *p on; all loads are in flight before the first is needed.
+// rounded: where to write the new p in bf16 as well; may be null.
 template <int kWidth>
 __device__ void update(const AdamWStep& f, float* p, const float* g, float* m, float* v,
                        bfloat16* rounded) {
@@ -140,11 +140,11 @@ __device__ void update(const AdamWStep& f, float* p, const float* g, float* m, f
   if (rounded) store(rounded, parameters);
 }
 
-// Each block updates a piece of the part to which its number belongs, a thread a pack of it where
-// packs lie at multiples of 16 bytes.
+// Each block updates a piece of the part that its number belongs to; each thread a pack of it, if
+// packs are aligned to 16 bytes.
 __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, float* p,
                                    const float* g, float* m, float* v) {
-  // The last part that begins at this block or before is in [low, high).
+  // The last part that begins at or before this block is in [low, high).
   int64_t low = 0, high = count;
   while (high - low > 1) {
     const int64_t middle = (low + high) / 2;
@@ -162,7 +162,7 @@ __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, flo
     const int64_t i = part.begin + k;
     update<width()>(step, p + i, g + i, m + i, v + i, part.rounded ? part.rounded + k : nullptr);
   };
-  int64_t single = first;  // the first that is in no pack
+  int64_t single = first;  // the first element outside of packs
   if (packs) {
     single += (last - first) / kPack * kPack;
     const int64_t k = first + int64_t(threadIdx.x) * kPack;
@@ -173,7 +173,7 @@ __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, flo
   }
 }
 
-// Of the given rows of matrices (V, cols), whose gradient is zero afterwards: block x is a row,
+// For the given rows of matrices (V, cols), whose gradient is then set to zero: block x is a row,
 // block y a strip of columns.
 __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float* g, float* m,
                                   float* v, int64_t cols) {
@@ -184,7 +184,7 @@ __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float*
   g[i] = 0;
 }
 
-// Row rows[x] takes the last missed[x] of `count` steps, in their order, with a zero gradient.
+// Row rows[x] takes the last missed[x] of `count` steps, in order, with a zero gradient.
 __global__ void catch_up_kernel(const AdamWStep* steps, int64_t count, RowList rows,
                                 const int32_t* missed, float* p, float* m, float* v, int64_t cols) {
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
@@ -210,7 +210,7 @@ dim3 row_strips(const RowList& rows, int64_t cols) {
 
 }  // namespace
 
-// Reading zeros costs the GPU less than finding them: SparseRows are not used.
+// On a GPU reading zeros costs less than finding them: SparseRows is not used.
 void block_square_sums(Context& context, Matrix x, int64_t block, const SparseRows&, double* sums) {
   launch(context, dim3(unsigned(divide_up(x.cols, block))), kThreads, square_sums_kernel, x.data,
          x.cols, block, sums);
@@ -261,7 +261,7 @@ void adamw_catch_up(Context& context, std::span<const AdamW> steps, RowList rows
   const int64_t count = int64_t(steps.size());
   if (count == 0 || rows.count == 0) return;
   forget(context, parameter);
-  // Room for many at once: with every step of a run there is one more, at first.
+  // Reserve room for many steps: in a young run each step needs one more.
   const size_t room = size_t(divide_up(count, kStepsAtOnce) * kStepsAtOnce) * sizeof(AdamW);
   auto* device = static_cast<AdamW*>(context.scratch(Scratch::steps, room));
   upload(context, device, steps.data(), steps.size_bytes());

@@ -1,5 +1,5 @@
-// Loads and stores of fp32 or bf16 elements as floats, one or eight at a time.
-// Eight neighbours at once are 16 bytes of bf16, 32 of fp32.
+// Loads and stores of fp32 or bf16 elements as floats, one or eight at a time. Eight neighbours are
+// 16 bytes of bf16, or 32 of fp32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -71,7 +71,7 @@ __device__ inline void store(bfloat16* to, const float (&values)[kPack]) {
   *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-// run(T()) for the type of the elements.
+// Calls run(T()) with the type of the elements.
 template <typename Run>
 void for_type(bool bf16, Run&& run) {
   bf16 ? run(bfloat16()) : run(float());
@@ -81,15 +81,15 @@ __host__ __device__ inline bool begins_pack(const void* x) {
   return reinterpret_cast<uintptr_t>(x) % 16 == 0;
 }
 
-// Whether packs fill x's rows and lie at multiples of 16 bytes. An absent matrix hinders nobody.
+// Whether x's rows consist of packs aligned to 16 bytes. True for an absent matrix.
 template <typename T>
 bool packs(const MatrixOf<T>& x) {
   return !x.data ||
          (begins_pack(x.data) && x.stride * int64_t(sizeof(T)) % 16 == 0 && x.cols % kPack == 0);
 }
 
-// run(std::integral_constant<int, N>()) with the elements that a thread takes at once: kPack where
-// all of the matrices have packs, else 1.
+// Calls run(std::integral_constant<int, N>()) with the number of elements per thread: kPack if all
+// matrices have packs, else 1.
 template <typename Run, typename... Matrices>
 void for_width(Run&& run, const Matrices&... matrices) {
   if ((packs(matrices) && ...)) return run(std::integral_constant<int, kPack>());

@@ -1,5 +1,5 @@
-// Plain matrix products for every shape: c (m, n) = op(a) * op(b) + bias, or c += that.
-// By tiles of 16 x 16 in shared memory: one thread an element, k in order. Slow.
+// Plain matrix products for every shape: c (m, n) = op(a) * op(b) + bias, or c += that. Tiles of 16
+// x 16 in shared memory, one thread per element, k in order. Slow.
 #include "ops/cuda/kernels/matmul.h"
 #include "ops/cuda/kernels/pack.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kTile = 16;
 
-// Element (r, c) of op(x), 0 outside of it.
+// Element (r, c) of op(x), or 0 outside of it.
 template <typename T>
 __device__ float element(const Operand& x, int64_t r, int64_t c, int64_t rows, int64_t cols) {
   if (r >= rows || c >= cols) return 0;
@@ -16,7 +16,7 @@ __device__ float element(const Operand& x, int64_t r, int64_t c, int64_t rows, i
   return as_float(static_cast<const T*>(x.data)[at]);
 }
 
-// From: of a and b; To: of c and the bias.
+// From: the type of a and b; To: the type of c and the bias.
 template <typename From, typename To>
 __global__ void plain_matmul_kernel(Product p, int64_t k) {
   __shared__ float a[kTile][kTile + 1], b[kTile][kTile + 1];

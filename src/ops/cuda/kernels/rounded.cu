@@ -48,7 +48,7 @@ Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
   const Matrix known = found == copies_.end() ? Matrix{} : found->second.from;
   if (known.rows != w.rows || known.cols != w.cols || known.stride != w.stride) {
     const Copy copy = {w, {nullptr, w.rows, w.cols, rounded_stride(w.cols)}};
-    // Other views of the same weights, if there are: kernels may still read their copies.
+    // Other views of the same weights may exist, whose copies kernels may still read.
     if (const auto other = first_behind(w.data);
         other != copies_.end() && other->first < copy.end()) {
       context.wait("rounded weights");

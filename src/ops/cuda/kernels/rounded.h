@@ -1,4 +1,4 @@
-// fp32 matrices in bf16, for matrix products.
+// Rounds fp32 matrices to bf16 for matrix products.
 #pragma once
 
 #include <map>
@@ -11,28 +11,29 @@ namespace finetune::cuda {
 void round(Context& context, Matrix x, Bf16Matrix to);
 void widen(Context& context, Bf16Matrix x, Matrix to);  // to = x
 
-// Rows of rounded matrices begin at multiples of 16 bytes, as tensor cores want them.
+// Rows of rounded matrices begin at multiples of 16 bytes, as tensor cores need.
 constexpr int64_t rounded_stride(int64_t cols) {
   return (cols + 7) / 8 * 8;
 }
 
-// The weights that products have asked for, in bf16, rounded anew once they have changed. Updates
-// write the rounded values as well (target); whatever else writes to memory in which weights may
-// lie says so (forget). No two copies overlap.
+// bf16 copies of the weights used in products, rounded again after a change. Updates also write the
+// rounded values (target); anything else that writes to memory that may hold weights must call
+// forget(). Copies never overlap.
 class RoundedWeights {
  public:
-  // `memory` outlives it, and frees the copies that are left.
+  // `memory` must outlive it; it frees the remaining copies.
   explicit RoundedWeights(DeviceMemory& memory) : memory_(memory) {}
   RoundedWeights(const RoundedWeights&) = delete;
   RoundedWeights& operator=(const RoundedWeights&) = delete;
 
-  // w or a bias, w.rows == 1, in bf16; true until the next call that changes it.
+  // Returns w, or a bias (w.rows == 1), in bf16; valid until the next call that changes it.
   Bf16Matrix of(Context& context, Matrix w);
-  // Where who writes elements [first, first + count) puts their rounded values too. Null: nowhere.
+  // Where a writer of elements [first, first + count) must also write their rounded values. Null:
+  // nowhere.
   bfloat16* target(const float* first, int64_t count);
-  void forget(const void* begin, size_t bytes);  // it has been written
-  void refresh(Context& context);                // all copies, those that nobody asks for as well
-  void drop(const void* begin, size_t bytes);    // it is released; the device is at rest
+  void forget(const void* begin, size_t bytes);  // after it has been written
+  void refresh(Context& context);                // updates all copies, used or not
+  void drop(const void* begin, size_t bytes);    // after it is released; the device must be idle
 
  private:
   struct Copy {
@@ -42,7 +43,7 @@ class RoundedWeights {
     const float* end() const { return from.row(from.rows - 1) + from.cols; }
   };
   using Copies = std::map<const float*, Copy>;       // by from.data
-  Copies::iterator first_behind(const void* begin);  // the first that ends behind it
+  Copies::iterator first_behind(const void* begin);  // the first copy that ends behind `begin`
 
   DeviceMemory& memory_;
   Copies copies_;

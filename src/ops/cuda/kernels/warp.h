@@ -1,5 +1,5 @@
-// What kernels share: sums over a warp and over a block in a fixed order, walks over rows, dropout.
-// Device code; every thread of a warp calls what is named warp_*, of a block what is named block_*.
+// Device functions shared by kernels: ordered sums over a warp or block, walks over rows, dropout.
+// Every thread of a warp must call warp_*, every thread of a block block_*.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ __device__ inline int warp() {
   return int(threadIdx.x) / kWarp;
 }
 
-// Each lane gets the same bits: a + b is b + a.
+// Each lane gets the same bits, because a + b equals b + a.
 template <typename T>
 __device__ inline T warp_sum(T value) {
   for (int apart = kWarp / 2; apart > 0; apart /= 2) {
@@ -29,7 +29,7 @@ __device__ inline T warp_sum(T value) {
   return value;
 }
 
-// Ignores NaN unless all are.
+// Ignores NaN unless all values are NaN.
 __device__ inline float warp_max(float value) {
   for (int apart = kWarp / 2; apart > 0; apart /= 2) {
     value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, apart));
@@ -43,7 +43,7 @@ __device__ inline double warp_max(double value) {
   return value;
 }
 
-// The sum over the block's kWarps warps, for thread 0.
+// The sum over the block's kWarps warps; the result is for thread 0.
 template <int kWarps>
 __device__ inline double block_sum(double value) {
   __shared__ double sums[kWarps];
@@ -55,16 +55,17 @@ __device__ inline double block_sum(double value) {
   return total;
 }
 
-// body(c) for this thread's columns of a row in a row_grid (context.h).
+// Calls body(c) for this thread's columns of a row in a row_grid (context.h).
 template <typename Body>
 __device__ inline void for_columns(int64_t cols, const Body& body) {
   const int64_t step = int64_t(gridDim.y) * blockDim.x;
   for (int64_t c = int64_t(blockIdx.y) * blockDim.x + threadIdx.x; c < cols; c += step) body(c);
 }
 
-// body(c, factor) for this lane's columns c of a row that one warp walks; `factor` is what dropout
-// multiplies element c by (core/numeric/philox.h): one Philox block has the bits of eight elements
-// that lie 16 apart, so a lane takes those. The same walk, with factors of 1, where dropout is off.
+// Calls body(c, factor) for this lane's columns c of a row that one warp processes; `factor` is the
+// dropout factor of element c (core/numeric/philox.h). One Philox block has the bits of eight
+// elements that are 16 apart, so a lane takes those. If dropout is off, the walk is the same with
+// factors of 1.
 template <typename Body>
 __device__ inline void for_dropout_columns(const Dropout& dropout, const RowNames& names,
                                            int64_t row, int64_t cols, const Body& body) {

@@ -1,11 +1,11 @@
-// What the program asks of finetune_cuda.so: a table of plain C functions over plain structures.
-// Operations are those of ops/operations.inc; shapes and formulas are in ops/backend.h, and the
-// program has checked them before it calls.
+// The interface of finetune_cuda.so: a table of plain C functions over plain structures. Operations
+// are those of ops/operations.inc; shapes and formulas are in ops/backend.h, and the program checks
+// them before it calls.
 //
-// Pointers are device memory but where "host" is said. Calls are put on the context's stream and
-// return at once, but `download`, `finish_download` and `synchronize`, which wait for it. One
-// thread calls at a time. Every call returns kDone, or another Status with error() in words; a
-// fault on the device may come to light in a later call.
+// Pointers are device memory unless marked "host". Calls are enqueued on the context's stream and
+// return at once, except `download`, `finish_download` and `synchronize`, which wait for it. One
+// thread calls at a time. Every call returns kDone, or another Status with a message in error(); a
+// device fault may only show up in a later call.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct MatrixOf {
 using Matrix = MatrixOf<float>;
 using Bf16Matrix = MatrixOf<bfloat16>;
 
-// The same of floats or, in a context for bf16, of bfloat16.
+// The same of floats or, in a bf16 context, of bfloat16.
 struct AnyMatrix {
   void* data;
   int64_t rows, cols, stride;
@@ -45,14 +45,14 @@ struct AnyMatrix {
   }
 };
 
-// One AdamW step, worked out by the program (ops/cpu/kernels/optimizer.h has the same names).
+// One AdamW step, prepared by the program (ops/cpu/kernels/optimizer.h has the same names).
 struct AdamWStep {
   float scale;
   float beta1, rest1;
   float beta2, rest2;
   float decay;
   float rate, root, epsilon;
-  const StepOutcome* outcome;  // if not null, `scale` is its, and it says whether to update at all
+  const StepOutcome* outcome;  // if not null, `scale` is read from it, and whether to update at all
 };
 
 // Elements [begin, begin + count) of arenas.
@@ -61,29 +61,29 @@ struct AdamWPart {
   int64_t begin, count;
 };
 
-// Of a device, in bytes. What other programs and the driver take is neither free nor used.
+// Bytes of a device. Memory of other programs and the driver is neither free nor used.
 struct MemoryUse {
   int64_t free, total;  // of the device
   int64_t used, peak;   // of this context: blocks, scratch memory, workspaces
 };
 
-// What is to become of work that may be replayed.
+// How to run work that may be replayed.
 enum Replay : int {
-  kReplayed,  // it is under way
+  kReplayed,  // it was enqueued
   kCall,      // call it
-  kRecord     // call it, then end_replay or, where it fails, give_up_replay
+  kRecord     // call it, then end_replay or, on failure, give_up_replay
 };
 
 struct Context;  // one device: its stream, libraries and scratch memory
 
 struct HostCopies;  // host_copies.cu
 
-// Processes that each have a device of their own: comm/nccl.
+// A group of processes with a device each: comm/nccl.
 struct Peers;
 struct PeerId {
   char bytes[128];
 };
-// `count` floats to, from or for the process of this rank.
+// `count` floats sent to, received from or reduced for the process of this rank.
 struct PeerPart {
   int rank;
   float* data;
@@ -91,7 +91,7 @@ struct PeerPart {
 };
 
 // ---- operations ---------------------------------------------------------------------------
-// What the words of ops/operations.inc are in the module. The others are the program's own
+// The module's types for the names in ops/operations.inc. Other types are the program's own
 // (ops/operands.h, core/numeric/).
 using Tensor = Matrix;
 using AnyTensor = AnyMatrix;
@@ -108,7 +108,7 @@ struct Items {
   operator std::span<const T>() const { return {items, size_t(count)}; }
 };
 
-// A parameter as it crosses: what is referred to by its value, lists as Items.
+// The type of a parameter in the table: references become values, lists become Items.
 template <typename T>
 struct CrossedAs {
   using type = std::remove_cvref_t<T>;
@@ -120,7 +120,7 @@ struct CrossedAs<std::span<const T>> {
 template <typename T>
 using Crossed = typename CrossedAs<T>::type;
 
-// The table's entry for an operation whose parameters are those of the function type.
+// The table's entry for an operation with the parameters of this function type.
 template <typename Operation>
 struct EntryOf;
 template <typename... Parameters>
@@ -128,7 +128,7 @@ struct EntryOf<void(Parameters...)> {
   using type = int (*)(Context*, Crossed<Parameters>...);
 };
 
-// A number that changes with the list of operations.
+// A hash of the list of operations.
 constexpr uint32_t version_of_operations(uint32_t version) {
   constexpr const char* kRows[] = {
 #define OPERATION(name, parameters, arguments) #name #parameters,
@@ -141,80 +141,81 @@ constexpr uint32_t version_of_operations(uint32_t version) {
 }
 
 struct Functions {
-  // A device by its number, with matrix products in bf16 or fp32. `log` takes lines for the user.
-  // Where it fails, `text` (of `size` bytes) says why.
+  // Creates a context for a device by its number, with matrix products in bf16 or fp32. `log`
+  // receives lines for the user. On failure `text` (of `size` bytes) says why.
   int (*create)(int device, bool bf16, void (*log)(const char* line), Context** context, char* text,
                 size_t size);
   void (*destroy)(Context* context);
-  const char* (*error)(const Context* context);        // of the last call that failed
+  const char* (*error)(const Context* context);        // of the last failed call
   const char* (*device_name)(const Context* context);  // "NVIDIA H200"
 
   int (*allocate)(Context*, size_t bytes, void** memory);  // zeroed, 256-byte aligned
   int (*release)(Context*, void* memory);
-  // Of the host, pinned, zeroed.
+  // Host memory, pinned and zeroed.
   int (*allocate_on_host)(Context*, size_t bytes, void** memory);
   int (*release_on_host)(Context*, void* memory);
   int (*memory_use)(Context*, MemoryUse* use);
-  int (*upload)(Context*, void* to, const void* host, size_t bytes);  // `host` is free on return
+  // `host` may be reused on return
+  int (*upload)(Context*, void* to, const void* host, size_t bytes);
   int (*download)(Context*, void* host, const void* from, size_t bytes);
   // `rows` rows of `width` bytes, `pitch` bytes apart
   int (*fill_zero)(Context*, void* memory, int64_t rows, size_t width, size_t pitch);
   int (*synchronize)(Context*);
 
-  // The operations. A context for bf16 remembers weights of products and biases rounded: they may
-  // be changed by upload, fill_zero, adamw*, exchange and reduce alone, and by what is new in
-  // memory that was released. A label or position that is out of range makes its sample's loss NaN.
+  // The operations. A bf16 context keeps rounded copies of products' weights and biases: these may
+  // be changed only by upload, fill_zero, adamw*, exchange and reduce, or by allocating released
+  // memory again. A label or position out of range makes its sample's loss NaN.
 #define OPERATION(name, parameters, arguments) EntryOf<void parameters>::type name;
 #include "ops/operations.inc"
 
-  int (*device_id)(Context*, char id[16]);  // host: of this GPU among all there are
-  // A group of processes: one makes its id, then all connect, which waits for all. Peers live no
-  // longer than the context. While they live whatever waits for the device fails if a peer does, or
-  // if the device has waited `seconds` in an exchange (0: never): then no later call waits for the
-  // device or gives memory back.
+  int (*device_id)(Context*, char id[16]);  // host: identifies this GPU among all GPUs
+  // A group of processes: one makes the id, then all connect, which is collective. Peers must not
+  // outlive the context. While they exist, any wait for the device fails if a peer fails, or if the
+  // device has waited `seconds` in an exchange (0: no limit). After that no call waits for the
+  // device or releases memory.
   int (*make_peer_id)(Context*, PeerId* id);
   int (*connect_peers)(Context*, const PeerId* id, int rank, int size, double seconds,
                        Peers** peers);
   void (*disconnect_peers)(Peers*);
-  // All of it in flight together. Parts between two processes match in order. `bf16`: rounded on
-  // the way, in all processes.
+  // All parts are in flight together. Parts between two processes match in order. `bf16`: rounded
+  // in transit, in all processes.
   int (*exchange)(Context*, Peers*, const PeerPart* out, int64_t out_count, const PeerPart* in,
                   int64_t in_count, bool bf16);
-  // Each part is summed over all processes into that of the process it is for, in an order that is
-  // not ours. All pass the same parts, but for their pointers.
+  // Sums each part over all processes, in an unspecified order, into the process of its rank. All
+  // pass the same parts, with their own pointers.
   int (*reduce)(Context*, Peers*, const PeerPart* parts, int64_t count);
-  // How long the stream has waited for exchanges, in all, as far as is known.
+  // Total seconds that the stream has waited for exchanges, as far as known.
   int (*waited_for_peers)(Context*, Peers*, double* seconds);
 
-  // Small copies for the host, first in, first out: `start_download` returns at once,
+  // Small copies to the host, first in, first out: `start_download` returns at once,
   // `finish_download` waits for the oldest one.
   int (*start_download)(Context*, const void* from, size_t bytes);
   int (*finish_download)(Context*, void* host, size_t bytes);
 
-  // Backend::replay (graphs.h). Calls between begin_replay and end_replay are put on no stream, and
-  // must not wait, upload or need memory that is not there. `done` false: nothing has come of it,
-  // the work is to be called once more, as it is after give_up_replay, which says `why` to the
-  // user.
+  // Backend::replay (graphs.h). Calls between begin_replay and end_replay are recorded, not
+  // executed; they must not wait, upload or allocate. `done` false: recording failed and the work
+  // must be called again, as after give_up_replay, which logs `why`.
   int (*begin_replay)(Context*, const int64_t* key, int64_t count, Replay* replay);
   int (*end_replay)(Context*, bool* done);
   int (*give_up_replay)(Context*, const char* why);
 
-  // Peers have a stream of their own. `mark` names how far the context's has come; calls between
-  // begin_beside and end_beside are put on the peers' stream, behind the last mark(place).
+  // Peers have a stream of their own. `mark` records the progress of the context's stream; calls
+  // between begin_beside and end_beside go to the peers' stream, behind the last mark(place).
   int (*mark)(Context*, Peers*, int place);
   int (*begin_beside)(Context*, Peers*, int place);
   int (*end_beside)(Context*, Peers*);
 
-  // Copies beside the context's stream, in their order, each behind what the stream has so far.
-  // wait_for_copy: what the stream gets from then on is behind the last copy of this number. They
-  // live no longer than the context.
+  // Copies on a separate stream, in order, each behind the current work of the context's stream.
+  // wait_for_copy: later work of that stream waits for the last copy of this number. Copies must
+  // not outlive the context.
   int (*make_host_copies)(Context*, int numbers, HostCopies** copies);
   void (*drop_host_copies)(HostCopies*);
   int (*store_copy)(Context*, HostCopies*, int number, void* host, const void* from, size_t bytes);
   int (*load_copy)(Context*, HostCopies*, int number, void* to, const void* host, size_t bytes);
   int (*wait_for_copy)(Context*, HostCopies*, int number);
 
-  // "cuDNN 9.19.0": whose attention of long sequences it is (fused.h); "": the module's own
+  // The library for attention of long sequences, such as "cuDNN 9.19.0" (fused.h); "": the module's
+  // own kernels
   const char* (*attention_library)(const Context* context);
 };
 

@@ -11,7 +11,7 @@ namespace finetune::cuda {
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // an error that is not lasting ends here
+  cudaGetLastError();  // clears a non-sticky error
   throw Failure(std::string(what) + ": " + cudaGetErrorString(error),
                 error == cudaErrorMemoryAllocation ? kOutOfMemory : kFailed);
 }
@@ -25,7 +25,7 @@ void check(cublasStatus_t status, const char* what) {
 bool reached(cudaEvent_t event) {
   const cudaError_t state = cudaEventQuery(event);
   if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // which would else be this
+    cudaGetLastError();  // clears it, or the next call would report it
     return false;
   }
   check(state, "the device");
@@ -182,7 +182,7 @@ Context::~Context() {
 }
 
 void Context::check_wait(const char* what) const {
-  if (lost) throw Failure("the device waits for another process that does not come");
+  if (lost) throw Failure("the device waits for another process, which has not responded");
   if (wait_with_peers && graphs->recording()) {
     throw Failure(std::string(what) + ": a wait in work that is to be replayed");
   }
@@ -213,7 +213,7 @@ void* Context::allocate(size_t bytes, const char* what) {
 void* Context::scratch(Scratch use, size_t bytes) {
   Block& block = scratch_[size_t(use)];
   if (bytes > block.bytes) {
-    wait("scratch memory");  // kernels may still read the old one
+    wait("scratch memory");  // kernels may still read the old memory
     memory.release(std::exchange(block.memory, nullptr));
     block.bytes = 0;
     block.memory = allocate(bytes, "scratch memory");

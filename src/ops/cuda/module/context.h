@@ -1,4 +1,4 @@
-// One device as the module sees it: its stream, cuBLASLt, scratch memory; errors; launching.
+// The module's device context: stream, cuBLASLt, scratch memory, errors, launching kernels.
 #pragma once
 
 #include <cublasLt.h>
@@ -17,7 +17,7 @@
 
 namespace finetune::cuda {
 
-// Thrown inside the module alone: the table's functions turn it into a Status (functions.cu).
+// Thrown only inside the module: the table's functions turn it into a Status (functions.cu).
 struct Failure : std::runtime_error {
   explicit Failure(const std::string& what, Status status_ = kFailed)
       : std::runtime_error(what), status(status_) {}
@@ -28,8 +28,8 @@ void check(cudaError_t error, const char* what);
 void check(cublasStatus_t status, const char* what);
 bool reached(cudaEvent_t event);  // by the device
 
-// Device memory for what an operation keeps from one kernel to the next. It grows to what the
-// largest shapes need and stays.
+// Device memory in which an operation keeps values between kernels. It grows to the largest need
+// and stays allocated.
 enum class Scratch { left, right, sums, weighted, mask, fused, steps, parts, wire, count };
 
 struct Context;
@@ -43,24 +43,24 @@ class DeviceMemory {
  public:
   ~DeviceMemory();
   void* allocate(size_t bytes, const char* what);
-  void release(void* memory);          // null is nothing
+  void release(void* memory);          // null is ignored
   size_t size_of(void* memory) const;  // of a block, in bytes
   int64_t used() const { return used_; }
   int64_t peak() const { return peak_; }
   int64_t releases() const { return releases_; }
-  void abandon() { blocks_.clear(); }  // nothing is given back
+  void abandon() { blocks_.clear(); }  // nothing is released
 
  private:
   std::unordered_map<void*, size_t> blocks_;
   int64_t used_ = 0, peak_ = 0, releases_ = 0;
 };
 
-// Uploads. The host copies into pinned memory and goes on; a stream of its own brings that to a
-// stage on the device, beside the work in progress, and the work's stream takes it from there in
-// its order. Stages are used in turn: the host waits only where it is that many uploads ahead.
+// Uploads. The host copies into pinned memory and continues; a separate stream copies that to a
+// stage on the device beside the current work, and the work's stream copies it from there in order.
+// Stages are used in turn: the host waits only if all are in use.
 class Staging {
  public:
-  explicit Staging(DeviceMemory& memory);  // it frees the stages, when they are used no more
+  explicit Staging(DeviceMemory& memory);  // frees the stages, when they are no longer used
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -70,8 +70,8 @@ class Staging {
   static constexpr size_t kBytes = size_t{128} << 10;
   static constexpr int kStages = 64;
   struct Stage {
-    cudaEvent_t arrived = nullptr;  // on the device: the pinned memory is free
-    cudaEvent_t taken = nullptr;    // from there: the stage is free
+    cudaEvent_t arrived = nullptr;  // pinned memory may be reused
+    cudaEvent_t taken = nullptr;    // the stage may be reused
   };
   cudaStream_t copies_ = nullptr;
   char* pinned_ = nullptr;  // (kStages, kBytes), as device_
@@ -80,7 +80,7 @@ class Staging {
   int next_ = 0;
 };
 
-// Small copies on their way to the host, first in, first out.
+// Small copies to the host, first in, first out.
 class DownloadQueue {
  public:
   DownloadQueue();
@@ -103,18 +103,19 @@ struct Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // At least `bytes`, 256-byte aligned, undefined contents; the last call's for the same use is
-  // void.
+  // Returns at least `bytes`, 256-byte aligned, contents undefined. Invalidates the previous call's
+  // memory for the same use.
   void* scratch(Scratch use, size_t bytes);
   float* scratch_floats(Scratch use, int64_t count) {
     return static_cast<float*>(scratch(use, size_t(count) * sizeof(float)));
   }
 
-  // As memory.allocate. CUDA graphs, whose memory nobody forecasts, make room where there is none.
+  // As memory.allocate. Releases CUDA graphs, whose memory is not in any forecast, if memory runs
+  // out.
   void* allocate(size_t bytes, const char* what);
 
-  // Waits for what has been put on streams before the event, or on the stream. All waits of the
-  // host are these: where other processes take part in the work, it may never be done.
+  // Waits for the work enqueued before the event, or on the stream. All waits of the host go
+  // through here, since work with other processes may never end.
   void wait(cudaEvent_t event, const char* what);
   void wait(const char* what);
 
@@ -132,10 +133,10 @@ struct Context {
   std::unique_ptr<RoundedWeights> rounded_weights;
   std::unique_ptr<Graphs> graphs;
   std::unique_ptr<FusedAttention> fused_attention;  // may be null
-  // The device waits for a process that may never come: who waited for the device, as all do who
-  // give something back to it, would never end. The program's end does without.
+  // The device waits for a process that may never respond. From then on waiting for the device, or
+  // releasing its memory, would hang, so the program ends without doing so.
   bool lost = false;
-  std::function<void(cudaEvent_t)> wait_with_peers;  // while there are any
+  std::function<void(cudaEvent_t)> wait_with_peers;  // set while there are peers
 
  private:
   struct Block {
@@ -144,14 +145,15 @@ struct Context {
   };
   Block scratch_[size_t(Scratch::count)];
   void check_wait(const char* what) const;
-  cudaEvent_t end_ = nullptr;  // of what is on the stream
+  cudaEvent_t end_ = nullptr;  // of the stream's work
 };
 
 constexpr int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// kernel<<<blocks, threads>>>(arguments...) on the context's stream. Nothing to do is no launch.
+// Launches kernel<<<blocks, threads>>>(arguments...) on the context's stream, unless there are no
+// blocks.
 template <typename... Parameters, typename... Arguments>
 void launch(Context& context, dim3 blocks, int threads, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
@@ -164,8 +166,8 @@ void launch(Context& context, dim3 blocks, int threads, void (*kernel)(Parameter
         "kernel launch");
 }
 
-// How a kernel over the elements of a (rows, cols) matrix is cut: block x is a row, block y a piece
-// of its columns, walked in steps of the grid where there are more (warp.h, for_columns).
+// The grid of a kernel over the elements of a (rows, cols) matrix: block x is a row, block y a
+// piece of its columns; longer rows are walked in steps of the grid (warp.h, for_columns).
 struct RowGrid {
   dim3 blocks;
   int threads;

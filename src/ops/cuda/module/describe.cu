@@ -19,11 +19,11 @@ std::string dotted(size_t version, size_t major_unit, size_t minor_unit) {
          std::to_string(version % minor_unit);
 }
 
-std::string short_version(int version) {  // 13000 is 13.0
+std::string short_version(int version) {  // 13000 gives "13.0"
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// No operation needs cuDNN: attention may be its own (fused.h).
+// cuDNN is optional: attention has its own kernels (fused.h).
 std::string cudnn_version() {
   const OptionalLibrary cudnn("libcudnn.so.9", "attention is our own without it");
   auto* version = cudnn.function<size_t()>("cudnnGetVersion");

@@ -1,4 +1,4 @@
-// What `finetune doctor` tells of the GPU.
+// GPU information for `finetune doctor`.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace finetune::cuda {
 
-// Lines "name: value" of versions and devices; false if no GPU can be used.
+// Appends lines "name: value" with versions and devices; returns false if no GPU can be used.
 bool describe(std::string& text);
-// CUDA's numbers of the GPUs that can be used; `problem` says why there is none.
+// CUDA's numbers of the usable GPUs; if there are none `problem` says why.
 std::vector<int> usable_devices(std::string& problem);
-// "ok", or what went wrong.
+// `message` becomes "ok" or the problem.
 bool self_test(std::string& message);
 
 }  // namespace finetune::cuda

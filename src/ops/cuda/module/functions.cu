@@ -1,4 +1,4 @@
-// The table of api.h: each function of ops.h behind one that no exception leaves.
+// The table of api.h: wraps each function of ops.h so that no exception leaves it.
 #include <cstring>
 #include <new>
 
@@ -23,8 +23,8 @@ int guarded(std::string& error, Body&& body) {
   }
 }
 
-// Call<function>::of is what the table points at. The device is set each time: it belongs to the
-// calling thread.
+// Call<function>::of is the table's entry. It sets the device each time, because that is a property
+// of the calling thread.
 template <auto kFunction>
 struct Call;
 template <typename... Parameters, void (*kFunction)(Context&, Parameters...)>

@@ -41,7 +41,7 @@ void Graphs::destroy_first_retired() {
 
 bool Graphs::clear(Context& context) {
   if (entries_.empty() && retired_.empty()) return false;
-  context.wait("CUDA graphs");  // they may be under way
+  context.wait("CUDA graphs");  // they may be running
   while (!retired_.empty()) destroy_first_retired();
   for (const auto& [key, entry] : entries_) destroy(entry.graph);
   entries_.clear();
@@ -66,7 +66,7 @@ void Graphs::make_room(Context& context) {
   if (graph) retire(context, graph);
 }
 
-// It may be under way. The host does not wait for that: nothing here needs its memory at once.
+// The graph may be running. The host does not wait for it, since nothing here needs its memory.
 void Graphs::retire(Context& context, cudaGraphExec_t graph) {
   cudaEvent_t& done = retired_.emplace_back(Retired{graph, nullptr}).done;
   check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "CUDA graphs");
@@ -94,7 +94,7 @@ Replay Graphs::begin(Context& context, Key key) {
 }
 
 Replay Graphs::replay_or_record(Context& context, Entry& entry) {
-  // Copies that are fresh while work is recorded are not rounded by its graph.
+  // A recorded graph would not include the rounding of copies that are already up to date.
   context.rounded_weights->refresh(context);
   if (entry.graph) {
     check(cudaGraphLaunch(entry.graph, context.stream), "a CUDA graph");
@@ -121,7 +121,7 @@ void Graphs::give_up(Context& context, const char* why) {
     cudaGraph_t recorded = nullptr;
     cudaStreamEndCapture(context.stream, &recorded);
     if (recorded) cudaGraphDestroy(recorded);
-    cudaGetLastError();  // that of a recording which has failed
+    cudaGetLastError();  // clears the failed recording's error
   }
   clear(context);
   context.log((std::string("warning: going on without CUDA graphs: ") + why).c_str());

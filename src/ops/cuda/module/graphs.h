@@ -1,14 +1,12 @@
-// Work that comes again and again as CUDA graphs: many launches for the price of one.
+// Replays repeated work as CUDA graphs: many launches for the price of one.
 //
-// The first time a key comes its work is called, and leaves scratch memory, algorithms and rounded
-// weights behind; the second time its launches are recorded; from the third time on they are
-// replayed. A graph has pointers, grids and numbers as they were: what may differ is read from
-// device memory by the kernels, and the caller's key tells apart what is not
-// (ops/backend.h, replay). Pointers become invalid where memory is released, scratch memory that
-// grows included: then all graphs go.
+// The first call with a key runs the work, which allocates scratch memory, chooses algorithms and
+// rounds weights; the second call records its launches; from the third call on they are replayed. A
+// graph contains fixed pointers, grids and numbers: kernels read values that change from device
+// memory, and the caller's key covers the rest (ops/backend.h, replay). Pointers become invalid
+// when memory is released, also by growing scratch memory: then all graphs are dropped.
 //
-// FINETUNE_CUDA_GRAPHS=N in the environment: so many keys are known at once, 0: all work is called;
-// with the same bits.
+// FINETUNE_CUDA_GRAPHS=N limits the number of keys; 0 runs all work directly, with the same bits.
 #pragma once
 
 #include <deque>
@@ -22,19 +20,18 @@ namespace finetune::cuda {
 class Graphs {
  public:
   Graphs();
-  ~Graphs();  // the device is at rest
+  ~Graphs();  // the device must be idle
   Graphs(const Graphs&) = delete;
   Graphs& operator=(const Graphs&) = delete;
 
-  // Where graphs fail nothing has come of it, and the work is called, without graphs from then on.
-  // Throws if the device fails.
+  // If graphs fail, the work is called directly, now and from then on. Throws if the device fails.
   Replay begin(Context& context, std::vector<int64_t> key);
-  // Launches what was recorded.
+  // Launches the recorded graph.
   void end(Context& context);
-  // What was recorded is thrown away, and nothing is recorded any more, which the user is told.
-  // Throws if the device fails.
+  // Discards the recording, stops recording for good, and tells the user. Throws if the device
+  // fails.
   void give_up(Context& context, const char* why);
-  // Frees all of them, for who finds no memory left. False: there are none.
+  // Frees all graphs to gain memory. Returns false if there are none.
   bool give_back(Context& context);
   bool recording() const { return recording_ != nullptr; }
 
@@ -45,7 +42,7 @@ class Graphs {
   };
   using Key = std::vector<int64_t>;
 
-  // A graph that is kept no longer, until the device is done with it.
+  // A graph that is no longer used, kept until the device is done with it.
   struct Retired {
     cudaGraphExec_t graph;
     cudaEvent_t done;
@@ -57,10 +54,10 @@ class Graphs {
   void destroy_first_retired();
   Replay replay_or_record(Context& context, Entry& entry);
 
-  size_t most_;  // beyond so many keys the one whose last use is longest ago goes
+  size_t most_;  // number of keys; beyond it the least recently used key is dropped
   bool wanted_;
   std::map<Key, Entry> entries_;
-  std::deque<Retired> retired_;  // in the order in which the device comes to their end
+  std::deque<Retired> retired_;  // in the order in which the device finishes them
   Entry* recording_ = nullptr;
   int64_t uses_ = 0, releases_ = 0;
 };

@@ -1,4 +1,4 @@
-// Copies to and from pinned memory of the host, on a stream of their own.
+// Copies to and from pinned host memory on a separate stream.
 #include <vector>
 
 #include "ops/cuda/module/graphs.h"
@@ -6,7 +6,7 @@
 
 namespace finetune::cuda {
 
-// A number's event is recorded behind its last copy; one that never was is reached.
+// Each number has an event behind its last copy; an event never recorded counts as reached.
 struct HostCopies {
   HostCopies(Context& of, int numbers) : context(of), done(size_t(numbers), nullptr) {}
   ~HostCopies();
@@ -23,7 +23,7 @@ struct HostCopies {
 
   Context& context;
   cudaStream_t stream = nullptr;
-  cudaEvent_t begun = nullptr;  // how far the context's stream is
+  cudaEvent_t begun = nullptr;  // current end of the context's stream
   std::vector<cudaEvent_t> done;
 };
 
@@ -41,7 +41,7 @@ void HostCopies::make() {
   for (cudaEvent_t& event : done) make_event(event);
 }
 
-// Copies wait for the context's stream, which may never come to its end.
+// Pending copies wait for the context's stream, which may never end.
 HostCopies::~HostCopies() {
   if (context.lost) return;
   cudaSetDevice(context.device);

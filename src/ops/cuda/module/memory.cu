@@ -48,7 +48,7 @@ void upload(Context& context, void* to, const void* host, size_t bytes) {
 
 void download(Context& context, void* host, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  // A copy to pageable memory may wait inside the call, where nobody looks at the time limit.
+  // A copy to pageable memory may block inside the call, where the time limit is not checked.
   if (context.wait_with_peers) synchronize(context);
   check(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, context.stream), "download");
   synchronize(context);

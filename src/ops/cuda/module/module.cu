@@ -16,7 +16,7 @@ void put(char* buffer, size_t size, const std::string& text) {
   buffer[count] = '\0';
 }
 
-// kQuery(text) behind a function that no exception leaves; `failed` is its result then.
+// Wraps kQuery(text) so that no exception leaves it; the result is then `failed`.
 template <auto kQuery>
 int answer(char* buffer, size_t size, int failed) {
   std::string text;

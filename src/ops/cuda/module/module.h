@@ -1,6 +1,6 @@
-// The boundary between the program and finetune_cuda.so: one extern "C" entry with a version.
-// The module is loaded only where a GPU is to be used. Plain C types cross the boundary; no
-// exception does, and the module shares no state of core/ with the program.
+// The boundary between the program and finetune_cuda.so: one extern "C" entry with a version. The
+// module is loaded only if a GPU is to be used. Only plain C types and no exceptions cross the
+// boundary, and the module shares no state of core/ with the program.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 extern "C" {
 
-// The version: raised with every change of the structures below, in api.h and in ops/operands.h.
-// A change of ops/operations.inc gives another one by itself.
+// The version: raise it with every change of the structures below, in api.h and in ops/operands.h.
+// A change of ops/operations.inc changes it automatically.
 constexpr uint32_t kFinetuneCudaAbi = finetune::cuda::version_of_operations(13);
 
 struct FinetuneHostServices {
@@ -22,13 +22,13 @@ struct FinetuneHostServices {
 // Functions return 0, or 1 with a message in the given buffer (always terminated).
 struct FinetuneCudaModule {
   uint32_t abi;
-  // Lines "name: value" of the libraries' versions and the devices; 1 if no GPU can be used, with
-  // the versions all the same and a last line that says why.
+  // Writes lines "name: value" with the libraries' versions and the devices. Returns 1 if no GPU
+  // can be used; the text then still has the versions, and the reason in its last line.
   int (*describe)(char* text, size_t size);
-  // Number of GPUs that can be used, which functions->create numbers from 0; 0 with a message that
-  // says why there is none.
+  // Returns the number of usable GPUs, which functions->create numbers from 0; for 0 `message` says
+  // why.
   int (*count_devices)(char* message, size_t size);
-  // Runs a kernel and a matrix product on the first GPU: the check that this build runs there.
+  // Runs a kernel and a matrix product on the first GPU, to check that this build works there.
   int (*self_test)(char* message, size_t size);
   const finetune::cuda::Functions* functions;  // the operations
 };

@@ -1,4 +1,4 @@
-// A shared library that a machine may lack: what needs it is refused there, all else works.
+// A shared library that a machine may lack; only what needs it is then refused.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,14 +9,15 @@ namespace finetune::cuda {
 
 class OptionalLibrary {
  public:
-  // Looks where the module's own libraries are found. `purpose`: who needs it, for `problem`.
+  // Searches where the module's own libraries are found. `purpose`: the user of the library, for
+  // `problem`.
   OptionalLibrary(const std::string& name, const std::string& purpose)
       : handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (!handle_) problem_ = std::string(::dlerror()) + " (" + purpose + ")";
   }
   OptionalLibrary(const OptionalLibrary&) = delete;  // it stays open until the program ends
 
-  // Null where there is no such library, or no such function in it.
+  // Returns null if the library or the function is missing.
   template <class Function>
   Function* function(const char* name) const {
     return handle_ ? reinterpret_cast<Function*>(::dlsym(handle_, name)) : nullptr;
