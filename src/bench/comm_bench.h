@@ -1,4 +1,4 @@
-// bench comm: how fast the processes of a run talk to each other, as a table and as JSON.
+// bench comm: measures communication between the processes of a run, as a table and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-// Collective. Error(usage) in a process alone: there is nothing to measure.
+// Collective. Error(usage) with a single process.
 Bandwidth bench_comm(Communicator& communicator, int64_t megabytes);
 
 nlohmann::ordered_json to_json(const Bandwidth& result);

@@ -1,4 +1,4 @@
-// The rate of large matrix products: of the yardstick, or of multiplications in registers.
+// Measures the rate of large matrix products, by the yardstick or by multiplying in registers.
 #include "bench/matmul_rate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The rate of large matrix products on this CPU, to set results beside.
+// The rate of large matrix products on this CPU, to compare results with.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace finetune {
 
-// For bf16 where it is multiplied as such, multiplications in registers, which no product can
-// exceed; else one fp32 product by the yardstick, nothing where none is built in.
+// For bf16 on CPUs that multiply it natively: multiplications in registers, an upper bound for any
+// product. Else one fp32 product by the yardstick, or nothing if none is built in.
 std::optional<TimedArithmetic> time_matmul(Clock clock, DType precision);
-// flop/s: the best of three, after one that warms up.
+// flop/s: the best of three after a warm-up.
 std::optional<double> measure_matmul_peak(Clock clock, DType precision);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// The yardstick where oneDNN is not built in: there is none.
+// The yardstick of a build without oneDNN: none.
 #include "bench/yardstick.h"
 
 namespace finetune {

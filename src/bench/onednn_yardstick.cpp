@@ -1,4 +1,4 @@
-// The yardstick where oneDNN is built in.
+// The yardstick of a build with oneDNN.
 #include <dnnl.h>
 #include <omp.h>
 
@@ -27,7 +27,7 @@ dnnl_cpu_isa_t onednn_isa(Isa isa) {
   return dnnl_cpu_isa_all;
 }
 
-// oneDNN must hear of it before its first primitive.
+// Must be set before oneDNN's first primitive.
 void limit_instructions() {
   static const dnnl_status_t status = dnnl_set_max_cpu_isa(onednn_isa(select_isa()));
   FINETUNE_CHECK(status == dnnl_success);
@@ -43,7 +43,7 @@ std::optional<std::string> onednn_version() {
 std::optional<TimedArithmetic> time_onednn_product(Clock clock) {
   limit_instructions();
   constexpr int64_t n = 2048;
-  // Memory of a backend goes back at once, whatever malloc keeps.
+  // Backend memory is returned to the system at once; malloc might keep it.
   const auto memory = make_cpu_backend()->allocate(3 * n * n * sizeof(float));
   float* const a = static_cast<float*>(memory.get());
   float *const b = a + n * n, *const c = b + n * n;

@@ -1,4 +1,4 @@
-// bench ops: each operation of a step is timed alone, at the step's sizes.
+// bench ops: times each operation of a step alone, at the step's sizes.
 #include "bench/ops_bench.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class OpsBench {
     if (backend_.activation_type() == DType::f32) return make(rows, cols);
     return {fill<bfloat16>(rows * cols), DType::bf16, rows, cols, cols};
   }
-  // As the model has it: what the residual path takes up is f32.
+  // As in the model: f32 if it is added to the residual path.
   Tensor product(int64_t rows, int64_t cols, bool residual) {
     return residual ? make(rows, cols) : typed(rows, cols);
   }
@@ -205,8 +205,7 @@ void OpsBench::backward() {
   memory_.clear();
 }
 
-// Over all parameters at once; values of v are squares, so that roots are of what they are in
-// training.
+// For all parameters at once. Values of v are squares, so that roots are typical of training.
 void OpsBench::update() {
   const int64_t size = ParameterTable(config_, task_.head()).size();
   Tensor parameter = make(1, size), gradient = make(1, size), m = make(1, size);

@@ -1,4 +1,4 @@
-// bench ops: each operation of a training step on its own, over and over, at that step's sizes.
+// bench ops: repeats each operation of a training step alone, at that step's sizes.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct OpsBenchResult {
   MachinePeaks peaks;
 };
 
-// Takes shape, lengths, batch size, device, precision and threads of the options.
+// Uses shape, lengths, batch size, device, precision and threads of the options.
 OpsBenchResult bench_ops(const StepBenchOptions& options);
 
 nlohmann::ordered_json to_json(const OpsBenchResult& result);

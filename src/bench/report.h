@@ -10,7 +10,7 @@
 
 namespace finetune {
 
-// One operation of a profile: the mean of a step, or of a call.
+// One operation of a profile: the mean per step, or per call.
 struct OpLine {
   OpKey key;
   double calls = 0;
@@ -22,9 +22,9 @@ struct OpLine {
 
 double total_seconds(const StepBenchResult& result);
 double flops_per_token(const StepBenchResult& result);
-// null: nothing was measured.
+// null: not measured.
 nlohmann::ordered_json to_json(const std::optional<double>& value);
-std::string rate_text(const MachinePeaks& peaks);  // "123.4 GFLOP/s", or why there is none
+std::string rate_text(const MachinePeaks& peaks);  // "123.4 GFLOP/s", or why it is missing
 
 // The whole report; scripts rely on these names.
 nlohmann::ordered_json to_json(const StepBenchResult& result);

@@ -32,19 +32,18 @@ namespace {
 constexpr int64_t kWarmUpSteps = 2;
 constexpr int64_t kLeastSteps = 3;
 constexpr double kStepSeconds = 5;
-constexpr int64_t kBatches = 64;  // different ones; later steps begin again
+constexpr int64_t kBatches = 64;  // different batches; later steps repeat them
 constexpr double kLearningRate = 1e-5;
 
-constexpr int64_t kMostSequences = 65536;  // of a step: there are many batches in memory
+constexpr int64_t kMostSequences = 65536;  // per step, since many batches are in memory
 
 struct TimedSteps {
   std::vector<double> seconds;
   double tokens = 0;
 };
 
-// The rate of the CPU's arithmetic, measured between steps for a part of the time that these take,
-// and once at least: a machine whose speed varies was as fast for the ones as for the other. All
-// processes measure at once, and go on together.
+// Measures the CPU's arithmetic rate between steps, for a fraction of their time and at least once,
+// so that a CPU of varying speed was equally fast for both. All processes measure at the same time.
 class RateBetweenSteps {
  public:
   RateBetweenSteps(Clock clock, DType precision, Communicator& comm)
@@ -66,11 +65,11 @@ class RateBetweenSteps {
 
  private:
   static constexpr double kSecondsBetween = 0.4, kPart = 0.25;
-  // So long the yardstick's threads, which are OpenMP's, may look for work that is not there.
+  // How long the yardstick's OpenMP threads may spin for new work.
   static constexpr auto kRest = std::chrono::milliseconds(10);
 
   void measure() {
-    time_matmul(clock_, precision_);  // its threads come back to their cores
+    time_matmul(clock_, precision_);  // a warm-up: its threads return to their cores
     for (double seconds = 0; seconds < kPart * since_;) {
       const std::optional<TimedArithmetic> timed = time_matmul(clock_, precision_);
       if (!timed) break;
@@ -90,7 +89,7 @@ class RateBetweenSteps {
   double since_ = 0;
 };
 
-// Until so many are under way; their tokens.
+// Waits until `left` steps are in flight; returns the tokens of the finished ones.
 int64_t finish_steps(TrainingStep& step, int64_t left) {
   int64_t tokens = 0;
   while (step.under_way() > left) {
@@ -101,7 +100,7 @@ int64_t finish_steps(TrainingStep& step, int64_t left) {
   return tokens;
 }
 
-// 0: none is given.
+// 0: not given.
 void check_number(std::string_view option, int64_t value, int64_t most) {
   if (value < 0) throw usage_error(option, " ", value, " is negative");
   if (value > most) throw usage_error(option, " ", value, " is more than ", most);
@@ -111,13 +110,13 @@ void check_number(std::string_view option, int64_t value, int64_t most) {
 
 void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision) {
   const auto keep = [&](std::optional<double> matmul, double memory) {
-    peaks.matmul = std::max(peaks.matmul, matmul);  // nothing is the least
+    peaks.matmul = std::max(peaks.matmul, matmul);  // an empty optional is the smallest
     peaks.memory = std::max(peaks.memory, memory);
   };
   if (options.device == "cpu") {
     return keep(measure_matmul_peak(options.clock, precision), measure_memory_peak(options.clock));
   }
-  // A backend of its own, whose memory is gone afterwards.
+  // A separate backend, so that its memory is freed afterwards.
   const std::unique_ptr<Backend> backend =
       make_backend(options.device, threads(), precision == DType::bf16 ? "bf16" : "fp32");
   keep(measure_matmul_peak(*backend), measure_memory_peak(*backend));
@@ -209,7 +208,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
                                     least_device_bytes(comm, engine.backend())));
   std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
   const bool asynchronous = !profiler.uses_host_memory();
-  profiler.set_recording(false);  // a replaying device needs more memory than what is recorded
+  profiler.set_recording(false);  // a device needs more memory for replay than for recording
   const BatchSize limits = reserved_size(
       engine.backend(),
       micro_batch_limits(objective->samples(), step_options.micro_batches, result.batch_size));
@@ -230,7 +229,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
                kLearningRate);
   };
 
-  // On a CPU the timed steps are recorded; of a device the time is taken first.
+  // On a CPU the timed steps are recorded; on a device the time is measured first.
   std::optional<RateBetweenSteps> rate;
   if (!asynchronous) rate.emplace(options.clock, result.precision, comm);
   const auto measure_peaks = [&] {
@@ -243,11 +242,11 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
     begin_step();
     finish_steps(step, 0);
   }
-  step.settle();  // what these steps have put off is not the timed steps' work
+  step.settle();  // deferred work of these steps must not count for the timed steps
   profiler.clear();
   const int64_t first_place = place;
   const double communication_before = step.communication_seconds();
-  // A step's time ends when its result is known, where so many others are under way then.
+  // A step's time ends when its result is known while `under_way` later steps are in flight.
   auto run_steps = [&](int64_t most, int64_t under_way) {
     TimedSteps timed;
     double wall_seconds = 0;
@@ -269,12 +268,12 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
       wall_seconds += seconds_now() - wall_start;
       if (rate) rate->after_step(timed.seconds.back());
     }
-    if (under_way > 0) {  // more than was asked for
+    if (under_way > 0) {  // more steps than requested
       finish_steps(step, 0);
       engine.backend().synchronize();
     }
     const double settle_start = seconds_now(options.clock);
-    step.settle();  // what they have put off is; the last one bears it
+    step.settle();  // deferred work counts for the last step
     engine.backend().synchronize();
     timed.seconds.back() += seconds_now(options.clock) - settle_start;
     if (rate) rate->after_last_step();
@@ -285,7 +284,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.samples = double(timed.seconds.size()) * double(result.batch_size);
   result.tokens = timed.tokens;
   result.step_seconds = timed.seconds;
-  result.peak_memory_mb = resident_memory_mb();  // none is given back between steps
+  result.peak_memory_mb = resident_memory_mb();  // no memory is released between steps
   result.device_peak_memory_mb = double(profiler.device_memory().peak) / (1 << 20);
   if (asynchronous) {
     place = first_place;

@@ -1,5 +1,5 @@
-// bench step: throughput of training steps on random weights and samples.
-// The program's own TrainingStep (dropout, clipping, AdamW) runs on a profiled backend.
+// bench step: throughput of training steps on random weights and samples. It runs the program's own
+// TrainingStep (dropout, clipping, AdamW) on a profiling backend.
 #pragma once
 
 #include <optional>
@@ -18,20 +18,20 @@ struct StepBenchOptions {
   std::string lengths = "bank";    // length_distribution()
   std::string task;                // a task's name; empty: task_of_lengths()
   int64_t batch_size = 0;          // 0: 8 for a head on every token, else 32
-  int64_t steps = 0;               // timed ones; 0: as many as take 5 seconds, at least 3
+  int64_t steps = 0;               // timed steps; 0: 5 seconds, at least 3 steps
   int64_t threads = 0;             // 0: all cores
   std::string device = "auto";     // auto, cpu, cuda; resolved for bench_step and bench_ops
   std::string precision = "auto";  // auto, fp32, bf16
-  int64_t micro_batch_tokens = 0;  // 0: as train chooses
-  int64_t virtual_shards = 0;      // 0: as many as processes
+  int64_t micro_batch_tokens = 0;  // 0: train's default
+  int64_t virtual_shards = 0;      // 0: the number of processes
   int64_t tensor_shards = 1;
   bool recompute = false;
   Clock clock = Clock::wall;  // cpu: with one thread only
 };
 
-// Of the device that computes: matmul_rate.h and ops/cpu/machine_peaks.h, or ops/device_peaks.h.
+// Of the device used: matmul_rate.h and ops/cpu/machine_peaks.h, or ops/device_peaks.h.
 struct MachinePeaks {
-  std::optional<double> matmul;  // flop/s; nothing where no yardstick is built in
+  std::optional<double> matmul;  // flop/s; nothing without a yardstick
   double memory = 0;             // byte/s
 };
 
@@ -46,16 +46,16 @@ struct StepBenchResult {
   std::vector<double> step_seconds;  // timed steps in order
   double samples = 0;                // of all timed steps
   double tokens = 0;
-  double communication_seconds = 0;  // of all timed steps: waiting for others, moving data
+  double communication_seconds = 0;  // of all timed steps: waits and transfers
   Clock clock = Clock::wall;
-  // The operations of the timed steps; on a device that works asynchronously of as many further
-  // steps, or fewer, each operation waited for.
+  // The operations of the timed steps. On an asynchronous device: of further steps, at most as
+  // many, in which each operation is waited for.
   Profile profile;
   double profiled_steps = 0, profiled_seconds = 0, profiled_tokens = 0;
-  double peak_memory_mb = 0;         // of the steps, the machine's peaks not counted
-  double device_peak_memory_mb = 0;  // the same of a device's own memory; 0 on the CPU
-  // Memory: the best of before and after; products: on the CPU the mean of measurements between the
-  // steps, of a device the best.
+  double peak_memory_mb = 0;         // of the steps, without measuring the peaks
+  double device_peak_memory_mb = 0;  // of a device's own memory; 0 on the CPU
+  // Memory: the best of before and after. Products: on the CPU the mean of the measurements between
+  // steps, on a device the best.
   MachinePeaks peaks;
 };
 
@@ -69,7 +69,7 @@ void check(const StepBenchOptions& options);
 void check_threads(Clock clock, int64_t threads);
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);
-// The better of what was measured before and of a new measurement, on the options' device.
+// Measures again on the options' device and keeps the better values.
 void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision);
 
 }  // namespace finetune

@@ -29,7 +29,7 @@ class SyntheticTask : public Task {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t length = lengths.draw(uint64_t(i));
       for (int64_t t = 0; t < length; ++t) {
-        // Rank r has probability close to 1 / r: the logarithm of the rank is uniform.
+        // Rank r has a probability of about 1 / r: the logarithm of the rank is uniform.
         const double u = unit_interval(bits(i, t));
         const double rank = std::exp(u * std::log(double(vocabulary_size)));
         samples.ids.push_back(int32_t(std::min(int64_t(rank), vocabulary_size) - 1));
@@ -82,12 +82,12 @@ class SyntheticTask : public Task {
   }
 
   TaskKind kind_;
-  bool of_tokens_;  // the head's outputs
-  int64_t words_;   // of masked words, which are of one piece each; else 0
+  bool of_tokens_;  // the head has outputs for every token
+  int64_t words_;   // number of masked single-piece words, else 0
   std::vector<uint8_t> word_kinds_ = std::vector<uint8_t>(size_t(words_));
   int64_t longest_;
   SampleSet set_;
-  std::vector<int32_t> targets_;  // (N) labels; or answers of one token, starts and ends
+  std::vector<int32_t> targets_;  // (N) labels, or starts and ends of one-token answers
 };
 
 }  // namespace

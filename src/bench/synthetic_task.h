@@ -1,5 +1,5 @@
-// A task of random samples, for benchmarks: no data, no vocabulary. Token ids follow Zipf's law, so
-// that a batch repeats frequent tokens as text does; labels and answers are arbitrary.
+// A task of random samples, for benchmarks without data or vocabulary. Token ids follow Zipf's law,
+// so that a batch repeats frequent tokens as text does; labels and answers are arbitrary.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace finetune {
 
-// Targets as the task's head has them: one of 24 classes, or a token of the sequence, which then is
-// a pair of texts. `count` samples, the same in every run.
+// Targets fit the task's head: one of 24 classes, or a token of the sequence, which is then a pair
+// of texts. Makes `count` samples, the same in every run.
 std::unique_ptr<Task> make_synthetic_task(TaskKind kind, const LengthDistribution& lengths,
                                           int64_t count, int64_t vocabulary_size);
 

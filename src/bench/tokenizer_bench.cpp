@@ -1,4 +1,4 @@
-// bench tokenizer: encodes a file's lines on all threads, over and over.
+// bench tokenizer: encodes a file's lines on all threads, repeatedly.
 #include "bench/tokenizer_bench.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr double kTokenizerSeconds = 2;
 constexpr int64_t kLeastPasses = 3;
-constexpr size_t kChunkBytes = size_t{1} << 16;  // lines of a task
+constexpr size_t kChunkBytes = size_t{1} << 16;  // lines per task
 
 // Ranges of lines of about kChunkBytes each, as indices of their first lines.
 std::vector<size_t> chunks_of(const std::vector<std::string_view>& lines) {
@@ -61,7 +61,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
   result.threads = threads();
   result.lines = int64_t(lines.size());
 
-  // A chunk keeps its own result, as a reader of data does; memory is reused by later passes.
+  // As in a data reader, each chunk keeps its own result; later passes reuse the memory.
   const std::vector<size_t> begins = chunks_of(lines);
   std::vector<TokenBuffer> buffers(begins.size() - 1);
   std::vector<double> seconds;

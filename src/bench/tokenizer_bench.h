@@ -1,4 +1,4 @@
-// How fast a tokenizer reads text: ids and byte offsets, without special tokens.
+// Measures a tokenizer's speed: ids and byte offsets, without special tokens.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,15 +12,15 @@ struct TokenizerBenchResult {
   std::string model, input;
   int64_t threads = 0;
   int64_t lines = 0;
-  int64_t bytes = 0;  // of the lines, line ends not counted
+  int64_t bytes = 0;  // of the lines, without line ends
   int64_t tokens = 0;
   int64_t passes = 0;
-  double best_seconds = 0;  // of a pass over the file
+  double best_seconds = 0;  // of one pass over the file
   double median_seconds = 0;
 };
 
-// Each line of `input` is a text; lines are read before the clock runs. `threads` 0: all cores.
-// Error(data) for a file that cannot be read or holds no text.
+// Each line of `input` is a text; reading the lines is not timed. `threads` 0: all cores.
+// Error(data) if the file cannot be read or holds no text.
 TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
                                      int64_t threads, Clock clock);
 

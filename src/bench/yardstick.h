@@ -1,4 +1,4 @@
-// oneDNN's matrix product, which ours are measured beside. The program may be built without it.
+// oneDNN's matrix product, for comparison with ours. The program may be built without it.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace finetune {
 
-// "2.6.3"; nothing where oneDNN is not built in.
+// "2.6.3", or nothing without oneDNN.
 std::optional<std::string> onednn_version();
 
 // One fp32 product of 2048 x 2048 matrices on all threads(), with the instructions of select_isa().
-// Takes about a tenth of a second on a few cores; the first call begins threads and counts for
-// nothing. Nothing where oneDNN is not built in.
+// Takes about a tenth of a second on a few cores; the first call starts threads and does not count.
+// Nothing without oneDNN.
 std::optional<TimedArithmetic> time_onednn_product(Clock clock);
 
 }  // namespace finetune

@@ -35,7 +35,7 @@ int64_t bytes_of_mb(double mb) {
   return int64_t(mb * 1024 * 1024);
 }
 
-// Processor time of a pass, all recorded steps together.
+// Processor time of a pass, summed over the recorded steps.
 struct PassTime {
   int32_t backward = 0, chunk = 0, micro = 0;
   double seconds = 0;
@@ -76,7 +76,7 @@ class LayoutBench {
 void LayoutBench::check() {
   agree_on_errors(comm_, [&] {
     TrainOptions given = o_.train;
-    given.recipe = "hf";  // there are no data that another could go by
+    given.recipe = "hf";  // no data for another recipe to depend on
     given = with_fixed_recipe(given);
     validate_values(given);
     validate_pipeline(given);
@@ -89,7 +89,7 @@ void LayoutBench::check() {
   });
 }
 
-// The machine, and what follows from the layout.
+// Chooses the machine settings and everything that follows from the layout.
 void LayoutBench::choose() {
   TrainOptions& o = settings_.options;
   machine_.emplace(Machine{comm_, make_groups(comm_, o), "", {}});
@@ -218,7 +218,7 @@ void LayoutBench::take_memory() {
   comm_.all_gather(&own, sizeof own, result_.memory.data());
 }
 
-// The passes of the first replica's first tensor ranks, stage by stage.
+// Simulates the passes of the first replica's first tensor ranks, stage by stage.
 void LayoutBench::simulate_passes() {
   std::vector<PassTime> own;
   const Coordinates at = machine_->groups->place();
@@ -240,7 +240,7 @@ void LayoutBench::simulate_passes() {
     if (!passes.empty()) std::memcpy(passes.data(), of.data(), of.size());
     for (const PassTime& p : passes) seconds[{stage, p.backward, p.chunk, p.micro}] = p.seconds;
   }
-  // Shards may have fewer samples than micro-batches.
+  // A shard may have fewer samples than micro-batches.
   PipelineShape shape = result_.run.pipeline();
   shape.micro_batches = 0;
   while (seconds.contains({0, 0, 0, shape.micro_batches})) ++shape.micro_batches;

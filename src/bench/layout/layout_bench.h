@@ -1,7 +1,7 @@
-// bench layout: what a layout of processes moves, holds and waits for, beside plan's formulas.
-// Some steps of training on random weights and samples, with the program's own session, links and
-// sums. No time is taken but the processor's: processes that share cores say nothing of a layout's
-// speed.
+// bench layout: measures a layout's traffic, memory and waits, beside the formulas of plan. It
+// trains some steps on random weights and samples with the program's own session, links and sums.
+// Only processor time is measured: wall time of processes that share cores says nothing about a
+// layout's speed.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 namespace finetune {
 
 struct LayoutBenchOptions {
-  std::string shape = "minilm";  // as of bench step
+  std::string shape = "minilm";  // as in bench step
   int64_t length = 128;          // tokens of every sample
-  int64_t steps = 3;             // recorded ones, after one that is not; all of the same batch
+  int64_t steps = 3;             // recorded steps, after one unrecorded step; all on the same batch
   std::string task = "classification";
   // The options whose rows name bench_layout; others have no effect.
   TrainOptions train;
@@ -28,15 +28,15 @@ struct LayoutBenchOptions {
 struct ProcessMemory {
   int64_t rank = 0, host = 0;
   Coordinates at;
-  int64_t parameters = 0;  // a count, of its part
-  // By plan: of the host's replicas this one's share.
+  int64_t parameters = 0;  // count of its parameters
+  // Forecast by plan; memory shared by a host's replicas is divided among them.
   int64_t weights = 0, gradients = 0, moments = 0, activations = 0;
-  int64_t program = 0;   // measured before there is a model
+  int64_t program = 0;   // measured before the model exists
   int64_t measured = 0;  // after the steps
-  int64_t formula = 0;   // plan --world: of a device that shares nothing
+  int64_t formula = 0;   // plan --world: for a device that shares nothing
 
   int64_t model() const { return weights + gradients + moments + activations; }
-  // How far the forecast is from what has come to the program.
+  // The forecast's relative error over everything but the program.
   double difference() const {
     const double held = double(measured - program);
     return held > 0 ? (double(model()) - held) / held : 0;
@@ -48,15 +48,16 @@ struct LayoutBenchResult {
   LayoutRun run;
   std::vector<std::string> hosts;  // names
   int64_t steps = 0, threads = 0;
-  StepBytes counted, formula;  // of all processes in a step
-  bool counts_divide = true;   // every step has moved as much
+  StepBytes counted, formula;  // of all processes, per step
+  bool counts_divide = true;   // every step moved the same number of bytes
   std::vector<ProcessMemory> memory;
-  // Shares of time in which stages wait: with passes as long as their processor time was, by the
-  // layers' arithmetic, and if all were equally long.
+  // Shares of time in which stages wait: with the measured processor time of passes, with the
+  // arithmetic of layers, and with equally long passes.
   double recorded_bubble = 0, forecast_bubble = 0, formula_bubble = 0;
 };
 
-// Collective; rank 0 alone has a whole result. Error(usage), Error(model), Error(device) as train.
+// Collective; only rank 0 gets the whole result. Error(usage), Error(model), Error(device) as
+// train.
 LayoutBenchResult bench_layout(const LayoutBenchOptions& options, Communicator& comm);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Bytes, memory and bubble of a layout, each beside its formula.
+// Renders bytes, memory and bubble of a layout, each beside its formula.
 #include "bench/layout/layout_bench_report.h"
 
 #include <array>
@@ -15,11 +15,11 @@ using Json = nlohmann::ordered_json;
 struct AxisLine {
   Axis axis;
   const char* name;
-  const char* metric;  // of metrics.json
+  const char* metric;  // name in metrics.json
   int64_t counted, formula;
 };
 
-// Of the axes along which there are several processes.
+// The lines of axes with several processes.
 std::vector<AxisLine> axis_lines(const LayoutBenchResult& r) {
   std::vector<AxisLine> lines;
   for (const AxisLine& line :
@@ -60,7 +60,7 @@ std::string memory_text(const LayoutBenchResult& r) {
     out += "\n";
   }
   return out +
-         "difference: of all but the program, which is measured. formula: plan --world's, of a "
+         "difference: without the program, which is measured. formula: plan --world's, of a "
          "device that shares nothing.\n";
 }
 
@@ -123,7 +123,7 @@ std::string to_text(const LayoutBenchResult& r) {
   for (const std::string& line : layout_lines({r.run, r.hosts})) out += line + "\n";
   for (const std::string& line : layout_warnings(r.run)) out += "warning: " + line + "\n";
   if (!axis_lines(r).empty()) {
-    out += "\nbytes that all processes hand to each other in a step\n";
+    out += "\nbytes that all processes send to each other in a step\n";
     out += concat("  axis    ", right("counted", 18), right("formula", 18), "\n");
   }
   for (const AxisLine& line : axis_lines(r)) {
@@ -135,9 +135,9 @@ std::string to_text(const LayoutBenchResult& r) {
   out += "\n" + memory_text(r);
   if (r.run.layout.pp() == 1) return out;
   return out + concat("\nbubble: ", percent(r.recorded_bubble),
-                      " % where passes take their processor time, ", percent(r.forecast_bubble),
-                      " % by the layers' arithmetic, ", percent(r.formula_bubble),
-                      " % if all were equally long\n");
+                      " % with the measured processor time of passes, ", percent(r.forecast_bubble),
+                      " % with the layers' arithmetic, ", percent(r.formula_bubble),
+                      " % with equally long passes\n");
 }
 
 }  // namespace finetune
