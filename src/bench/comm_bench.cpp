@@ -22,7 +22,7 @@ std::string line(const std::string& name, double value, const char* unit) {
 
 Bandwidth bench_comm(Communicator& communicator, int64_t megabytes) {
   if (megabytes < 1 || megabytes > kMostMegabytes) {
-    throw usage_error("--megabytes ", megabytes, " must be from 1 to ", kMostMegabytes);
+    throw usage_error("--megabytes ", megabytes, ": must be from 1 to ", kMostMegabytes);
   }
   if (communicator.size() == 1) {
     throw usage_error(

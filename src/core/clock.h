@@ -5,8 +5,8 @@
 
 namespace finetune {
 
-// cpu: processor time of this process, all threads together. On a machine that others use it says
-// what one thread would take on its own; waiting counts as nothing.
+// cpu: processor time of all threads of this process. It does not count waiting, so with one thread
+// it measures the work even on a busy machine.
 enum class Clock { wall, cpu };
 
 inline double seconds_now(Clock clock = Clock::wall) {

@@ -17,7 +17,7 @@ int64_t date_now() {
 std::string date_text(int64_t seconds) {
   const auto time = std::time_t(seconds);
   std::tm utc{};
-  if (!::gmtime_r(&time, &utc)) return "";  // beyond the years that it knows
+  if (!::gmtime_r(&time, &utc)) return "";  // out of the range of years
   char text[40];
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc));
 }

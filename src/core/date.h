@@ -1,4 +1,4 @@
-// The date for files and results: UTC, to the second.
+// The date for files and results: UTC, in seconds.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace finetune {
 
-// Seconds since 1970. $SOURCE_DATE_EPOCH, if it is a number, stands for now, so that builds and
-// tests get the same bytes each time (reproducible-builds.org).
+// Seconds since 1970. $SOURCE_DATE_EPOCH, if it is a number, replaces the current time, so that
+// builds and tests are reproducible (reproducible-builds.org).
 int64_t date_now();
 // ISO 8601: 2026-11-27T08:55:00Z.
 std::string date_text(int64_t seconds);

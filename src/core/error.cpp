@@ -1,4 +1,4 @@
-// What a failed internal check reports.
+// Reports a failed internal check.
 #include "core/error.h"
 
 namespace finetune {

@@ -1,4 +1,8 @@
 // Errors that end a command: a kind, which is also the exit code, and one line for the user.
+//
+// Comments name errors as `Error(kind): condition`. "Error(data) if the file is empty" means that
+// the function throws an Error with the code ExitCode::data if the file is empty. The message names
+// the file and the problem.
 #pragma once
 
 #include <stdexcept>
@@ -32,7 +36,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// Each takes the parts of the message: usage_error("--lr ", value, " is negative").
+// Each takes the parts of a message: usage_error("--lr ", value, " is negative").
 template <typename... Parts>
 Error usage_error(const Parts&... parts) {
   return Error(ExitCode::usage, concat(parts...));
@@ -58,6 +62,6 @@ Error internal_error(const Parts&... parts) {
 
 }  // namespace finetune
 
-// A condition that only a bug of ours can break. Never for what a user or a file can cause.
+// Checks a condition that only a bug of the program can break. Never for errors of users or files.
 #define FINETUNE_CHECK(condition) \
   ((condition) ? void(0) : ::finetune::check_failed(#condition, __FILE__, __LINE__))

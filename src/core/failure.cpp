@@ -1,4 +1,4 @@
-// Exceptions of the standard library as errors of ours, with the exit codes they end with.
+// Converts exceptions of the standard library to an Error with an exit code.
 #include "core/failure.h"
 
 #include <cerrno>
@@ -24,7 +24,7 @@ std::string start_failure(int error) {
 
 Error error_of(const std::exception& failure, std::string_view advice) {
   if (auto error = dynamic_cast<const Error*>(&failure)) return *error;
-  // A size that no container can have is one that no memory can hold.
+  // std::length_error means that a container's size exceeds any memory.
   if (dynamic_cast<const std::bad_alloc*>(&failure) ||
       dynamic_cast<const std::length_error*>(&failure)) {
     return device_error("out of memory", advice);

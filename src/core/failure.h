@@ -1,4 +1,4 @@
-// What an exception that is no Error says to the user, and with which exit code it ends a command.
+// Converts an exception to an Error, which has the user's message and the exit code.
 #pragma once
 
 #include <exception>
@@ -12,11 +12,11 @@
 
 namespace finetune {
 
-// Why a process or a thread could not be started: "Resource temporarily unavailable (...)".
+// Why a process or thread could not be started: "Resource temporarily unavailable (...)".
 std::string start_failure(int error);
 
-// action(); Error(device) "out of memory PLACE" where memory ran out in it. `place` says in which
-// part of the work, and what helps there: "while the data are read; fewer rows need less".
+// Calls action(). If memory runs out, throws Error(device) "out of memory PLACE"; `place` says
+// where and what helps: "while the data are read; fewer rows need less".
 template <typename Action>
 decltype(auto) with_memory_advice(std::string_view place, Action&& action) {
   try {
@@ -28,8 +28,8 @@ decltype(auto) with_memory_advice(std::string_view place, Action&& action) {
   }
 }
 
-// Error(device) where memory or threads ran out, with `advice` behind it ("; a smaller ..."), an
-// Error as it is, Error(model) of the file system's, Error(internal) for all else.
+// Returns Error(device) if memory or threads ran out, with `advice` appended ("; a smaller ..."),
+// an Error unchanged, Error(model) for the file system's exceptions, else Error(internal).
 Error error_of(const std::exception& failure, std::string_view advice = "");
 
 }  // namespace finetune

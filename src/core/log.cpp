@@ -1,4 +1,4 @@
-// The log's sinks: standard error, log.txt and the progress line.
+// The log's outputs: standard error, log.txt and the progress line.
 #include "core/log.h"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace finetune {
 namespace {
 
 constexpr size_t kLongestLine = 4000;
-constexpr size_t kMostWarnings = 10000;  // that are remembered
+constexpr size_t kMostWarnings = 10000;  // to remember
 constexpr std::string_view kWarning = "warning:", kWarningTitle = "warning: ";
 constexpr double kTerminalInterval = 0.1, kPlainInterval = 5;  // seconds
 
@@ -40,7 +40,7 @@ struct State {
   bool collects_warnings = false;     // CollectedWarnings
   int file = -1;
   std::filesystem::path file_path;
-  std::string unwritten;  // what the file has not got yet: tried again with each line
+  std::string unwritten;  // not yet in the file: retried with each line
   int file_error = 0;
 };
 
@@ -76,7 +76,7 @@ void write_to_file(State& s, std::string_view line) {
   write_on(s);
 }
 
-// Local time with its distance from UTC: 2026-11-24T09:30:00+0100.
+// Local time with its UTC offset: 2026-11-24T09:30:00+0100.
 std::string timestamp() {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
@@ -93,7 +93,7 @@ void to_file(State& s, std::string_view line) {
     s.held_file.push_back(stamped);
 }
 
-// False: it was there.
+// Returns false if it was there already.
 bool remember_warning(State& s, std::string text) {
   if (std::find(s.warnings.begin(), s.warnings.end(), text) != s.warnings.end()) return false;
   if (s.warnings.size() < kMostWarnings) s.warnings.push_back(std::move(text));
@@ -228,7 +228,7 @@ void show_progress(const std::vector<ProgressPart>& parts, bool force) {
   if (s.quiet) return;
   if (!force && now < s.next_progress && !(has_terminal() && terminal_was_resized())) return;
   if (has_terminal()) {
-    // The last column stays free: a terminal may begin a row once it is taken.
+    // Leaves the last column free: some terminals wrap when it is used.
     draw_terminal_line(fitting_parts(parts, size_t(std::max(1, terminal_columns() - 1))));
     s.next_progress = now + kTerminalInterval;
   } else {

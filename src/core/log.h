@@ -1,10 +1,10 @@
 // The log: lines to standard error and, once a run has a directory, to its log.txt. Nothing is
-// written to standard error before open_console(): a failed validation leaves exactly its one line.
-// A line stays one and harmless whatever it quotes: each goes through printable_message(). In the
-// file each begins with its time.
+// written to standard error before open_console(), so a failed validation prints only its one line.
+// Logged text stays on one line and cannot control a terminal: it goes through printable_message().
+// Lines in the file begin with the time.
 //
-// A line that begins with "warning: " is a warning. It goes to standard error even with --quiet, it
-// is written once however often it is logged, and it is counted for --fail-on-warning.
+// A line that begins with "warning: " is a warning. It is written to standard error even with
+// --quiet, only once however often it is logged, and counted for --fail-on-warning.
 #pragma once
 
 #include <filesystem>
@@ -26,13 +26,13 @@ template <typename... Parts>
 void warn(const Parts&... parts) {
   log_line(concat("warning: ", parts...));
 }
-// Counts a warning that the command prints among its results, as `check` does.
+// Counts a warning that the command prints in its own results, as `check` does.
 void count_warning(std::string_view text);
-// The warnings so far, each text once, in their order and without "warning: ".
+// The distinct warnings so far, in order, without "warning: ".
 std::vector<std::string> logged_warnings();
 
-// While it lives, warnings go to the log file and into texts(). They are not written to standard
-// error, and logged_warnings() does not have them.
+// During its lifetime warnings go to the log file and into texts(), not to standard error or
+// logged_warnings().
 class CollectedWarnings {
  public:
   CollectedWarnings();
@@ -45,30 +45,30 @@ class CollectedWarnings {
   std::vector<std::string> outer_;
 };
 
-void log_to_file(std::string_view line);  // what standard error gets in another way, or not at all
+void log_to_file(std::string_view line);  // for lines that standard error does not get from here
 
-// For a process that another one speaks for: its lines go nowhere. Its warnings still count.
+// For a process other than rank 0: its lines are dropped, but warnings still count.
 void mute_log();
-// From now on lines go to standard error; with `quiet` warnings alone. Held-back lines come first.
+// Writes held-back lines and all later ones to standard error; with `quiet` only warnings.
 void open_console(bool quiet);
-// Appends; held-back lines are written too. Error(model).
+// Opens a file for appending and writes held-back lines too. Error(model).
 void open_log_file(const std::filesystem::path& path);
-// Error(model): not every line could be written, though each was tried again with the next ones.
+// Error(model) if some lines could not be written, even after retrying with each later line.
 void close_log_file();
-void discard_held_lines();  // what was said before a file or the console was there
+void discard_held_lines();  // lines logged before a file or the console was open
 
-// The one progress line: rewritten in place on a terminal, a plain line every few seconds
-// otherwise and in the file. With --quiet it is in the file alone, with --no-progress nowhere.
+// The progress line: rewritten in place on a terminal; elsewhere, and in the file, a line every few
+// seconds. With --quiet it is only in the file, with --no-progress nowhere.
 void enable_progress(bool on);
 struct ProgressPart {
   std::string text;
-  int rank = 0;  // where the terminal is too narrow, parts of the highest rank are left out first
+  int rank = 0;  // on a narrow terminal parts with the highest rank are omitted first
 };
 void show_progress(const std::vector<ProgressPart>& parts, bool force = false);
 void show_progress(std::string_view line, bool force = false);
 void clear_progress();
 
-// The parts that fit into so many columns, two spaces between them; at least those of rank 0.
+// The parts that fit into `columns`, separated by two spaces; parts of rank 0 are always included.
 std::string fitting_parts(std::vector<ProgressPart> parts, size_t columns);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Memory of a thread's own that ends with it.
+// Per-thread memory that is freed with its thread.
 #pragma once
 
 #include <pthread.h>
@@ -8,9 +8,9 @@
 
 namespace finetune {
 
-// The calling thread's T, made at its first use: one for each type. As a thread_local it would need
-// a destructor that the C library registers, and glibc ends the program where memory is lacking for
-// that; here it is bad_alloc.
+// Returns the calling thread's T, created at first use; one per type. A thread_local would need a
+// destructor registered by the C library, and glibc aborts the program if memory runs out there;
+// this throws bad_alloc instead.
 template <typename T>
 T& per_thread() {
   struct Key {

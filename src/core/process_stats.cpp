@@ -21,9 +21,9 @@
 namespace finetune {
 namespace {
 
-const double kLoaded = seconds_now();  // in case /proc cannot tell
+const double kLoaded = seconds_now();  // fallback if /proc lacks the start time
 
-// The text after `key` and white space or a colon on the first line that begins with it.
+// The text after `key` (and white space or a colon) on the first line that begins with it.
 std::optional<std::string> proc_value(const char* file, std::string_view key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -35,7 +35,7 @@ std::optional<std::string> proc_value(const char* file, std::string_view key) {
   return std::nullopt;
 }
 
-// A line "key: 1234 kB" in MiB; 0 where there is none.
+// The value of a line "key: 1234 kB" in MiB, or 0.
 double proc_mb(const char* file, std::string_view key) {
   auto value = proc_value(file, key);
   if (!value) return 0;
@@ -43,8 +43,8 @@ double proc_mb(const char* file, std::string_view key) {
   return kib ? double(*kib) / 1024 : 0;
 }
 
-// Field 22 of /proc/self/stat: clock ticks between boot and the process's start. Fields are counted
-// after the command's closing parenthesis, since the command may hold spaces.
+// Field 22 of /proc/self/stat: clock ticks from boot to the process's start. Fields are counted
+// from the command's closing parenthesis, since the command may contain spaces.
 std::optional<double> start_after_boot() {
   std::ifstream in("/proc/self/stat");
   std::string line;
@@ -52,7 +52,7 @@ std::optional<double> start_after_boot() {
   size_t close = line.rfind(')');
   if (close == std::string::npos || close + 2 > line.size()) return std::nullopt;
   auto fields = split(std::string_view(line).substr(close + 2), ' ');
-  constexpr size_t start_time = 22 - 3;  // the first of these fields is number 3
+  constexpr size_t start_time = 22 - 3;  // the first field counted is number 3
   if (fields.size() <= start_time) return std::nullopt;
   auto ticks = parse_int(fields[start_time]);
   if (!ticks) return std::nullopt;
@@ -81,7 +81,7 @@ void reset_peak_memory() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-// Exact where the kernel counts pages one by one; VmRSS lags behind by some for every core.
+// Prefers exact page counts; VmRSS may lag by some pages per core.
 double resident_memory_mb() {
   const double exact = proc_mb("/proc/self/smaps_rollup", "Rss");
   return exact > 0 ? exact : proc_mb("/proc/self/status", "VmRSS");
@@ -91,8 +91,7 @@ double resident_file_mb() {
   return proc_mb("/proc/self/status", "RssFile");
 }
 
-// What is free on the machine, and within the limit of a container or a batch job (cgroup v2 or
-// v1).
+// Free memory of the machine, limited by the container's or batch job's cgroup (v2 or v1).
 double available_memory_mb() {
   double available = proc_mb("/proc/meminfo", "MemAvailable");
   constexpr const char* kLimits[][2] = {
@@ -100,7 +99,7 @@ double available_memory_mb() {
       {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
        "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
   for (const auto& files : kLimits) {
-    double limit = 0, used = 0;  // "max" is no number
+    double limit = 0, used = 0;  // "max" is not a number
     if (!(std::ifstream(files[0]) >> limit) || !(std::ifstream(files[1]) >> used)) continue;
     available = std::min(available, std::max(0.0, limit - used) / (1024.0 * 1024.0));
   }

@@ -1,6 +1,6 @@
-// SHA-256 of texts, byte streams and files through OpenSSL's EVP interface.
-// By libcrypto's plain functions: they allocate nothing and cannot fail. EVP, which is recommended
-// in their place, loads providers at its first use, and crashes there where memory is short.
+// SHA-256 of texts, byte streams and files, by libcrypto's low-level functions. They allocate
+// nothing and cannot fail. The recommended EVP functions load providers at first use, and crash
+// there if memory is short.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "core/sha256.h"
 

@@ -12,7 +12,7 @@ struct Switch {
   std::string_view values;
   std::string_view meaning;
 
-  // Its value; null if it is not set, or is empty.
+  // The value; null if it is not set or empty.
   const char* value() const {
     const char* text = std::getenv(name);
     return text && *text ? text : nullptr;
@@ -25,11 +25,11 @@ inline constexpr Switch kHostsSwitch{"FINETUNE_HOSTS", "N",
                                      "under mpirun: one host's processes as N hosts, for tests"};
 inline constexpr Switch kStartLimitSwitch{
     "FINETUNE_START_LIMIT", "SECONDS",
-    "under mpirun: in which the processes must find each other (120)"};
+    "under mpirun: seconds for the processes to find each other (120)"};
 inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cudnn",
-                                             "who computes attention in bf16 on a GPU"};
-inline constexpr Switch kCudaGraphsSwitch{"FINETUNE_CUDA_GRAPHS", "N",
-                                          "most CUDA graphs that are kept; 0: none is used"};
+                                             "the implementation of bf16 attention on a GPU"};
+inline constexpr Switch kCudaGraphsSwitch{
+    "FINETUNE_CUDA_GRAPHS", "N", "the largest number of CUDA graphs kept; 0: do not use any"};
 
 inline constexpr Switch kGpuNodeSwitch{"FINETUNE_GPU_NODE", "PATH",
                                        "a file that stands for a GPU's /dev/nvidiactl, for tests"};

@@ -1,4 +1,4 @@
-// Draws the terminal's last line, also from the handler of SIGWINCH.
+// Draws the terminal's last line, also from the SIGWINCH handler.
 #include "core/terminal_line.h"
 
 #include <sys/ioctl.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kUsualColumns = 80;
 constexpr std::string_view kEraseBelow = "\033[J";  // from the cursor to the end of the screen
 
-// What is shown, where a handler can read it: it looks only while nobody draws.
+// The visible text, readable by the handler, which only looks while no thread draws.
 char shown[1024];
 std::atomic<size_t> shown_size{0};
 std::atomic<bool> drawing{false}, resized{false};
@@ -33,11 +33,11 @@ void write_all_of(const char* text, size_t size) {
   }
 }
 
-// One write, so that nothing comes between. Calls nothing that a handler may not.
+// A single write, so that no other output interleaves. Only async-signal-safe calls.
 void write_shown() {
   char buffer[sizeof shown + 16];
   size_t size = std::min(shown_size.load(), size_t(std::max(1, terminal_columns() - 1)));
-  // No character is cut.
+  // Does not cut a character.
   while (size > 0 && size < shown_size && (static_cast<unsigned char>(shown[size]) & 0xC0) == 0x80)
     --size;
   buffer[0] = '\r';
@@ -57,7 +57,7 @@ extern "C" void on_resize(int) {
 void follow_resizes() {
   struct sigaction action {};
   action.sa_handler = on_resize;
-  action.sa_flags = SA_RESTART;  // reads and writes in progress go on
+  action.sa_flags = SA_RESTART;  // restart interrupted reads and writes
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGWINCH, &action, nullptr);
 }
@@ -90,7 +90,7 @@ void draw_terminal_line(std::string_view text) {
   const size_t size = std::min(text.size(), sizeof shown);
   std::memcpy(shown, text.data(), size);
   shown_size = size;
-  do {  // again, if it has changed meanwhile
+  do {  // again, if the width changed meanwhile
     resized = false;
     write_shown();
   } while (resized);

@@ -19,7 +19,7 @@ class Descriptor {
     if (number_ >= 0) ::close(number_);
   }
   int number() const { return number_; }
-  // Closes it now, for those who look at the status.
+  // Closes it now and returns close()'s status.
   int close() { return ::close(std::exchange(number_, -1)); }
 
  private:

@@ -1,4 +1,4 @@
-// Directories exchanged whole, recovered after a kill, and emptied through descriptors.
+// Exchanges whole directories, recovers after a kill, and removes files through descriptors.
 #include "core/files/directory_replacement.h"
 
 #include <dirent.h>
@@ -24,10 +24,10 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kOldMark = ".old.";  // the old directory, in an exchange step by step
+constexpr std::string_view kOldMark = ".old.";  // the old directory, in a step-by-step exchange
 constexpr int kAttempts = 100;
 
-// Of temporary directories in a target that was empty: "output.tmp.0123456789abcdef".
+// Temporary directories inside a target that was empty: "output.tmp.0123456789abcdef".
 fs::path inside(const fs::path& target) {
   return target / "output";
 }
@@ -36,7 +36,7 @@ Error write_failure(const fs::path& path, int error) {
   return model_error(path.string(), ": cannot be written: ", std::strerror(error));
 }
 
-// Not where a link leads: what is done by way of it is done to this directory.
+// Does not follow links: later work through the descriptor must reach this directory.
 int open_lock(const fs::path& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -80,8 +80,8 @@ bool is_own_file_in(int directory, const std::string& name, const DirectoryKind&
          !S_ISDIR(info.st_mode);
 }
 
-// Removes a directory by the names of its kind. What else lies there goes to `heir`, where there
-// is one and it has nothing of that name, or stays.
+// Removes the files of this kind from a directory. Other files move to `heir`, if it exists and has
+// no file of that name; else they stay.
 void put_away(int from, const fs::path& path, const fs::path& heir, const DirectoryKind& kind) {
   const Descriptor into = open_directory(heir);
   try {
@@ -95,8 +95,8 @@ void put_away(int from, const fs::path& path, const fs::path& heir, const Direct
     for (const std::string& name : names) {
       if (is_own_file_in(from, name, kind)) ::unlinkat(from, name.c_str(), 0);
     }
-  } catch (const Error&) {           // it stays, and the next writer tries again
-  } catch (const std::bad_alloc&) {  // likewise: a destructor must not throw
+  } catch (const Error&) {           // it stays; the next writer tries again
+  } catch (const std::bad_alloc&) {  // the same: a destructor must not throw
   }
   ::rmdir(path.c_str());
 }
@@ -109,7 +109,7 @@ Descriptor open_own_directory(const fs::path& path) {
   return is_own ? std::move(directory) : Descriptor();
 }
 
-// Nothing if its writer may be living, or if it is another user's.
+// Locks and returns the directory, or nothing if its writer may be alive or it is another user's.
 std::optional<Descriptor> claim_abandoned(const fs::path& path) {
   Descriptor directory = open_own_directory(path);
   if (directory.number() < 0) return std::nullopt;
@@ -117,7 +117,8 @@ std::optional<Descriptor> claim_abandoned(const fs::path& path) {
   return directory;
 }
 
-// Was it written as one of this kind? An old one, which is complete, may hold files of others.
+// Whether the directory was written as one of this kind. An old, complete directory may contain
+// other files too.
 bool is_of(int directory, const fs::path& path, const DirectoryKind& kind) {
   const std::vector<std::string> names = entry_names_of(directory, path);
   return std::find(names.begin(), names.end(), kind.last_file) != names.end() ||
@@ -126,8 +127,8 @@ bool is_of(int directory, const fs::path& path, const DirectoryKind& kind) {
          });
 }
 
-// A writer was killed while it moved its files into `target`, which was empty before: those that
-// are there already go, since there is no telling whether they and the others belong together.
+// A writer was killed while it moved its files into `target`, which was empty before. Removes the
+// files moved so far, since they may not fit a later writer's.
 void take_back(const fs::path& target, const fs::path& temporary, const DirectoryKind& kind) {
   if (!is_there(temporary / kind.last_file) || is_there(target / kind.last_file)) return;
   const Descriptor directory = open_directory(target);
@@ -152,7 +153,7 @@ void move(const fs::path& from, const fs::path& to, const fs::path& named) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw write_failure(named, errno);
 }
 
-// Where the old directory lies then.
+// Returns the old directory's new place.
 fs::path exchange(const fs::path& directory, const fs::path& target) {
   if (::renameat2(AT_FDCWD, directory.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     return directory;
@@ -229,7 +230,7 @@ void recover_directory(const fs::path& path, const DirectoryKind& kind) try {
   }
   if (fs::is_directory(target, error)) recover_inside(target, kind);
 } catch (const Error&) {
-  // In a directory that cannot be listed nothing can be found, but it may be written to.
+  // A directory that cannot be listed may still be writable.
 }
 
 DirectoryReplacement::DirectoryReplacement(const fs::path& target, const DirectoryKind& kind,
@@ -241,7 +242,8 @@ DirectoryReplacement::DirectoryReplacement(const fs::path& target, const Directo
     way_ = entry_names(target_).empty() ? Way::move_files : Way::exchange;
   }
   if (way_ == Way::exchange && !overwrite) {
-    throw usage_error(target_.string(), ": has come to be meanwhile; --overwrite replaces it");
+    throw usage_error(target_.string(),
+                      ": was created while this run was starting; use --overwrite to replace it");
   }
   make_directory();
 }
@@ -271,7 +273,7 @@ void DirectoryReplacement::make_directory() {
       if (errno == EEXIST) continue;
       fail(errno);
     }
-    int error = 0;  // ENOENT: taken for abandoned before it was locked
+    int error = 0;  // ENOENT: another writer took it for abandoned before it was locked
     if ((lock_ = open_lock(path_)) < 0)
       error = errno;
     else if (!is_locked())
@@ -286,7 +288,8 @@ void DirectoryReplacement::make_directory() {
   fail(EEXIST);
 }
 
-// False if somebody takes it for abandoned. Where a file system has no locks nobody does.
+// Returns false if another process removed it as abandoned. File systems without locks are never
+// cleaned, so true there.
 bool DirectoryReplacement::is_locked() const {
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat opened {
@@ -295,8 +298,8 @@ bool DirectoryReplacement::is_locked() const {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// A directory that others may not read, or that a group may write, stays so. False if it would
-// come to give more rights than before.
+// Keeps the old directory's permissions, so that private or group-writable directories stay so.
+// Returns false if that would grant more rights than before.
 bool DirectoryReplacement::take_over_mode() const {
   struct stat old {};
   if (way_ != Way::exchange || ::stat(target_.c_str(), &old) != 0) return true;
@@ -304,7 +307,7 @@ bool DirectoryReplacement::take_over_mode() const {
 }
 
 void DirectoryReplacement::commit() {
-  ::fsync(lock_);  // best effort, as of any directory
+  ::fsync(lock_);  // best effort, as for any directory
   if (way_ == Way::rename) {
     move(path_, target_, target_);
   } else if (way_ == Way::exchange) {
@@ -325,7 +328,7 @@ void DirectoryReplacement::exchange_and_put_away() {
   committed_ = true;
   sync_directory(parent_of(target_));
   if (is_link)
-    ::unlink(place.c_str());  // where it leads is left as it is
+    ::unlink(place.c_str());  // the link itself, not its target
   else
     put_away(old.number(), place, target_, kind_);
   if (is_there(place)) {

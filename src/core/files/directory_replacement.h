@@ -1,5 +1,5 @@
-// A directory of files, written beside its target, whose place it takes in one exchange.
-// A failure or a kill at any moment leaves the old directory or the new one whole.
+// Writes a directory of files beside its target, then exchanges the two. If the process fails or is
+// killed at any moment, either the old or the new directory is complete.
 #pragma once
 
 #include <filesystem>
@@ -11,30 +11,29 @@
 
 namespace finetune {
 
-// What the files of a directory are to one another. Directories are emptied by these names alone.
+// Describes the files of a kind of directory. Only files with these names are removed.
 struct DirectoryKind {
   std::string_view name;                       // in messages: "an evaluation"
-  bool (*is_own_file)(std::string_view name);  // every name that a writer may give to a file
-  std::string_view last_file;                  // moved last: where it is, the others are
-  // Has finetune written a directory that holds files of these names and no others?
+  bool (*is_own_file)(std::string_view name);  // accepts every name that a writer may use
+  std::string_view last_file;                  // moved last: if it is there, all others are
+  // Whether finetune wrote a directory that contains only files of these names.
   bool (*is_ours)(const std::filesystem::path& directory);
 };
 
 class DirectoryReplacement {
  public:
-  // Makes the directory to write in; what killed writers of `target` have left is removed first. A
-  // target that exists and is empty stays the directory it is, for it may be a mount point or have
-  // an owner of its own: commit() moves the files into it. Error(model).
-  // `overwrite` false: a target with files in it, which has come to be since it was looked at, is
-  // an Error(usage).
+  // Creates the directory to write in, after removing what killed writers of `target` left. An
+  // existing empty target stays, because it may be a mount point or have a special owner: commit()
+  // moves the files into it. Error(model). Without `overwrite`: Error(usage) if the target has
+  // received files since it was checked.
   DirectoryReplacement(const std::filesystem::path& target, const DirectoryKind& kind,
                        bool overwrite = true);
-  ~DirectoryReplacement();  // without commit() nothing is left
+  ~DirectoryReplacement();  // without commit() nothing remains
   DirectoryReplacement(const DirectoryReplacement&) = delete;
   DirectoryReplacement& operator=(const DirectoryReplacement&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // work(), which writes there. Its errors name the target instead.
+  // Calls work(), which writes to the temporary directory. Errors name the target instead.
   template <typename Work>
   void fill(Work&& work) const {
     try {
@@ -45,10 +44,10 @@ class DirectoryReplacement {
       throw Error(error.code(), message);
     }
   }
-  // Does commit() replace a directory with files in it?
+  // Whether commit() replaces a directory that contains files.
   bool replaces() const { return way_ == Way::exchange; }
-  // What is not of its kind in the old directory is kept, in the new one. Error(model): the target
-  // is as it was.
+  // Files that do not belong to the kind are moved from the old directory to the new one.
+  // Error(model): the target is unchanged.
   void commit();
 
  private:
@@ -66,25 +65,26 @@ class DirectoryReplacement {
   const DirectoryKind& kind_;
   Way way_ = Way::rename;
   std::filesystem::path path_;
-  int lock_ = -1;  // a descriptor of path_: others see that its writer lives
+  int lock_ = -1;  // a descriptor of path_; its lock shows that the writer is alive
   bool committed_ = false;
 };
 
-// Removes what killed writers of `target` have left, as far as locks tell that they are dead, and
-// gives it back its directory where one was killed in an exchange step by step.
+// Removes what dead writers of `target` have left, judged by their locks. Restores the directory if
+// a writer was killed during a step-by-step exchange.
 void recover_directory(const std::filesystem::path& target, const DirectoryKind& kind);
-// The temporary directory in which another process writes what will be in this one, or "".
+// Returns the temporary directory in which another process writes this directory's next contents,
+// or "".
 std::string living_writer(const std::filesystem::path& directory);
 
-// `path` without slashes and dots at its end, which have no name that could be exchanged.
+// `path` without trailing slashes and dots, which cannot be exchanged by name.
 std::filesystem::path without_trailing_separator(const std::filesystem::path& path);
-// Names in a directory, without "." and "..". Error(model).
+// The names in a directory, without "." and "..". Error(model).
 std::vector<std::string> entry_names(const std::filesystem::path& directory);
-// Paths; none of what is no directory. Error(model): nobody can tell what lies there.
+// The paths of the entries; empty if it is not a directory. Error(model) if it cannot be listed.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);
 
-// For tests: what is done where a file system cannot exchange two names. Returns where the old
-// directory lies. Error(model): both are where they were.
+// For tests: the exchange for file systems that cannot swap two names. Returns the old directory's
+// new place. Error(model): both are unchanged.
 std::filesystem::path exchange_step_by_step(const std::filesystem::path& directory,
                                             const std::filesystem::path& target);
 

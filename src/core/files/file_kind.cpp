@@ -1,4 +1,4 @@
-// What a path leads to, asked without waiting; files opened so that no pipe can hang.
+// Looks up file kinds without blocking, and opens files so that no pipe can hang.
 #include "core/files/file_kind.h"
 
 #include <fcntl.h>
@@ -54,10 +54,10 @@ void require_file(const fs::path& path, ExitCode code) {
 }
 
 Descriptor open_file(const fs::path& path, ExitCode code) {
-  require_file(path, code);  // first: to open a device may do something to it
+  require_file(path, code);  // first, because opening a device may have side effects
   constexpr int kFlags = O_RDONLY | O_NOCTTY | O_CLOEXEC;
   Descriptor file(::open(path.c_str(), kFlags | O_NONBLOCK));
-  if (file.number() < 0 && errno == EWOULDBLOCK) {  // who holds a lease of it has to give it up
+  if (file.number() < 0 && errno == EWOULDBLOCK) {  // a lease holder must give it up
     file = Descriptor(::open(path.c_str(), kFlags));
   }
   struct stat info {};
@@ -90,7 +90,7 @@ Error not_a_file(const fs::path& path, const struct stat& info, ExitCode code) {
 }
 
 Error system_failure(const fs::path& path, int error, ExitCode code) {
-  // Not what the command line says is wrong, but the disk or a limit.
+  // The cause is the disk or a limit, not the command line.
   const bool is_of_machine =
       error == EIO || error == EMFILE || error == ENFILE || error == ESTALE || error == ENOMEM;
   if (code == ExitCode::usage && is_of_machine) code = ExitCode::model;

@@ -25,12 +25,13 @@ std::string reason(int error) {
   return std::strerror(error);
 }
 
-// Nobody else can have opened or linked to what O_EXCL and O_NOFOLLOW have made.
+// O_EXCL and O_NOFOLLOW ensure that no other process has opened or linked this file.
 int create_temporary(const fs::path& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
-// Locks of open file descriptions: HDF5 takes flock(), and closes other descriptors of the file.
+// Uses locks of open file descriptions, because HDF5 uses flock() and closes other descriptors of
+// the file.
 bool lock_whole_file(int descriptor) {
   struct flock whole {};
   whole.l_type = F_WRLCK;
@@ -38,7 +39,8 @@ bool lock_whole_file(int descriptor) {
   return ::fcntl(descriptor, F_OFD_SETLK, &whole) == 0;
 }
 
-// False if somebody takes it for abandoned. Where a file system has no locks nobody does.
+// Returns false if another process removed it as abandoned. File systems without locks are never
+// cleaned, so true there.
 bool stays_locked(int descriptor, const fs::path& path) {
   if (!lock_whole_file(descriptor) && (errno == EAGAIN || errno == EACCES)) return false;
   struct stat opened {
@@ -119,18 +121,18 @@ void AtomicFile::complete() {
   if (state_ != State::open) return;
   flush_buffer();
   if (::fsync(descriptor_) != 0) fail(errno);
-  // What closing it says counts; the lock is held by a second descriptor until it has its name.
+  // The status of close() counts; a second descriptor holds the lock until the file is renamed.
   const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (lock < 0) fail(errno);
   if (::close(std::exchange(descriptor_, lock)) != 0) fail(errno);
   state_ = State::complete;
 }
 
-// False where the file system can do so in no way.
+// Renames without replacing. Returns false if the file system cannot do that.
 bool AtomicFile::rename_to_nothing() const {
   const char *from = temporary_.c_str(), *to = path_.c_str();
   if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
-  if (errno == EINVAL || errno == ENOSYS) {  // NFS: but it has links, which replace nothing
+  if (errno == EINVAL || errno == ENOSYS) {  // NFS: use a hard link, which never replaces a file
     if (::link(from, to) == 0) {
       ::unlink(from);
       return true;
@@ -138,7 +140,8 @@ bool AtomicFile::rename_to_nothing() const {
     if (errno != EEXIST) return false;
   }
   if (errno != EEXIST) fail(errno);
-  throw usage_error(path_.string(), ": has come to be meanwhile; --overwrite replaces it");
+  throw usage_error(path_.string(),
+                    ": was created while this run was starting; use --overwrite to replace it");
 }
 
 void AtomicFile::commit() {
@@ -197,7 +200,7 @@ void sync_directory(const fs::path& directory) {
 
 void require_free_space(const fs::path& directory, uint64_t bytes, std::string_view what) {
   struct statvfs info {};
-  if (::statvfs(directory.c_str(), &info) != 0) return;  // no answer is no refusal
+  if (::statvfs(directory.c_str(), &info) != 0) return;  // unknown: do not refuse
   uint64_t available = uint64_t(info.f_bavail) * info.f_frsize;
   if (available < bytes) {
     throw model_error(directory.string(), ": ", what, " needs ", (bytes >> 20) + 1,

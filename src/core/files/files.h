@@ -1,4 +1,4 @@
-// Files: read (file_kind.h, mapped_file.h, text_file.h), and written whole or not at all.
+// Files: reading (file_kind.h, mapped_file.h, text_file.h), and atomic writing.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace finetune {
 
 namespace fs = std::filesystem;
 
-// False, errno saying why, if not all of it can be written.
+// Returns false with errno set if not all bytes can be written.
 bool write_all(int descriptor, std::string_view bytes);
 
-// Writes beside `path` under a temporary name; commit() flushes to the disk and renames it over
-// `path`. Without commit nothing is left. Errors are Error(ExitCode::model) naming the file.
+// Writes a temporary file beside `path`; commit() flushes it to the disk and renames it to `path`.
+// Without commit() nothing remains. Errors are Error(model) with the file's name.
 class AtomicFile {
  public:
   enum class Existing { replace, refuse };
 
-  // Takes over the rights of a file that it replaces. `refuse`: what comes to be at `path`
-  // meanwhile stays; commit() throws Error(usage), which names --overwrite.
+  // The new file takes over the permissions of a file that it replaces. `refuse`: commit() does not
+  // replace a file that has appeared at `path`, but throws Error(usage) that names --overwrite.
   explicit AtomicFile(fs::path path, Existing existing = Existing::replace);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -33,11 +33,11 @@ class AtomicFile {
 
   void write(const void* data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // All of it is on the disk; only the renaming is left. Of several files that belong together each
-  // is completed before the first one is committed.
+  // Flushes the whole file to the disk; only renaming is left. Complete all files that belong
+  // together before committing the first one.
   void complete();
   void commit();
-  // For libraries that open the file by name (HDF5): write to this path, then commit().
+  // For libraries that open a file by name (HDF5): write to this path, then commit().
   const fs::path& temporary() const { return temporary_; }
 
  private:
@@ -45,7 +45,7 @@ class AtomicFile {
 
   [[noreturn]] void fail(int error) const;
   void flush_buffer();
-  bool take_over_mode() const;  // of the file that is replaced; false: errno says why not
+  bool take_over_mode() const;  // from the replaced file; false: see errno
   bool rename_to_nothing() const;
 
   fs::path path_;
@@ -56,25 +56,25 @@ class AtomicFile {
   std::string buffer_;
 };
 
-// Removes what killed writers of `path` have left beside it. Temporary files that a living writer
-// holds, another user's, and such that no lock can tell of are left alone.
+// Removes temporary files that dead writers of `path` left beside it. Keeps files of living writers
+// and of other users, and files that cannot be locked.
 void remove_abandoned_files(const fs::path& path);
 
-// Opens a file that we keep adding to, such as a log, and makes it where there is none; `fresh`: it
-// begins empty. Error(model): it is a symbolic link, which might lead anywhere, or not a file.
+// Opens a file for appending, such as a log, and creates it if needed; `fresh` empties it.
+// Error(model) if it is not a regular file, or a symbolic link, which might point anywhere.
 int open_for_appending(const fs::path& path, bool fresh);
 
-// Through AtomicFile.
+// Writes a file through AtomicFile.
 void write_file(const fs::path& path, std::string_view text,
                 AtomicFile::Existing existing = AtomicFile::Existing::replace);
-// The directory that `path` lies in, "." for a name alone.
+// The directory of `path`; "." for a bare name.
 fs::path parent_of(const fs::path& path);
-void create_directories(const fs::path& path);   // Error(model) if it cannot
+void create_directories(const fs::path& path);   // Error(model) on failure
 void sync_directory(const fs::path& directory);  // best effort: some file systems refuse it
-// Throws Error(model) if the file system of `directory` has fewer than `bytes` free.
+// Error(model) if the file system of `directory` has fewer than `bytes` free.
 void require_free_space(const fs::path& directory, uint64_t bytes, std::string_view what);
 
-// Where this program lies; empty if nobody can tell.
+// The folder of this program; "" if unknown.
 fs::path program_folder();
 
 }  // namespace finetune

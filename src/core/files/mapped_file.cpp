@@ -1,4 +1,4 @@
-// A mapped file, and the look at its end whether it has been cut meanwhile.
+// Maps a file, and checks afterwards whether it was truncated meanwhile.
 #include "core/files/mapped_file.h"
 
 #include <sys/mman.h>
@@ -64,7 +64,7 @@ bool MappedFile::holds(const void* address) const {
 void MappedFile::check_intact() const {
   if (!data_) return;
   struct stat info {};
-  // Behind a cut in the last page are zeros without a fault.
+  // Truncation within the last page gives zeros without a fault.
   if (::fstat(file_.number(), &info) == 0 && uint64_t(info.st_size) < size_) {
     throw Error(code_, concat(printable_path(path_), ": became shorter while it was read, from ",
                               size_, " bytes to ", uint64_t(info.st_size)));

@@ -1,4 +1,4 @@
-// A file, read-only in memory as it is on the disk.
+// A read-only memory mapping of a file.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace finetune {
 
-// All that a regular file holds when it is opened. Throws Error(code): missing, no regular file,
-// unreadable. A file that is cut later gives zeros in place of what it held, so whoever has read
-// asks check_intact() before the result is used.
+// Maps a regular file. Error(code) if it is missing, not regular or unreadable. If the file is
+// truncated meanwhile, reads return zeros, so call check_intact() after reading and before using
+// the result.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path, ExitCode code = ExitCode::data);
@@ -28,10 +28,10 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
   bool holds(const void* address) const;
 
-  // Error(code) if what has been read so far may not be what the file held when it was opened: it
-  // is shorter now, or a part of it could not be read. It may have become longer.
+  // Error(code) if the bytes read so far may be wrong: the file is shorter than when it was opened,
+  // or a part could not be read. A longer file is fine.
   void check_intact() const;
-  // read(), which reads the file, and check_intact(), also before what read() throws goes on.
+  // Calls read(), then check_intact(); the latter also before an exception of read() is passed on.
   template <typename Read>
   void read_intact(Read&& read) const {
     try {

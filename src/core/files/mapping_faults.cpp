@@ -1,4 +1,4 @@
-// The handler of SIGBUS: a lost page of a watched mapping becomes zeros, and is remembered.
+// The SIGBUS handler: replaces lost pages of a watched mapping by zeros, and records that.
 #include "core/files/mapping_faults.h"
 
 #include <signal.h>
@@ -14,8 +14,8 @@
 
 namespace finetune {
 
-// An entry of a list that only grows; free ones, of end 0, are taken again. The handler walks it
-// without a lock.
+// An entry of a list that only grows; entries with end 0 are free for reuse. The handler walks the
+// list without a lock.
 struct WatchedMapping {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> faulted{false};
@@ -31,7 +31,7 @@ struct sigaction action_before {};
 std::atomic<bool> passed_on{false};
 uintptr_t page_size = 0;
 
-// An entry may be taken for another mapping meanwhile: its end, read twice, tells.
+// An entry may be reused for another mapping meanwhile: reading its end twice detects that.
 WatchedMapping* mapping_around(uintptr_t address, uintptr_t& end) {
   for (WatchedMapping* m = first_mapping.load(); m; m = m->next) {
     end = m->end.load();
@@ -40,7 +40,7 @@ WatchedMapping* mapping_around(uintptr_t address, uintptr_t& end) {
   return nullptr;
 }
 
-// Zeros in place of the page at fault and all that follow.
+// Maps zeros over the faulting page and all pages after it.
 bool replace_pages(uintptr_t address, uintptr_t end) {
   const uintptr_t page = address / page_size * page_size;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the fault's address is a number.
@@ -48,8 +48,8 @@ bool replace_pages(uintptr_t address, uintptr_t end) {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-// To the handler that was there before; to the default one if that one came back here. The
-// instruction faults again.
+// Passes the signal to the previous handler, or to the default one if the previous handler returned
+// here. The instruction then faults again.
 void pass_on(int number, bool sent) {
   struct sigaction last {};
   last.sa_handler = SIG_DFL;
@@ -68,7 +68,7 @@ extern "C" void on_bus_error(int number, siginfo_t* info, void*) {
   errno = error;
 }
 
-// Libraries may have put their own handler in its place since the last time.
+// A library may have replaced the handler since the last time.
 void install_handler() {
   struct sigaction now {};
   FINETUNE_CHECK(::sigaction(SIGBUS, nullptr, &now) == 0);

@@ -1,6 +1,6 @@
-// Faults in mapped files. A file that is cut while it is mapped, or whose disk fails, raises SIGBUS
-// where its bytes are read. In a watched mapping the thread then reads zeros and goes on, and
-// whoever has read asks has_faulted(). Elsewhere the signal does what it did before.
+// Handles faults in mapped files. If a mapped file is truncated or its disk fails, reading its
+// bytes raises SIGBUS. In a watched mapping the reading thread then gets zeros and continues; check
+// has_faulted() after reading. Elsewhere the signal has its previous effect.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace finetune {
 
 struct WatchedMapping;
 
-// Whole pages from `begin` on, until unwatch_mapping(), which comes before munmap().
+// Watches whole pages from `begin` on, until unwatch_mapping(), which must come before munmap().
 WatchedMapping* watch_mapping(const void* begin, size_t size);
 void unwatch_mapping(WatchedMapping* mapping);
 bool has_faulted(const WatchedMapping& mapping);

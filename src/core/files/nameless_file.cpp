@@ -1,4 +1,4 @@
-// Makes the file without a name where the file system can, else removes the name at once.
+// Creates an unnamed file if the file system can, else a file whose name is removed at once.
 #include "core/files/nameless_file.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ std::string temporary_directory() {
 
 namespace {
 
-// O_TMPFILE is not for this file system or kernel; other errors a file with a name would meet, too.
+// Whether the file system or kernel lacks O_TMPFILE. Other errors would also affect a named file.
 bool knows_no_nameless_files(int error) {
   return error == EOPNOTSUPP || error == EISDIR || error == EINVAL || error == ENOSYS ||
          error == ENOENT;

@@ -1,4 +1,4 @@
-// A file in $TMPDIR that has no name: it vanishes with its last descriptor, whatever ends us.
+// An unnamed file in $TMPDIR: it vanishes with its last descriptor, however the process ends.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace finetune {
 
-// $TMPDIR, or /tmp if it is empty or not set.
+// $TMPDIR, or /tmp if that is empty or not set.
 std::string temporary_directory();
 
 class NamelessFile {
  public:
-  // `what` it holds, for errors. Error(model) if there can be none, then and later where it cannot
-  // be written.
+  // `what` names the contents in errors. Error(model) if the file cannot be created, and later if
+  // it cannot be written.
   explicit NamelessFile(std::string what);
-  NamelessFile(std::string what, int descriptor);  // another process's, which this one now owns
+  NamelessFile(std::string what, int descriptor);  // takes over another process's file
 
   void write(std::string_view bytes);
   int descriptor() const { return file_.number(); }
 
  private:
-  [[noreturn]] void fail() const;  // by errno
+  [[noreturn]] void fail() const;  // reports errno
 
   std::string what_;
   Descriptor file_;

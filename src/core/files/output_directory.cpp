@@ -19,7 +19,7 @@
 namespace finetune {
 namespace {
 
-// Is `directory` the one or above it?
+// Whether `directory` is `inner` or contains it.
 bool holds(const fs::path& directory, const fs::path& inner) {
   return std::mismatch(directory.begin(), directory.end(), inner.begin(), inner.end()).first ==
          directory.end();
@@ -49,7 +49,7 @@ bool is_mount_point(const fs::path& directory) {
          own.st_dev != parent.st_dev;
 }
 
-// What makes it a place that is nobody's output, whatever lies there.
+// Why the place is never an output, whatever it contains; "" if it may be one.
 std::string_view protected_place(const fs::path& directory, const std::vector<std::string>& names) {
   if (directory == directory.root_path()) return "the root of the file system";
   if (is_home(directory)) return "your home directory";
@@ -86,7 +86,7 @@ void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
     throw model_error(printable_path(output), ": cannot be read: ", error.message());
   }
   if (!fs::is_directory(status)) {
-    refuse("is a symbolic link or no directory, and only a directory is replaced");
+    refuse("is a symbolic link or not a directory; only a directory can be replaced");
   }
   const fs::path directory = fs::canonical(target, error);
   if (error) throw model_error(printable_path(output), ": cannot be read: ", error.message());
@@ -96,7 +96,7 @@ void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
   }
   for (const std::string& name : names) {
     if (kind.is_own_file(without_temporary_suffix(name)) && is_regular(directory / name)) continue;
-    refuse("holds ", in_quotes(name), ", which is no file of ", kind.name);
+    refuse("holds ", in_quotes(name), ", which is not a file of ", kind.name);
   }
   if (!kind.is_ours(directory)) refuse("is not ", kind.name);
   if (is_mount_point(directory)) {

@@ -1,5 +1,4 @@
-// --output where it is a directory: what may be written, what --overwrite replaces, and what it
-// never does.
+// The rules for --output directories: what may be written, and what --overwrite may replace.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +9,19 @@
 
 namespace finetune {
 
-// Error(model): `directory` cannot be made or written to.
+// Error(model) if `directory` cannot be created or written to.
 void check_writable(const std::filesystem::path& directory);
 
-// To be called before anything slow, and once more before an old directory is replaced. What is
-// absent or empty may be written. What is not is replaced with `overwrite` alone, and only if it
-// is a directory whose files are all of this kind and ours: never a root, a home, a repository, a
-// working directory, a link, a file of others. Error(usage), or Error(model) as above.
+// Call this before slow work, and again before replacing an old directory. An absent or empty
+// directory may be written. Any other is replaced only with `overwrite`, and only if all its files
+// are of this kind and written by finetune; never a root, home, repository, working directory,
+// link, or other files. Error(usage), or Error(model) as above.
 void check_output_directory(const std::filesystem::path& output, bool overwrite,
                             const DirectoryKind& kind);
 void check_replaceable(const std::filesystem::path& output, const DirectoryKind& kind);
 
-// Error(usage) if one of these files or directories lies in `directory`: to be called before
-// --overwrite.
+// Error(usage) if one of these files or directories is inside `directory`. Call before --overwrite
+// replaces it.
 void check_inputs_survive(const std::filesystem::path& directory,
                           const std::vector<std::filesystem::path>& inputs);
 

@@ -1,4 +1,4 @@
-// Names of temporary files, made at random and known again, and their rights.
+// Makes random names of temporary files, recognises them, and sets permissions.
 #include "core/files/temporary_name.h"
 
 #include <sys/random.h>
@@ -38,7 +38,7 @@ std::string random_digits() {
   return digits;
 }
 
-// The target's name, cut where there would be no room for the suffix.
+// The target's name, truncated to leave room for the suffix.
 std::string stem_of(const fs::path& target, std::string_view mark) {
   return target.filename().string().substr(0, kLongestName - mark.size() - kRandomDigits);
 }
@@ -68,7 +68,7 @@ std::string_view without_temporary_suffix(std::string_view name) {
 }
 
 bool take_over_rights(int descriptor, gid_t group, mode_t mode) {
-  // Whose group it is not gets no rights of that group.
+  // If the group cannot be kept, the group's permissions are dropped.
   if (::fchown(descriptor, uid_t(-1), group) != 0) mode &= ~mode_t(S_IRWXG | S_ISGID);
   if (::fchmod(descriptor, mode) == 0) return true;
   const int error = errno;

@@ -1,4 +1,4 @@
-// Texts read whole, with bounds for what has no size.
+// Reads whole text files, with a size limit for pipes.
 #include "core/files/text_file.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ Error too_large(const fs::path& path, size_t most, ExitCode code) {
                             " MiB, too much for a file of this kind"));
 }
 
-// To the end, or Error(code) beyond `most` bytes.
+// Reads to the end; Error(code) beyond `most` bytes.
 std::string read_to_end(int descriptor, const fs::path& path, size_t expected, size_t most,
                         ExitCode code) {
   if (expected > most) throw too_large(path, most, code);
@@ -44,7 +44,7 @@ std::string read_to_end(int descriptor, const fs::path& path, size_t expected, s
   }
 }
 
-// A named pipe is of the file system that has its name.
+// A named pipe belongs to the file system of its name.
 bool is_unnamed_pipe(int descriptor) {
   struct statfs info {};
   return ::fstatfs(descriptor, &info) == 0 && info.f_type == PIPEFS_MAGIC;
@@ -57,7 +57,7 @@ Descriptor open_connected(const fs::path& path, const struct stat& info, ExitCod
   if (S_ISFIFO(info.st_mode) && !is_unnamed_pipe(input.number())) {
     throw not_a_file(path, info, code);
   }
-  ::fcntl(input.number(), F_SETFL, 0);  // from now on reading waits
+  ::fcntl(input.number(), F_SETFL, 0);  // reads block from now on
   return input;
 }
 

@@ -1,5 +1,5 @@
-// Limits of the copies that a backend hands to the host later (Backend::start_download).
-// Known to the program and to the modules that keep them.
+// Limits of queued downloads (Backend::start_download). Shared by the program and the modules that
+// implement them.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace finetune {
 
-constexpr size_t kMostQueuedBytes = 64;  // each
-constexpr int64_t kMostQueued = 8;       // at a time
+constexpr size_t kMostQueuedBytes = 64;  // per download
+constexpr int64_t kMostQueued = 8;       // pending at the same time
 
 }  // namespace finetune

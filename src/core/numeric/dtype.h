@@ -47,7 +47,7 @@ constexpr std::string_view name_of(DType dtype) {
   return "?";
 }
 
-// The upper half of an IEEE float; rounding is to nearest even.
+// bfloat16: the upper half of an IEEE float, rounded to nearest even.
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;

@@ -1,4 +1,4 @@
-// A half-open range of indices, and a count cut into contiguous parts.
+// A half-open range of indices, and dividing a count into contiguous parts.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline IndexRange part(int64_t count, int64_t parts, int64_t k) {
   return {begin, begin + size + (k < larger)};
 }
 
-// The same where all parts but the last are whole units.
+// The same, but all parts except the last are multiples of `unit`.
 inline IndexRange part_in_units(int64_t count, int64_t unit, int64_t parts, int64_t k) {
   const IndexRange units = part(divided_up(count, unit), parts, k);
   return {std::min(count, units.begin * unit), std::min(count, units.end * unit)};

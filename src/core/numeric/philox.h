@@ -1,7 +1,7 @@
-// Philox4x32-10: a pure function from (key, counter) to 128 random bits.
-// (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.) There is no generator
-// state anywhere, so a random number depends on what it is for, never on packing, threads,
-// processes or resumption. Kernels of GPUs call the constexpr functions as they are.
+// Philox4x32-10: a pure function from (key, counter) to 128 random bits. (Salmon et al., "Parallel
+// random numbers: as easy as 1, 2, 3", SC 2011.) There is no generator state, so a random number
+// depends only on its use, never on packing, threads, processes or resuming. GPU kernels call the
+// constexpr functions too.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ constexpr PhiloxBlock philox(PhiloxKey key, PhiloxBlock c) {
   return c;
 }
 
-// What a stream of random numbers is for. Dropout sites of layer l use layer_site(l, ...).
+// The uses of random numbers. Dropout sites of layer l use layer_site(l, ...).
 enum class RandomUse : uint32_t {
   shuffle = 1,
   initial_weights = 2,
@@ -54,31 +54,31 @@ constexpr PhiloxKey derive_key(uint64_t seed, uint32_t use) {
   return {out[0], out[1]};
 }
 
-// What tells the random numbers of one use in one step from all others, but for the row.
+// Identifies the random numbers of one use in one step, except for the row.
 struct DropoutStream {
   PhiloxKey key;
   uint32_t step = 0;
 };
 
-// Dropout. Each element of a row takes 16 random bits; it is kept where they are >= threshold.
-// A row is named by (row, sample, step): `sample` is the sample's place in the global batch.
-// Element e of a row uses Philox block 16*(e/128) + e%16, and of its eight 16-bit words (low half
-// of word 0, high half of word 0, low half of word 1, ...) the one numbered (e%128)/16: sixteen
-// neighbours lie in sixteen blocks, so vector code writes them without a transpose.
+// Dropout. Each element of a row uses 16 random bits and is kept if they are >= threshold. A row is
+// identified by (row, sample, step); `sample` is the sample's place in the global batch. Element e
+// of a row uses Philox block 16*(e/128) + e%16 and, of its eight 16-bit words (low half of word 0,
+// high half of word 0, low half of word 1, ...), number (e%128)/16. So sixteen neighbours are in
+// sixteen blocks, and vector code needs no transpose.
 struct Dropout {
   PhiloxKey key;
   uint32_t step = 0;
   uint32_t threshold = 0;  // 0: dropout is off
   float scale = 1.0f;      // 1 / (1 - threshold / 65536)
-  // If not null, key and step are what lies there when an operation comes to its turn, in the
-  // memory of who computes it.
+  // If not null, key and step are read from there when the operation runs; it is memory of the
+  // device that computes.
   const DropoutStream* stream = nullptr;
 
   static Dropout make(double probability, PhiloxKey key, uint32_t step) {
     uint32_t threshold = uint32_t(probability * 65536.0 + 0.5);
     return {key, step, threshold, float(1.0 / (1.0 - double(threshold) / 65536.0)), nullptr};
   }
-  // For who can read the stream.
+  // Only where `stream` can be read.
   constexpr Dropout taken() const {
     return stream ? Dropout{stream->key, stream->step, threshold, scale, nullptr} : *this;
   }

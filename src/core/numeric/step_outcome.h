@@ -1,6 +1,5 @@
-// The formula that turns a training step's sums into loss, gradient norm and clip scale.
-// Every backend works them out by it before the update, on the host or in its own memory. Kernels
-// of GPUs call it as it is.
+// Computes loss, gradient norm and clip scale from a training step's sums. Every backend uses this
+// before the update, on the host or in its own memory. GPU kernels call it too.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,12 @@ namespace finetune {
 struct StepOutcome {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
-  float gradient_scale = 1;  // of clipping
-  int32_t finite = 0;        // 0: loss or norm is not, and nothing is to be updated
-  int32_t stop_request = 0;  // the largest that a process has
+  float gradient_scale = 1;  // from clipping
+  int32_t finite = 0;        // 0: loss or norm is not finite; nothing is updated
+  int32_t stop_request = 0;  // the largest over all processes
 
-  // Clips as torch.nn.utils.clip_grad_norm_ to `max_norm`, 0: not. stop_requests (processes)
+  // Clips to `max_norm` as torch.nn.utils.clip_grad_norm_; 0: no clipping. stop_requests
+  // (processes)
   static constexpr StepOutcome of(double loss, double gradient_norm, double max_norm,
                                   const double* stop_requests, int64_t processes) {
     const bool finite = loss - loss == 0 && gradient_norm - gradient_norm == 0;

@@ -1,4 +1,4 @@
-// Which subtrees neighbouring leaves have, and the order in which they are added.
+// The subtrees of a range of leaves, and the order in which they are added.
 #include "core/numeric/subtrees.h"
 
 #include "core/error.h"

@@ -1,9 +1,9 @@
-// Subtrees of the fixed binary tree in which terms are added, and the order of the additions.
-// The leaves are taken in order; neighbours are added, then neighbouring pairs, and so on, like
-// carries in a binary counter; what is left over when their number is not a power of two is folded
-// from the smallest subtree up. The order of additions depends on the number of leaves alone: a
-// process that owns some neighbouring leaves passes on the largest subtrees that it has whole, and
-// whoever has all subtrees adds them as the tree says.
+// Subtrees of the fixed binary tree of additions, and the order of the additions. Leaves are taken
+// in order; neighbours are added, then neighbouring pairs, and so on, like carries in a binary
+// counter. If their number is not a power of two, the leftovers are folded from the smallest
+// subtree up. The order depends only on the number of leaves. A process that owns some neighbouring
+// leaves passes on its largest complete subtrees, and the process that has all subtrees adds them
+// in the tree's order.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ struct Subtree {
   int level = 0;
 };
 
-// Subtree `from` is added to subtree `to`; the sum is the new `to`. Subtrees are numbers in a list.
+// Adds subtree `from` to subtree `to`; the sum replaces `to`. Subtrees are indices in a list.
 struct TreeAddition {
   int to = 0;
   int from = 0;
 };
 
-// What can be added of neighbouring subtrees, and what is left of them. With `all` the leftovers
-// are folded into the first subtree: the tree's root.
+// The additions possible among neighbouring subtrees, and the subtrees that remain. With `all` the
+// leftovers are folded into the first subtree: the tree's root.
 struct TreeCombination {
   std::vector<TreeAddition> additions;
-  std::vector<int> left;          // numbers of the subtrees that remain
+  std::vector<int> left;          // indices of the subtrees that remain
   std::vector<Subtree> subtrees;  // these subtrees
 };
 TreeCombination combine_subtrees(std::span<const Subtree> subtrees, bool all);
 
-std::vector<Subtree> leaves_of(IndexRange range);  // one by one
-// The largest subtrees of leaves [range.begin, range.end), in order.
+std::vector<Subtree> leaves_of(IndexRange range);  // one per leaf
+// The largest complete subtrees of leaves [range.begin, range.end), in order.
 std::vector<Subtree> subtrees_of(IndexRange range);
 
-// Whether the tree adds the second to the first, its neighbour, before any other.
+// Whether the tree adds `right` to its left neighbour `left` before any other subtree.
 bool siblings(const Subtree& left, const Subtree& right);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// A view of a matrix in some backend's memory. It owns nothing.
+// A view of a matrix in a backend's memory, without ownership.
 #pragma once
 
 #include <type_traits>

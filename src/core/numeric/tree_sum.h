@@ -1,6 +1,6 @@
-// The sum of numbers in one fixed binary tree (core/numeric/subtrees.h).
-// Neighbours are added, then neighbouring pairs, and so on; what is left over is folded from the
-// smallest subtree up. Kernels of GPUs call it as it is.
+// The sum of numbers in one fixed binary tree (core/numeric/subtrees.h). Neighbours are added, then
+// neighbouring pairs, and so on; leftovers are folded from the smallest subtree up. GPU kernels
+// call it too.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The suffixes of known formats.
+// The suffixes of known file formats.
 #include "core/paths/output_names.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Names of outputs that promise another format than what is written.
+// Refuses output names that promise another format than the one written.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,7 @@ namespace finetune {
 void require_output_suffix(std::string_view option, const std::string& path,
                            std::initializer_list<std::string_view> written, std::string_view what);
 
-// The same where a directory is written. One that exists may have any name.
+// The same for an output directory. An existing directory may have any name.
 void require_directory_name(std::string_view option, const std::string& path);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Recognizes URLs by their scheme, and directories of datasets by their files.
+// Recognises URLs by their scheme, and directories of datasets by their files.
 #include "core/paths/path_advice.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Advice for paths of data that cannot be read: URLs, and directories that hold a table.
+// Advice for data paths that cannot be read: URLs, and directories that hold a table.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace finetune {
 
-// Error(code) with the way to a file that can be read, if `path` is a URL or a directory that the
-// Python package datasets has written. Otherwise returns.
+// If `path` is a URL, or a directory written by the Python package datasets, throws Error(code)
+// that says how to get a readable file.
 void refuse_with_advice(const std::filesystem::path& path, ExitCode code);
 
 }  // namespace finetune

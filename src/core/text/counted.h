@@ -1,4 +1,4 @@
-// Counts with their nouns, for people.
+// Counts with their nouns.
 #pragma once
 
 #include <concepts>
@@ -9,8 +9,8 @@
 
 namespace finetune {
 
-// counted(1, "row") == "1 row", counted(2, "row") == "2 rows". Where many is not one with an s:
-// counted(2, "text is empty", "texts are empty").
+// counted(1, "row") == "1 row", counted(2, "row") == "2 rows". For irregular plurals: counted(2,
+// "text is empty", "texts are empty").
 template <std::integral Count>
 std::string counted(Count count, std::string_view one, std::string_view many = {}) {
   if (count == 1) return concat("1 ", one);

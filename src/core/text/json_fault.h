@@ -1,5 +1,5 @@
-// simdjson says by a code that it found no memory: here that is what it is everywhere, bad_alloc,
-// and no fault of the text.
+// Helpers for simdjson. It reports lack of memory by an error code; here that becomes bad_alloc,
+// not a fault of the text.
 #pragma once
 
 #include <simdjson.h>
@@ -9,13 +9,13 @@
 
 namespace finetune {
 
-// What is wrong with a JSON text, for a message.
+// A description of what is wrong with a JSON text.
 inline const char* json_fault(simdjson::error_code error) {
   if (error == simdjson::MEMALLOC) throw std::bad_alloc();
   return simdjson::error_message(error);
 }
 
-// A copy that simdjson can read past the end of.
+// A copy with the padding that simdjson needs behind the text.
 inline simdjson::padded_string padded_copy(std::string_view text) {
   simdjson::padded_string copy(text);
   if (copy.data() == nullptr) throw std::bad_alloc();

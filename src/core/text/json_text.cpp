@@ -1,4 +1,4 @@
-// Gives an exponent to integers of 20 digits and more in JSON text, so that they parse.
+// Adds an exponent to integers of 20 digits and more in JSON text, so that they can be parsed.
 #include "core/text/json_text.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostDigits = 19;  // fit an unsigned integer of 64 bits
 
-// Behind the string that begins at `begin`, or the text's end.
+// Returns the place behind the string that begins at `begin`, or the text's end.
 size_t end_of_string(std::string_view json, size_t begin) {
   size_t at = begin + 1;
   while (at < json.size() && json[at] != '"') at += json[at] == '\\' ? 2 : 1;

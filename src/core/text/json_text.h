@@ -1,4 +1,4 @@
-// Text of JSON as Python writes it, for a parser of 64-bit integers.
+// Prepares JSON written by Python for a parser with 64-bit integers.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace finetune {
 
-// `json` with an exponent at each integer of more than 19 digits, which a parser then reads as a
-// double: Hugging Face writes "no limit" as int(1e30). What is not JSON stays not JSON.
+// Adds an exponent to each integer of more than 19 digits, so that a parser reads it as a double:
+// Hugging Face writes "no limit" as int(1e30). Invalid JSON stays invalid.
 std::string with_long_integers_as_doubles(std::string_view json);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Escapes what HTML and XML take for markup.
+// Escapes the special characters of HTML and XML.
 #include "core/text/markup.h"
 
 #include "core/text/printable.h"

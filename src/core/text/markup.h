@@ -1,4 +1,4 @@
-// Text in HTML and XML.
+// Escapes text for HTML and XML.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace finetune {
 
-// What printable() shows of `text`, of a longer one of its first `limit` bytes, for a place between
-// tags or in a quoted attribute. It is never markup, and no character of it is forbidden there.
+// Returns printable(text), of a longer text its first `limit` bytes, escaped for use between tags
+// or in a quoted attribute. The result contains no markup and no forbidden character.
 std::string markup_escaped(std::string_view text, size_t limit = std::string_view::npos);
 
 }  // namespace finetune

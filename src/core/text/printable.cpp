@@ -1,4 +1,4 @@
-// Bytes that a terminal would obey, escaped.
+// Escapes bytes that would control a terminal.
 #include "core/text/printable.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ bool is_special(char32_t code) {
          code == 0x2028 || code == 0x2029 ||              // separators of lines and paragraphs
          code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069) ||  // direction
-         code == 0xFFFE || code == 0xFFFF;      // no characters: XML 1.0 forbids them
+         code == 0xFFFE || code == 0xFFFF;      // not characters: XML 1.0 forbids them
 }
 
 std::string hexadecimal(std::string_view prefix, uint32_t value, int digits) {
@@ -33,7 +33,7 @@ std::string escaped(char32_t code) {
   return code < 0x80 ? hexadecimal("\\x", code, 2) : hexadecimal("\\u", code, 4);
 }
 
-// Where the character that byte `at` is of begins.
+// The beginning of the character that contains byte `at`.
 size_t character_begin(std::string_view text, size_t at) {
   for (int i = 0; i < 3 && at > 0 && at < text.size(); ++i) {
     if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80) break;
@@ -67,7 +67,7 @@ std::string printable(std::string_view text, size_t limit) {
 }
 
 std::string printable_message(std::string_view text, size_t most) {
-  if (text.size() > 2 * most) {  // before anything of its size is made
+  if (text.size() > 2 * most) {  // before allocating anything of its size
     const size_t tail = character_begin(text, text.size() - most);
     return printable_message(concat(text.substr(0, character_begin(text, most)), text.substr(tail)),
                              most);
@@ -84,7 +84,7 @@ std::string printable_json(std::string_view json) {
   out.reserve(json.size());
   for (size_t i = 0; i < json.size();) {
     const utf8::Decoded d = utf8::decode(json, i);
-    // What is below 0x20 and not escaped stands between the values.
+    // Unescaped control bytes can only be white space between the values.
     if (d.c >= 0x7F && is_special(d.c))
       out += hexadecimal("\\u", d.c, 4);
     else

@@ -1,4 +1,4 @@
-// Text of files and of users on its way to a terminal, a log or a message.
+// Makes text of files and users safe for a terminal, a log or a message.
 #pragma once
 
 #include <string>
@@ -6,17 +6,17 @@
 
 namespace finetune {
 
-// `text` with whatever a terminal would obey, or would hide, written out as \n, \t, \r, \x1b or
-// \u202e: control bytes, those of Unicode (U+0080 to U+009F), bytes that are not UTF-8, separators
-// of lines and paragraphs, marks of writing direction. Of a longer text its first `limit` bytes and
-// "…"; no character is cut.
+// Escapes everything in `text` that a terminal would obey or hide, as
+// , \t, \r, \x1b or \u202e: control bytes, control characters (U+0080 to U+009F), bytes that are
+// not UTF-8, line and paragraph separators, direction marks. A longer text is cut to `limit` bytes
+// and "…", without cutting a character.
 std::string printable(std::string_view text, size_t limit = std::string_view::npos);
 
-// The same for a message as a whole, which says its file first and its advice last: of one that is
-// longer than any should be the middle is left out. `most` is of the bytes that come out.
+// The same for a whole message, which names a file first and gives advice last: a too long message
+// is cut in the middle. `most` counts the bytes of the result.
 std::string printable_message(std::string_view text, size_t most = 1000);
 
-// JSON text with the same characters inside its strings as escapes: its values are what they were.
+// JSON text with these characters escaped inside its strings; the values are unchanged.
 std::string printable_json(std::string_view json);
 
 }  // namespace finetune

@@ -126,7 +126,8 @@ std::string join_some(const std::vector<std::string>& parts, size_t most) {
 
 std::optional<std::string> closest_match(std::string_view word,
                                          const std::vector<std::string>& candidates) {
-  constexpr size_t kLongest = 1000;  // the work grows with the product of two lengths
+  // longer words are skipped: the cost is the product of two lengths
+  constexpr size_t kLongest = 1000;
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {

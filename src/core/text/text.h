@@ -1,6 +1,5 @@
-// Text helpers: numbers, splitting, closest match, UTF-8.
-// Numbers are written and read independent of the locale, and written so that they read back to the
-// same value.
+// Text helpers: numbers, splitting, closest match, UTF-8. Numbers are written and parsed
+// independent of the locale, and round-trip exactly.
 #pragma once
 
 #include <charconv>
@@ -14,19 +13,19 @@
 
 namespace finetune {
 
-// Shortest decimal form that reads back to the same value; "nan", "inf", "-inf" otherwise.
+// The shortest decimal form that round-trips; "nan", "inf" or "-inf".
 std::string format_number(double value);
 std::string format_number(float value);
-// Fixed number of digits after the point, for people: format_fixed(0.12345, 2) == "0.12".
+// A fixed number of digits after the point: format_fixed(0.12345, 2) == "0.12".
 std::string format_fixed(double value, int digits);
-// Four digits after the point, or below a tenth four significant ones, for people:
-// format_measure(12.34567) == "12.3457", format_measure(0.0001234567) == "0.0001235".
+// Four digits after the point, or four significant ones below a tenth: format_measure(12.34567) ==
+// "12.3457", format_measure(0.0001234567) == "0.0001235".
 std::string format_measure(double value);
-// Work that is done, for people: format_rate(1000, "rows", 0.5) == "1000 rows in 0.50 s (2000 a
+// Finished work and its speed: format_rate(1000, "rows", 0.5) == "1000 rows in 0.50 s (2000 a
 // second)".
 std::string format_rate(int64_t count, std::string_view what, double seconds);
 
-// The whole of `text` as a number, or nothing.
+// Parses the whole of `text` as a number; nothing if it is not one.
 std::optional<double> parse_double(std::string_view text);
 std::optional<int64_t> parse_int(std::string_view text);
 
@@ -71,20 +70,19 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);                                  // ASCII white space
 bool ends_with_ignoring_case(std::string_view text, std::string_view ending);  // ASCII
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
-// "a, b, c, …": at most `most` of them, for messages.
+// "a, b, c, …": at most `most` parts, for messages.
 std::string join_some(const std::vector<std::string>& parts, size_t most);
 
-// The candidate nearest to `word` by edit distance, if one is near enough to be a typo of it.
+// The candidate with the smallest edit distance to `word`, if `word` may be a typo of it.
 std::optional<std::string> closest_match(std::string_view word,
                                          const std::vector<std::string>& candidates);
 
-// UTF-8. `invalid_utf8` gives the byte offset of the first byte that is not part of a valid
-// sequence (surrogates and overlong forms are invalid), or npos.
+// Returns the offset of the first byte that is not part of a valid UTF-8 sequence, or npos.
+// Surrogates and overlong forms are invalid.
 size_t invalid_utf8(std::string_view text);
 size_t count_code_points(std::string_view valid_utf8);
 
-// `text` shortened to at most `limit` bytes for an error message: control characters and bytes that
-// are not UTF-8 are escaped, as printable() has it.
+// `text` in quotes for an error message, cut to `limit` bytes and escaped by printable().
 std::string in_quotes(std::string_view text, size_t limit = 60);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// UTF-8, one code point at a time.
+// Decodes UTF-8, one code point at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace finetune::utf8 {
 
 struct Decoded {
   char32_t c;
-  uint32_t length;  // bytes taken, at least 1
+  uint32_t length;  // bytes consumed, at least 1
 };
 
-// The code point at the start of [p, end), which is not empty. What is not UTF-8 becomes U+FFFD,
-// one for each maximal subpart (Unicode 15, section 3.9).
+// Decodes the code point at the start of [p, end), which must not be empty. Invalid UTF-8 becomes
+// U+FFFD, one for each maximal subpart (Unicode 15, section 3.9).
 inline Decoded decode(const char* p, const char* end) {
   auto byte = [&](int i) { return uint32_t(uint8_t(p[i])); };
   uint32_t b = byte(0);
@@ -43,7 +43,7 @@ inline Decoded decode(std::string_view text, size_t at) {
   return decode(text.data() + at, text.data() + text.size());
 }
 
-// The code point that ends at `at` (> 0).
+// Decodes the code point that ends at `at` (> 0).
 inline Decoded decode_before(std::string_view text, size_t at) {
   for (size_t length = 4; length > 1; --length) {
     if (length > at) continue;

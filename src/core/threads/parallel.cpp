@@ -1,4 +1,4 @@
-// The thread pool, and how many cores the process may use.
+// The thread pool, and the number of cores that the process may use.
 #include "core/threads/parallel.h"
 
 #include <sched.h>
@@ -69,9 +69,9 @@ T wait_while_equal(const std::atomic<T>& word, T old, Spin& spin) {
 
 thread_local bool inside_region = false;
 
-// Persistent threads that share the tasks of one region at a time with the calling thread. It waits
-// for those alone that have begun with tasks: one that has no core while other processes compute is
-// not missed, whose time slices are longer than most regions.
+// A pool of threads that share the tasks of one region at a time with the calling thread. The
+// caller waits only for threads that have started tasks: a thread without a core, because other
+// processes use it for a time slice longer than most regions, is not waited for.
 class Pool {
  public:
   ~Pool() { stop(); }
@@ -82,7 +82,7 @@ class Pool {
     workers_.clear();
   }
 
-  // False if another thread's region is at work: then the caller does its tasks alone.
+  // Returns false if another thread's region is running; the caller then does its tasks alone.
   bool run(int team, int64_t count, void (*task)(void*, int64_t), void* context) {
     std::unique_lock lock(owner_, std::try_to_lock);
     if (!lock) return false;
@@ -118,12 +118,13 @@ class Pool {
   static constexpr uint32_t kTeamBits = 13;  // the low bits of region_: its number of threads
   static constexpr uint32_t kStop = (1u << kTeamBits) - 1;
   static_assert(kMostThreads < kStop);
-  static constexpr uint32_t kClosed = 1u << 31;  // of inside_: all tasks of the region are taken
+  // bit of inside_: all tasks of the region are taken
+  static constexpr uint32_t kClosed = 1u << 31;
 
   void publish(uint32_t team) {
     uint32_t number = (region_.load(std::memory_order_relaxed) >> kTeamBits) + 1;
-    // In one order with notify_all's look for sleepers: with less the look may come first, and a
-    // worker that goes to sleep in between is never woken.
+    // Sequentially consistent with notify_all's check for sleepers: otherwise the check could come
+    // first, and a worker that goes to sleep in between would never be woken.
     region_.store((number << kTeamBits) | team, std::memory_order_seq_cst);
     region_.notify_all();
   }
@@ -142,14 +143,14 @@ class Pool {
       seen = wait_while_equal(region_, seen, spin);
       const uint32_t team = seen & kStop;
       if (team == kStop) return;
-      if (number >= int(team) || !enter()) continue;  // those beyond the team delay nobody
-      // Of the region that is open now, which may be a later one than it has seen.
+      if (number >= int(team) || !enter()) continue;  // threads beyond the team must not delay it
+      // Works on the currently open region, which may be later than the one it saw.
       if (number < team_) work(number);
       if (inside_.fetch_sub(1, std::memory_order_acq_rel) == kClosed + 1) inside_.notify_one();
     }
   }
 
-  // Whether a region is open: then it stays as it is until the thread has left.
+  // Enters the open region, if there is one; the region then stays open until the thread leaves.
   bool enter() {
     uint32_t inside = inside_.load(std::memory_order_relaxed);
     while ((inside & kClosed) == 0) {
@@ -185,14 +186,14 @@ class Pool {
     }
   }
 
-  // The next task of those that a thread begins with.
+  // The next of the tasks that a thread starts with.
   struct alignas(64) Stripe {
     std::atomic<int64_t> next{0};
   };
 
   std::mutex owner_;
   std::vector<std::thread> workers_;
-  Spin spin_;  // the caller's
+  Spin spin_;  // used by the caller
   std::atomic<uint32_t> region_{0};
   std::atomic<uint32_t> inside_{kClosed};  // workers in the region
   std::vector<Stripe> stripes_;

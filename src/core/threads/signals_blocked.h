@@ -1,13 +1,14 @@
-// Signals kept from a thread.
+// Blocks signals for a thread.
 #pragma once
 
 #include <signal.h>
 
 namespace finetune {
 
-// While it lives the calling thread takes no signals, nor do threads that it makes meanwhile, ever:
-// handlers belong on the main thread (train/signals.cpp). Its own faults it does take: one in a
-// mapped file is no end (core/files/mapping_faults.h), and would be if it were blocked.
+// During its lifetime the calling thread takes no signals; threads that it creates meanwhile never
+// do. Handlers belong on the main thread (train/signals.cpp). The thread's own faults are not
+// blocked: a fault in a mapped file is handled (core/files/mapping_faults.h), but would be fatal if
+// blocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

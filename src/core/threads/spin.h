@@ -1,6 +1,5 @@
-// Spinning: a thread looks for what others do for a while before it sleeps.
-// To wake takes it some ten microseconds, on a virtual machine a hundred, and many operations of a
-// step take no longer.
+// Spinning: a thread polls for a while before it sleeps. Waking takes about ten microseconds, on a
+// virtual machine a hundred, and many operations of a step are no longer than that.
 #pragma once
 
 #include <sched.h>
@@ -9,18 +8,17 @@
 
 namespace finetune {
 
-// Looks for some ten microseconds, then for about a millisecond, offering the core to others
-// between two looks. That is quick while all wait, but where somebody else computes a whole time
-// slice may pass, and a sleeper would have come back earlier: then it sleeps, this time and many
-// more. (OpenMP's teams look for milliseconds and offer nothing: on a machine that others share, or
-// with more threads than cores, they take the core from the very thread that they wait for.)
+// Polls for about ten microseconds, then for about a millisecond with a yield between two polls.
+// That is fast while all threads wait. If another process computes, a yield can take a whole time
+// slice, longer than waking: then it sleeps, now and for many later waits. (OpenMP's teams poll for
+// milliseconds without yielding: on a shared machine, or with more threads than cores, they take
+// the core from the thread that they wait for.)
 class Spin {
  public:
-  // core_for_each: whether all that may look have a core of their own. Else nobody looks without
-  // offering it.
+  // core_for_each: whether all polling threads have a core of their own. If not, every poll yields.
   explicit Spin(bool core_for_each = true) : looks_(core_for_each ? kLooks : 0) {}
 
-  // Whether what is looked for has come.
+  // Returns whether done() became true.
   template <typename Done>
   bool until(const Done& done) {
     for (int i = 0; i < looks_; ++i) {

@@ -1,4 +1,4 @@
-// A timer of how long something has been waited for, by one who looks often.
+// Measures how long a thread has waited, if it checks often.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace finetune {
 
 class WaitingTime {
  public:
-  // Seconds of the wait until now. Who was stopped, or had no processor, has not waited all the
-  // time between two looks: a second of it at the most.
+  // Seconds of the wait so far. Each check adds at most one second, because a process that was
+  // stopped or had no processor was not waiting all the time.
   double look() {
     const double now = seconds_now();
     waited_ += std::min(now - last_look_, kLongestSlice);
