@@ -34,7 +34,7 @@ qa=(--task qa --model "$golden/tiny-bert-qa" --train "$golden/trajectory-qa-trai
   --eval "$golden/trajectory-qa-train.json" --lr 1e-3 --max-length 128 --doc-stride 32 --max-train-samples 21
   --max-eval-samples 8 --batch-size 16 --dropout 0.1 --max-steps 5)
 
-# sum PROGRAM PROCESSES ARGUMENTS...: weights_sha256 of the run.
+# sum PROGRAM PROCESSES ARGUMENTS...: prints the run's weights_sha256.
 sum() {
   local program=$1 launcher=()
   [ "$2" = 1 ] || launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none -n "$2")

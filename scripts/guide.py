@@ -93,7 +93,7 @@ def mistakes(page, commands):
 
 
 def prepare(folder, options):
-    """What a checkout has, as far as the guide goes."""
+    """The files of a checkout that the guide uses."""
     (folder / "scripts").symlink_to(ROOT / "scripts")
     (folder / "data" / "samples").mkdir(parents=True)
     for name in SAMPLES:

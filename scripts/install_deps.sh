@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building and testing need, from Debian's packages. Does nothing where all is there.
+# Installs Debian packages for building and testing. Does nothing if all are installed.
 #   scripts/install_deps.sh                 all of it
 #   scripts/install_deps.sh --program       what the program alone needs, without tests
 #   scripts/install_deps.sh --quickstart    the same, and pip, which fetches quickstart.sh's model

@@ -39,7 +39,7 @@ lint_unit() {
   local told=$output/$BASHPID
   "$tidy" -p "$build" --quiet --extra-arg-before="-I$PWD/tests/unit/ops/software_tiles" --warnings-as-errors='*' "$1" \
     > "$told" 2> "$told.log" && return
-  # An end without a finding is one itself.
+  # Ending badly without a finding is a finding too.
   grep -qE ': (warning|error): ' "$told" && return
   echo "$1:1:1: error: $tidy fails: $(tail -n 1 "$told.log")" > "$told"
 }

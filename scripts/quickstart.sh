@@ -19,7 +19,7 @@ trap end EXIT
 step() {
   printf '\n== %d s: %s\n' "$SECONDS" "$1"
 }
-# Shows what a command says only if it fails.
+# Shows a command's output only if it fails.
 quietly() {
   "$@" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 }

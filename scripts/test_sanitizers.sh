@@ -44,7 +44,7 @@ status=0
 run() {
   [ $# -gt 0 ] || return 0
   rm -f $build/meson-logs/testlog.json
-  # ThreadSanitizer wants memory where it expects it, which newer kernels' random layout may not give.
+  # ThreadSanitizer needs a fixed memory layout, which newer kernels' randomization may not give.
   setarch --addr-no-randomize meson test -C $build ${how[@]+"${how[@]}"} --print-errorlogs \
     --timeout-multiplier 10 "$@" || status=$?
   logs+=("$build/meson-logs/sanitized-${#logs[@]}.json")
@@ -56,7 +56,7 @@ for test in "${tests[@]}"; do
   case $test in mpi-*) together+=("$test") ;; *) alone+=("$test") ;; esac
 done
 run ${alone[@]+"${alone[@]}"}
-# Open MPI leaves much at its end, in parts of itself that are no longer there to be named.
+# Open MPI leaks at exit, in plugins that are already unloaded and so have no names to suppress.
 ASAN_OPTIONS+=:detect_leaks=0
 run ${together[@]+"${together[@]}"}
 python3 tests/count_tests.py "${logs[@]}" || status=1

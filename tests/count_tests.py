@@ -24,7 +24,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def programs(path):
-    """(name, ended well, output) of each program in a log; of none where there is no log."""
+    """(name, succeeded, output) of each program in a log; nothing if the log does not exist."""
     if not os.path.exists(path):
         return
     with open(path, encoding="utf-8", errors="replace") as log:
@@ -38,7 +38,7 @@ def programs(path):
 
 
 class Counts:
-    """Cases of the programs in some files."""
+    """Test cases of the programs in these files."""
 
     def __init__(self, paths):
         self.passed = self.failed = self.skipped = 0

@@ -4,7 +4,7 @@ import json
 
 
 def encoded_rows(options, tokenizer, rows, labels):
-    """Classification: `labels` are the classes in the order of their numbers, None: without targets."""
+    """Classification. `labels`: the classes in order of id; None: without targets."""
     pair = getattr(options, "text_pair_column", "")
     encoded = tokenizer([row[options.text_column] for row in rows], [row[pair] for row in rows] if pair else None,
                         truncation=True, max_length=options.max_length or 128,
@@ -28,7 +28,7 @@ def classification_samples(options, tokenizer):
 
 
 def masked_samples(options, tokenizer):
-    """As run_mlm's with --line_by_line: which special tokens there are comes with the samples."""
+    """Samples as in run_mlm with --line_by_line, with their masks of special tokens."""
     rows = read_rows(options.data)
     rows = rows[:options.rows] if options.rows else rows
     encoded = tokenizer([row[options.text_column] for row in rows], truncation=True, return_special_tokens_mask=True,
@@ -53,7 +53,7 @@ def encoded_windows(options, tokenizer, questions):
 
 
 def question_samples(options, tokenizer):
-    """Windows as in Hugging Face's run_qa example: an answer outside a window points at [CLS]."""
+    """Windows as in Hugging Face's run_qa example: if the answer is outside a window, its target is [CLS]."""
     questions = read_questions(options.data, options.rows)
     encoded = encoded_windows(options, tokenizer, questions)
     samples = []
@@ -75,7 +75,7 @@ def question_samples(options, tokenizer):
 
 
 def answers_of(questions, windows, starts, ends, best=20, longest=30):
-    """The likeliest span of each question (version 1.1: each has one): id to text, as run_qa chooses it."""
+    """The most likely span of each question by id, as in run_qa (version 1.1: every question has an answer)."""
     chosen = {}
     for i, question in enumerate(windows["overflow_to_sample_mapping"]):
         places = {t: windows["offset_mapping"][i][t]
@@ -90,7 +90,7 @@ def answers_of(questions, windows, starts, ends, best=20, longest=30):
 
 
 def longest_first(samples):
-    """Batches of similar length, and the largest first, so that memory is asked for once."""
+    """Batches of similar length, largest first, so that memory is allocated once."""
     return sorted(samples, key=lambda sample: -len(sample["input_ids"]))
 
 

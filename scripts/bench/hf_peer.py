@@ -29,7 +29,7 @@ SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072), "large": (2
 
 
 def seconds_since_start():
-    """Of this process, the interpreter's own start included."""
+    """Seconds since this process started, including the interpreter's start."""
     with open("/proc/self/stat", encoding="ascii") as stat:
         started = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
@@ -70,8 +70,8 @@ def parse_arguments():
 
 
 def make_shape(options):
-    """Writes a model directory with the tokenizer of --model and random weights of another shape. The rest of the
-    config is that of --model's weights, if it has any, else BERT's own."""
+    """Writes a model directory with --model's tokenizer and random weights of another shape. The rest of the
+    config is --model's if it has weights, else BERT's default."""
     from transformers import AutoConfig, AutoTokenizer, BertConfig, BertModel
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     if os.path.exists(os.path.join(options.model, "model.safetensors")):
@@ -153,7 +153,7 @@ def main():
             return super().training_step(model, inputs, *more, **named)
 
     def now():
-        """After all that the device has been given."""
+        """Waits for the device's pending work."""
         if options.device == "cuda":
             torch.cuda.synchronize()
         return time.process_time() if options.clock == "cpu" else time.perf_counter()
@@ -199,7 +199,7 @@ def main():
     if options.output:
         trainer.save_model(options.output)
         tokenizer.save_pretrained(options.output)
-    # What a long run sees counts.
+    # Count the speed of a long run, without its start.
     seconds = clock.end - clock.counted_from if counted else None
     print(json.dumps({
         "samples": len(samples), "steps": clock.steps,

@@ -50,7 +50,7 @@ def chosen(option, text, known):
 
 
 def missing_cells(options):
-    """The shortest data first, of each the systems in turn."""
+    """The cells by data set, shortest first, then by system."""
     known = results.read(options.results)
     for seed in map(int, options.seeds.split(",")):
         for data in chosen("--data", options.data, SETS):

@@ -49,7 +49,7 @@ def copy(source, target):
 
 
 def archive(folder, target):
-    """A tar of the folder whose bytes depend on nothing but the files."""
+    """A reproducible tar of the folder: its bytes depend only on the files."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(folder.rglob("*")):

@@ -14,7 +14,7 @@ White space is short enough to stand in the code.
 """
 import sys
 
-# PropList.txt of Unicode 15.1: the members that their category does not make cased already.
+# PropList.txt of Unicode 15.1, without members that are cased by their category.
 OTHER_LOWERCASE = """00AA 00BA 02B0-02B8 02C0-02C1 02E0-02E4 0345 037A 10FC 1D2C-1D6A 1D78 1D9B-1DBF
 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770 A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69
 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""

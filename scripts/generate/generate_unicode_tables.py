@@ -34,9 +34,9 @@ AFTER_8_0 = """
 110C2-110CD 111CF 1123E-11241 1133B 11438-1145E 11660-1166C 116B9 1182F-11FFF 12FF1-13455
 16E97-16F4F 16FE2-16FF1 1CF00-1CF46 1E000-1E4EF 1E944-1E95F
 """
-# Of these, what Unicode 9.0 gave a combining class.
+# The ones of these that have a combining class since Unicode 9.0.
 CLASS_IN_9_0 = "08D4-08E1 1DFB 11442-11446 11C3F 1E000-1E02A 1E944-1E94A"
-# Categories that later versions changed: as they were in Unicode 8.0.
+# Unicode 8.0 categories of code points that later versions changed.
 ALSO_PUNCTUATION = {0x166D, 0x111C9}
 ALSO_MARK = {0x1734}
 NOT_MARK = {0x1885, 0x1886, 0xA9BD, 0x111C9}

@@ -35,12 +35,12 @@ def joined(header, data):
 
 
 def changed(header, tensor, **entries):
-    """The header with other entries for one tensor."""
+    """The header with changed entries for one tensor."""
     return {**header, tensor: {**header[tensor], **entries}}
 
 
 def without(header, data, lost):
-    """The file without one tensor: the data behind it moves up."""
+    """The file without one tensor; the data behind it moves up."""
     begin, end = header[lost]["data_offsets"]
     kept = {}
     for name, entry in header.items():
@@ -52,7 +52,7 @@ def without(header, data, lost):
 
 
 def broken_safetensors():
-    """model.safetensors for each fault that lies in it."""
+    """A model.safetensors for each fault in that file."""
     header, data = split((TINY / "model.safetensors").read_bytes())
     begin, end = header[LAST]["data_offsets"]
     half = len(data) // 2
@@ -80,7 +80,7 @@ def broken_safetensors():
     }
 
 
-# Appended to a pickled dictionary, this calls os.system when it is unpickled without care.
+# Appended to a pickled dictionary, this calls os.system if it is unpickled carelessly.
 EVIL = b"X\x04\x00\x00\x00evilcposix\nsystem\nX\x0b\x00\x00\x00touch pwned\x85Ru."
 
 
@@ -112,7 +112,7 @@ def evil_zip(whole):
 
 
 def broken_files(formats):
-    """For each fault the files that differ from the whole model; None leaves a file out."""
+    """For each fault, the files that differ from the intact model; None removes a file."""
     config = json.loads((TINY / "config.json").read_text())
     faults = {name: {"model.safetensors": content} for name, content in broken_safetensors().items()}
     faults["config-not-json"] = {"config.json": b"{"}

@@ -104,7 +104,7 @@ def digests(shared):
 
 
 def made_up_answers(path, draw):
-    """Right answers, nearly right ones, wrong ones and none, about as often each."""
+    """Right, nearly right, wrong and empty answers in about equal numbers."""
     out = {}
     for context, question in questions_of(read(path)):
         answers = [answer["text"] for answer in question["answers"]]

@@ -47,7 +47,7 @@ for folder in ops model; do
   ln -s ../../../finetune_cuda.so "$bundle/build/tests/unit/$folder/finetune_cuda.so"
 done
 
-# Open MPI for processes of one host: what is for networks of clusters would bring their libraries along.
+# Open MPI for one host only: its plugins for cluster networks need more libraries.
 loaded=("${programs[@]/#/$build/}")
 if mpirun=$(command -v mpirun); then
   plugins=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
@@ -86,7 +86,7 @@ tar -c --exclude=__pycache__ --exclude=tests/unit --exclude=tests/peers --exclud
   echo "made: $(date -u +%Y-%m-%dT%H:%MZ), glibc $(ldd --version | sed -n '1s/.* //p')"
 } > "$bundle/bundle.txt"
 
-# What the checks and compare_gpu.sh read.
+# Data read by the checks and compare_gpu.sh.
 for name in golden/tiny-bert-{classification,qa} golden/forward-{classification,qa}.safetensors \
   golden/broken/config-{not-json,heads-do-not-divide,relative-positions}/config.json \
   golden/trajectory-{classification,qa}{.json,-train.csv,-train.json,-eval.csv} \

@@ -25,7 +25,7 @@ EOF
 }
 mapfile -t cuda_folders < <(cuda_folders)
 
-# A library's soname, then what its absence means. Has the loader find it, and notes where.
+# library SONAME MEANING_OF_ITS_ABSENCE: makes the loader find it, and records where.
 library() {
   local folder place=${found_by_loader[$1]:-}
   for folder in ${LD_LIBRARY_PATH//:/ }; do

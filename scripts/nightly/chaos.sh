@@ -44,7 +44,7 @@ deeper_model.deeper_model(*map(pathlib.Path, sys.argv[1:]))' \
 fi
 
 counts=(1 2 3 4 8)
-# Of each number of processes what is undisturbed: the slowest layout.
+# For each number of processes, the undisturbed run uses the slowest layout.
 declare -A duration slowest=([1]="" [2]="--tp 2" [3]="" [4]="--pp 2 --tp 2" [8]="--pp 4 --tp 2")
 
 # start OUTPUT PROCESSES HOSTS LAYOUT...: a run in the background, which a time limit keeps from
@@ -70,7 +70,7 @@ finish() {
   local looks=0
   hung=
   code=0
-  {  # bash would tell of every kill
+  {  # keeps bash from reporting every kill
     while kill -0 "$job"; do
       sleep 0.1
       looks=$((looks + 1))
@@ -92,7 +92,7 @@ processes_of() {
   done
 }
 
-# are_gone OUTPUT: soon after mpirun, which does not wait for those that it has killed.
+# are_gone OUTPUT: whether the processes end soon after mpirun, which does not wait for those it killed.
 are_gone() {
   local looks
   for ((looks = 0; looks < 50; ++looks)); do
@@ -110,7 +110,7 @@ milliseconds() {
   echo $(($(date +%s%N) / 1000000))
 }
 
-# any WORD...: one of them, in $word.
+# any WORD...: sets $word to a random one.
 any() {
   shift $((RANDOM % $#))
   word=$1

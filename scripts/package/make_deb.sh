@@ -20,7 +20,7 @@ mkdir -p "$package/DEBIAN" "$work/debian"
 cp -r "$stage/usr" "$package/usr"
 find "$package" -type d -exec chmod 755 {} +
 find "$package/usr/share" -type f -exec chmod 644 {} +
-# Where the compiler found libraries is no business of the package: they lie where the system looks.
+# Remove the build machine's library paths: the package's libraries are in the system's folders.
 patchelf --remove-rpath "$package/usr/bin/finetune"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$package/usr/bin/finetune"
 mv "$package/usr/share/zsh/site-functions" "$package/usr/share/zsh/vendor-completions"
@@ -49,7 +49,7 @@ License: Apache-2.0
 END
 chmod 644 "$documents"/*
 
-# dpkg-shlibdeps wants to be in a source package.
+# dpkg-shlibdeps only runs in a source package.
 printf 'Source: finetune\n\nPackage: finetune\nArchitecture: amd64\n' > "$work/debian/control"
 depends=$(cd "$work" && dpkg-shlibdeps -O -e "$package/usr/bin/finetune" | sed -n 's/^shlibs:Depends=//p')
 size=$(du -k -s "$package/usr" | cut -f1)

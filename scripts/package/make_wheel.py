@@ -24,12 +24,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "finetune_bert"
-# Of every system that the tag names, or of its Open MPI.
+# Libraries of every system that the tag names, or of its Open MPI.
 OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mpi))\.so")
 # Packages whose code is in the programs themselves.
 LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "liblinear-dev",
              "nlohmann-json3-dev"]
-# Of Debian 12's GCC 12; later ones are not on every system whose glibc is as new.
+# Versions of Debian 12's GCC 12: systems with the same glibc may lack later ones.
 NEWEST = {"GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 
 
@@ -42,7 +42,7 @@ def needed(file):
 
 
 def libraries(programs):
-    """Name and file of each library that has to be carried, those that libraries need included."""
+    """Name and file of each library to include, with the libraries that these need."""
     found, places = {}, {}
     for program in programs:
         places |= dict(re.findall(r"^\s*(\S+) => (/\S+)", output_of("ldd", program), re.M))
@@ -65,7 +65,7 @@ def newest_version(files, family):
 
 
 def check_versions(files):
-    """The glibc of the tag: this machine's, which all of the files can do with."""
+    """The glibc version of the tag: this machine's, which suffices for all files."""
     glibc = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
     for family, most in {**NEWEST, "GLIBC": glibc}.items():
         version = newest_version(files, family)
@@ -76,7 +76,7 @@ def check_versions(files):
 
 
 def licences_of(files):
-    """The packages whose code the wheel has, each with the file that says under which licence it is."""
+    """The packages whose code is in the wheel, each with its licence file."""
     done = subprocess.run(["dpkg-query", "-S", *(f"*/{file.name}" for file in files)], capture_output=True, text=True)
     packages = {Path(path).name: package
                 for package, path in re.findall(r"^([^:\s]+)(?::\S+)?: (\S+)$", done.stdout, re.M)}
@@ -106,7 +106,7 @@ needs AVX2 (x86-64-v3). Under `mpirun` it uses the Open MPI (versions 4 and 5) t
 
 
 class Wheel:
-    """Writes files with one time and the list of their hashes last, so that the same content is the same wheel."""
+    """Writes files with fixed times and the list of hashes last, so that the wheel is reproducible."""
 
     def __init__(self, path, dist_info):
         self.zip, self.dist_info, self.record = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED), dist_info, []

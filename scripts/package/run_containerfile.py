@@ -32,7 +32,7 @@ def steps(path):
 
 
 def copied_names(context):
-    """As .dockerignore says: names, or beginnings of names, at the top."""
+    """Applies .dockerignore: names, or beginnings of names, at the top level."""
     left_out = (context / ".dockerignore").read_text().split()
     for path in context.iterdir():
         if not any(path.match(pattern) for pattern in left_out):

@@ -31,7 +31,7 @@ fi
 work=$(mktemp -d "$cache/roots.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# A clean system in $1, with what the tests below read in its /trial.
+# Makes a clean system in $1, with the tests' files in its /trial.
 make_root() {
   mkdir -p "$1"
   tar -xf "$base" -C "$1"
@@ -40,7 +40,7 @@ make_root() {
   cp -rL "$model" "$1/trial/model"
   cp dist/* "$1/trial/"
 }
-# Runs a line in the system $1. What is mounted for it goes away with its namespace.
+# Runs a command line in the system $1. Its mounts vanish with its namespace.
 within() {
   unshare --mount sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" &&
     mount --rbind /sys "$0/sys" && cp /etc/resolv.conf "$0/etc/" &&

@@ -34,7 +34,7 @@ def check(options, works):
 
 
 def evaluated(works):
-    """Of each model and data one work: batches of inference are others."""
+    """One work for each model and data set: inference chooses its own batch size."""
     return [work for work in works if work.name in inference.ROWS]
 
 
@@ -52,7 +52,7 @@ def measure_inference(bench, work):
 
 
 def step_of(bench, work, attention):
-    """Our step alone: its share of the GPU's own rate of matrix products."""
+    """Our step alone, as a share of the GPU's rate of large matrix products."""
     return json.loads(bench.ours(["bench", "step", "--device", "cuda", "--precision", "bf16", "--shape", work.model,
                                   "--lengths", work.kind, "--batch-size", work.batch_size, "--json"],
                                  {"FINETUNE_CUDA_ATTENTION": attention}).output)
@@ -60,7 +60,7 @@ def step_of(bench, work, attention):
 
 def measure(bench, works):
     """The section's text after each of its parts: a run that a time limit ends leaves the parts before it."""
-    # cuDNN's attention is for long sequences, and where it is missing the backend's name says so.
+    # cuDNN's attention is for long sequences; if it is missing, the backend's name says so.
     steps = [(work, step_of(bench, work, attention)) for work in works
              for attention in (("own", "cudnn") if work.kind == "squad" else ("own",))]
     yield section(bench, [], [], steps)

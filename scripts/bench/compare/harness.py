@@ -58,7 +58,7 @@ def progress(message):
 
 
 def call(command, environment=None):
-    """Runs a command that must succeed."""
+    """Runs a command; fails if it fails."""
     command = [str(part) for part in command]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
         start = time.perf_counter()
@@ -96,7 +96,7 @@ class Bench:
         self.heads = {}
 
     def model(self, name):
-        """The directory of --model, or that of random weights in another shape, made at first use."""
+        """The directory of --model, or of a model of another shape with random weights, made at first use."""
         if name not in self.options.random_shapes:
             return self.options.model
         made = self.scratch / f"{name}-random"
@@ -111,7 +111,7 @@ class Bench:
         return self.options.bank if kind == "bank" else self.options.squad
 
     def model_with_head(self, work):
-        """A directory that both sides load for evaluation: the model after one step of training."""
+        """A model directory that both sides evaluate: the model after one training step."""
         if work.name not in self.heads:
             run = self.temporary / f"head-{work.name}"
             self.train_ours(self.model(work.model), work, run, "fp32",
@@ -142,7 +142,7 @@ class Bench:
         return matmul_rate(json.loads(self.ours(command).output))
 
     def peer(self, script, arguments, environment=None):
-        """A script of the peer and the JSON object of its last line."""
+        """Runs a script of the peer and returns the JSON object of its last line."""
         finished = call([self.options.peer_python, BENCH / script, *arguments, *self.threads(arguments)], environment)
         lines = finished.output.splitlines()
         try:

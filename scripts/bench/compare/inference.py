@@ -34,7 +34,7 @@ def row_count(options, work):
 
 
 def write_rows(options, work, path):
-    """A file of the first rows, or of questions evenly from the whole file, for windows of all lengths."""
+    """A file of the first rows, or of questions taken evenly from the whole file, so that windows have all lengths."""
     count = row_count(options, work)
     if work.kind == "bank":
         with open(options.bank_dev, encoding="utf-8", newline="") as source, \
@@ -53,7 +53,7 @@ def write_rows(options, work, path):
 
 
 def repeats(options, works):
-    """Lines on texts that come again in the rows that are measured."""
+    """Lines about repeated texts in the measured rows."""
     lines, column = [], options.text_column
     for work in (work for work in works if work.kind == "bank"):
         with open(options.bank_dev, encoding="utf-8", newline="") as file:
@@ -66,7 +66,7 @@ def repeats(options, works):
 def run_ours(bench, work, side, data):
     model, threads = bench.model_with_head(work), bench.threads()
     run = bench.temporary / "run"
-    # The model as it is: the one step before the evaluation warms up, and its learning rate moves nothing.
+    # Evaluates the model unchanged: the one step before is a warm-up with a learning rate of 0.
     bench.train_ours(model, work, run, side.precision,
                      ["--max-train-samples", 64, "--max-steps", 1, "--lr", 1e-12, "--eval", data])
     metrics = json.loads((run / "metrics.json").read_text())
@@ -103,7 +103,7 @@ def needed_flops(work, config, result):
 
 
 def with_rate(bench, side, result):
-    """`result` beside the rate of the moment: the machine's speed varies."""
+    """`result` with the machine's rate at the same time, because its speed varies."""
     return {**result, "rate": bench.rate(side.precision)}
 
 
@@ -145,8 +145,8 @@ def measure(bench, works):
 
 
 def check_same_work(work, sides):
-    """Both sides must have computed the same: as many sequences, and for labels the same loss in fp32. The peer's
-    loss of windows counts padded positions, so it is the same only without padding."""
+    """Checks that both sides computed the same: the number of sequences and, for labels, the fp32 loss. The peer's
+    loss of windows includes padded positions, so it is equal only without padding."""
     counts = {result["sequences"] for runs in sides.values() for result in runs}
     if len(counts) > 1:
         fail(f"{work.name}: the sides have different numbers of sequences: {sorted(counts)}")

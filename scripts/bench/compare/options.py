@@ -1,4 +1,4 @@
-"""Arguments that every comparison has."""
+"""Arguments that all comparisons share."""
 import sys
 from pathlib import Path
 

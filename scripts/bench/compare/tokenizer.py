@@ -38,7 +38,7 @@ def texts_of(options, name):
 
 
 def write_lines(options, name, path):
-    """A text a line, as both sides read it; no line is empty."""
+    """The texts, one per line without empty lines, as both sides read them."""
     most = options.text_megabytes * 1e6 or float("inf")
     written = 0
     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -61,7 +61,7 @@ def run_texts(bench, path):
 
 
 def run_windows(bench):
-    """Ours: all of train's work before its first step. The peer: the tokenizer's calls alone."""
+    """Ours: everything that train does before its first step. The peer: only the tokenizer's calls."""
     options, run = bench.options, bench.temporary / "run"
     limit = options.window_questions
     bench.train_ours(options.model, WORK, run, "fp32",

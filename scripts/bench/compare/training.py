@@ -28,12 +28,12 @@ def run_ours(bench, work, side, rows):
 
 
 def result_of(bench, work, run, finished, rows):
-    """Of a run of one epoch, which is removed."""
+    """The results of a one-epoch run, whose directory is removed."""
     metrics = json.loads((run / "metrics.json").read_text())
     with open(run / "metrics.jsonl", encoding="utf-8") as log:
         steps = [entry for entry in map(json.loads, log) if "loss" in entry]
     shutil.rmtree(run)
-    # As with the peer, not the first step (or steps); nor a last one that is not a whole batch.
+    # As with the peer, the first steps are not counted, nor an incomplete last batch.
     counted = steps[bench.options.uncounted:]
     if len(steps) * work.batch_size != rows:
         counted.pop()

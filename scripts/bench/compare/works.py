@@ -1,4 +1,4 @@
-"""What is measured: models on data, and the sides that are measured in turn."""
+"""The works to measure (a model on data), and the sides that are measured in turn."""
 import statistics
 
 
@@ -30,7 +30,7 @@ SIDES = {
 
 
 def faster_peer(results, key):
-    """The name of the peer's faster side of fp32 and bf16, by the median of `key`; or none."""
+    """The name of the peer's faster precision, fp32 or bf16, by the median of `key`; or none."""
     names = [name for name in ("hf-fp32", "hf-bf16") if results.get(name)]
     return max(names, key=lambda name: median(results[name], key), default=None)
 
@@ -40,8 +40,8 @@ def median(results, key):
 
 
 def in_turn(names, count, run_ours, run_peer, report, warm_up=False, known=SIDES):
-    """`count` results of each side, a list by its name, made one of each in turn by run_ours(side, number) and
-    run_peer(side, number). report(number, side, result) tells of each; a warm-up, number -1, is not kept."""
+    """`count` results of each side as lists by name. The sides run in turn, by run_ours(side, number) and
+    run_peer(side, number). report(number, side, result) is called for each; a warm-up, number -1, is not kept."""
     sides = {name: [] for name in names}
     for number in range(-1 if warm_up else 0, count):
         for name, results in sides.items():

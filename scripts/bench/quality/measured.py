@@ -1,4 +1,4 @@
-"""Runs a command from a small process, since a child begins with its parent's peak of memory.
+"""Runs a command from a small process, because a child inherits its parent's peak memory.
 
 measured.py FILE COMMAND...   FILE gets {"seconds": processor time, "mb": peak of the largest process}
 """

@@ -1,4 +1,4 @@
-"""The results that are kept: one JSON line a cell, the last of equal cells counts."""
+"""The stored results: one JSON line per cell; the last line of a cell counts."""
 import json
 
 KEY = ("data", "system", "seed", "final")

@@ -18,7 +18,7 @@ ADAPTATION = ["--epochs", 3, "--lr", 5e-4, "--batch-size", 64, "--seed", 1]
 
 
 class Machine:
-    """Programs, the pretrained model and what is kept between cells."""
+    """The programs, the pretrained model, and the files kept between cells."""
 
     def __init__(self, options, scratch):
         self.options = options
@@ -26,11 +26,11 @@ class Machine:
         scratch.mkdir(parents=True, exist_ok=True)
 
     def kept_model(self, data, system, seed):
-        """Where the model of a cell is kept for `--final`, of data that has test rows."""
+        """The folder of a cell's model for `--final`, for data sets with test rows."""
         return self.scratch / "models" / f"{data.name}-{system.name}-{seed}"
 
     def quiet(self, *command):
-        """Runs a command that does not count."""
+        """Runs a command whose cost is not measured."""
         run = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
         if run.returncode != 0:
             sys.exit(f"quality: error: {' '.join(map(str, command))}: exit {run.returncode}: {run.stderr[-500:]}")
@@ -46,7 +46,7 @@ class Machine:
 
 
 class Run:
-    """One cell. Systems call train(), predict(), peer(), and say which labels came out."""
+    """One cell. A system calls train(), predict() or peer() and returns the labels."""
 
     def __init__(self, machine, data, seed, directory):
         self.machine, self.data, self.seed, self.directory = machine, data, seed, directory
@@ -57,7 +57,7 @@ class Run:
         self.notes = {}
 
     def of(self, system):
-        """The cell's result, and by name those of other systems that the same run gives."""
+        """The cell's result, and by name the results of other systems that come from the same run."""
         cells = self.cells(system.run(self), system)
         if self.model and self.data.test:
             self.keep(self.machine.kept_model(self.data, system, self.seed), system.settings(self.data))
@@ -69,7 +69,7 @@ class Run:
         (directory / "settings").write_text(settings, encoding="utf-8")
 
     def on_test_rows(self, system):
-        """The cells of a system's kept model, predicting the test rows."""
+        """The result of a system's stored model on the test rows."""
         self.model = self.machine.kept_model(self.data, system, self.seed) / "model"
         return self.cells(system.on_test_rows(self), system)
 
@@ -82,7 +82,7 @@ class Run:
                 "settings": system.settings(self.data), **self.notes, **self.machine.facts()}
 
     def scores(self, predicted):
-        """Of labels, or of a file of answers."""
+        """Scores of labels, or of a file of answers."""
         if self.data.is_questions:
             return self.question_scores(predicted)
         return scores_of(read_table(self.dev), predicted, self.seen_groups())
@@ -91,7 +91,7 @@ class Run:
         return {row["group"] for row in read_table(self.train)} if self.data.group else None
 
     def by_seen(self):
-        """The evaluation rows whose group training has, and the others; nothing where there are no groups."""
+        """Evaluation rows whose group occurs in training, and the others; nothing without groups."""
         seen = self.seen_groups()
         if seen is None:
             return {}
@@ -100,7 +100,7 @@ class Run:
                 "unseen": [row for row in rows if row["group"] not in seen]}
 
     def adapted_model(self):
-        """The model after `finetune adapt` on the unlabelled texts: made once, its time told apart."""
+        """The model after `finetune adapt` on the unlabelled texts: made once, with its time reported separately."""
         options = "-".join(str(part).lstrip("-") for part in ADAPTATION)
         kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}-{options}"
         if not (kept / "metrics.json").exists():
@@ -114,7 +114,7 @@ class Run:
         return kept / "model"
 
     def call(self, *command):
-        """Runs a command whose processor time and memory count; returns what it printed."""
+        """Runs a command, measures its processor time and memory, and returns its output."""
         command = [str(part) for part in command]
         measured = self.directory / "measured.json"
         with open(self.directory / "out", "w+", encoding="utf-8") as out, \

@@ -7,7 +7,7 @@ def accuracy(truth, predicted):
 
 
 def f1_macro(truth, predicted):
-    """Mean over the labels that are true or predicted somewhere, as scikit-learn has it."""
+    """Mean over the labels that occur as truth or prediction, as in scikit-learn."""
     right, true, said = Counter(), Counter(truth), Counter(predicted)
     for t, p in zip(truth, predicted):
         right[t] += t == p
@@ -16,7 +16,7 @@ def f1_macro(truth, predicted):
 
 
 def scores_of(rows, predicted, seen_groups):
-    """Of rows with `label` and perhaps `group`; shares as fractions."""
+    """Scores of rows with `label` and perhaps `group`, as fractions."""
     truth = [row["label"] for row in rows]
     if len(predicted) != len(truth):
         raise ValueError(f"{len(predicted)} predictions of {len(truth)} rows")

@@ -5,11 +5,11 @@ import sys
 from quality.data import write_rows
 from quality.runs import ADAPTATION
 
-# What `auto` chooses: part of a cell's settings, so that another choice makes cells anew.
+# The values that `auto` chooses. They are part of a cell's settings, so that a change reruns cells.
 RATE = 1e-4
 EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 7, "banking77": 9, "toronto-20000": 8, "squad-4000": 3,
           "sst2": 4, "toronto": 6, "toronto-gl": 6}
-# Hugging Face has as many, but its usual 3 where a pass takes half an hour.
+# Hugging Face runs as many epochs, but its default of 3 where an epoch takes half an hour.
 LONG = {"sst2", "toronto", "toronto-gl"}
 
 
@@ -26,15 +26,15 @@ class System:
         return True
 
     def others(self, run):
-        """Scores of systems that come with this one."""
+        """Scores of the systems whose results come from this system's run."""
         return {}
 
     def settings(self, data):
-        """What a result belongs to: another text, and the cell is run anew."""
+        """The settings that a result depends on, as text: a change reruns the cell."""
         return ""
 
     def on_test_rows(self, run):
-        """Scores of the model that was kept when the system was run on development rows."""
+        """Scores of the model stored when the system ran on development rows."""
         return run.scores(run.predicted())
 
 
@@ -68,7 +68,7 @@ class Baseline(System):
 
 
 class HuggingFace(System):
-    """Trainer with its defaults but batches of 32, in as many epochs as `auto`."""
+    """Trainer with its defaults except batches of 32, with as many epochs as `auto`."""
 
     def arguments(self, data):
         more = ["--batch-size", 16, "--max-length", 384] if data.is_questions else ["--batch-size", 32]
@@ -113,7 +113,7 @@ class Finetune(System):
 
 
 class Alone(System):
-    """What another system's model says without the n-grams."""
+    """Another system's model without its n-grams."""
 
     def __init__(self, title, of):
         super().__init__(title)
