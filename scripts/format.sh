@@ -25,7 +25,7 @@ fi
 
 files=("$@")
 if [ $# -eq 0 ]; then
-  mapfile -t files < <(find src tokenizer tasks data tests \( -name '*.cpp' -o -name '*.h' \) ! -name unicode_tables.cpp ! -path '*/host_cuda/*' | sort)
+  mapfile -t files < <(find src tokenizer tasks data tests \( -name '*.cpp' -o -name '*.h' \) ! -path '*/host_cuda/*' | sort)
 fi
 if [ -n "$check" ]; then
   how=(--dry-run -Werror)

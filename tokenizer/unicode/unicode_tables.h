@@ -1,5 +1,6 @@
 // The tokenizers' Unicode data. Flags and the canonical decomposition match Hugging Face tokenizers
-// 0.22.2 exactly; scripts/generate/generate_unicode_tables.py names the Unicode versions.
+// 0.22.2 exactly. scripts/generate/generate_unicode_tables.py makes unicode_tables.bin and names
+// the Unicode versions; the build expands it to C++ (scripts/generate/unicode_table_file.py).
 #pragma once
 
 #include <cstdint>
