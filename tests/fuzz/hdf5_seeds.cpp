@@ -102,16 +102,12 @@ void write_many(KerasFile& file) {
   }
 }
 
-void write_chunks(KerasFile& file, hsize_t side) {
+void write_chunks(KerasFile& file) {
   mark_layers(file);
   file.dataset(concat(kLayer, "output/dense/kernel:0"), {5, 5}, H5T_IEEE_F32LE,
-               [side](hid_t properties) {
-                 const hsize_t chunk[] = {side, side};
+               [](hid_t properties) {
+                 const hsize_t chunk[] = {2, 2};
                  H5Pset_chunk(properties, 2, chunk);
-                 if (side == 3) return;
-                 H5Pset_shuffle(properties);
-                 H5Pset_deflate(properties, 6);
-                 H5Pset_fletcher32(properties);
                });
 }
 
@@ -122,9 +118,7 @@ void write_keras(const fs::path& folder) {
       {"plain", write_plain},
       {"compact", write_compact},
       {"many", write_many},
-      {"chunks2", [](KerasFile& file) { write_chunks(file, 2); }},
-      {"chunks3", [](KerasFile& file) { write_chunks(file, 3); }},
-      {"chunks5", [](KerasFile& file) { write_chunks(file, 5); }}};
+      {"chunks", write_chunks}};
   for (const auto& [version_name, version] : versions) {
     for (const auto& [kind, write] : kinds) {
       KerasFile file(folder / concat(kind, "-", version_name, ".h5"), version,

@@ -23,10 +23,6 @@ bool has_control_byte(const std::string& text) {
                      [](char c) { return uint8_t(c) < 0x20 || c == 0x7F; });
 }
 
-bool is_in_one_piece(const hdf5::Dataset& dataset) {
-  return dataset.layout.kind != hdf5::Layout::Kind::chunked;
-}
-
 }  // namespace
 
 CheckpointContents::CheckpointContents(const std::filesystem::path& path) : file_(path) {}
@@ -74,7 +70,7 @@ std::vector<std::string> CheckpointContents::attribute_names(const std::string& 
 std::vector<std::string> CheckpointContents::read_strings(const std::string& name) {
   const hdf5::Dataset dataset = file_.dataset(name);
   if (dataset.type.kind != hdf5::Type::Kind::text || dataset.shape.size() != 1 ||
-      !is_in_one_piece(dataset) || dataset.shape[0] > int64_t(kMostTexts)) {
+      dataset.shape[0] > int64_t(kMostTexts)) {
     throw model_error(file_.path().string(), ": dataset ", in_quotes(name),
                       " is not a list of texts as checkpoints have it");
   }
@@ -94,7 +90,7 @@ std::vector<std::string> CheckpointContents::read_strings(const std::string& nam
 
 hdf5::Dataset CheckpointContents::floats(const std::string& name) {
   hdf5::Dataset dataset = file_.dataset(name);
-  if (!hdf5::is_plain_float(dataset.type) || !is_in_one_piece(dataset)) {
+  if (!hdf5::is_plain_float(dataset.type)) {
     throw model_error(file_.path().string(), ": tensor ", in_quotes(name, 200),
                       " is not float32 in one piece, as checkpoints have it");
   }

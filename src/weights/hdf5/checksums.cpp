@@ -1,4 +1,4 @@
-// Bob Jenkins' lookup3 and the 32-bit Fletcher checksum.
+// Bob Jenkins' lookup3.
 #include "weights/hdf5/checksums.h"
 
 #include <bit>
@@ -55,17 +55,6 @@ uint32_t lookup3(std::string_view bytes) {
   words.add(last);
   words.finish();
   return words.c;
-}
-
-uint32_t fletcher32(std::string_view bytes) {
-  auto folded = [](uint32_t sum) { return (sum & 0xFFFF) + (sum >> 16); };
-  uint32_t sum = 0, sum_of_sums = 0;
-  for (size_t i = 0; i < bytes.size(); i += 2) {
-    const uint32_t low = i + 1 < bytes.size() ? uint8_t(bytes[i + 1]) : 0;
-    sum = folded(sum + (uint32_t(uint8_t(bytes[i])) << 8 | low));
-    sum_of_sums = folded(sum_of_sums + sum);
-  }
-  return sum_of_sums << 16 | sum;
 }
 
 }  // namespace finetune::hdf5

@@ -15,18 +15,6 @@ Fault too_little(const Dataset& dataset) {
                " bytes of data");
 }
 
-void find_chunks(Bytes& bytes, const Space& space, Dataset& dataset) {
-  if (dataset.layout.element_size != dataset.type.size) {
-    throw fault("has chunks of elements of ", dataset.layout.element_size, " bytes, not ",
-                dataset.type.size);
-  }
-  dataset.chunks = read_chunks(bytes, dataset.layout, space);
-  for (const Chunk& chunk : dataset.chunks) {
-    dataset.stored += chunk.size;
-    if (dataset.stored > bytes.size()) throw fault("has chunks that share their data");
-  }
-}
-
 void find_values(Bytes& bytes, Dataset& dataset) {
   const Layout& layout = dataset.layout;
   if (layout.kind == Layout::Kind::compact) {
@@ -52,49 +40,6 @@ void convert_stored(const Bytes& bytes, const Dataset& dataset, float* out) {
   }
 }
 
-// Copies the part of a chunk inside the dataset, one run of the last dimension at a time.
-void place_chunk(const Dataset& dataset, std::vector<int64_t> corner, const std::string& values,
-                 float* out) {
-  const std::vector<int64_t>&shape = dataset.shape, &sides = dataset.layout.chunk_shape;
-  const size_t rank = shape.size(), last = rank - 1;
-  std::vector<int64_t> inside(rank), at(rank, 0);
-  for (size_t d = 0; d < rank; ++d) inside[d] = std::min(sides[d], shape[d] - corner[d]);
-  for (bool more = true; more;) {
-    int64_t from = 0, to = 0;
-    for (size_t d = 0; d < rank; ++d) {
-      from = from * sides[d] + at[d];
-      to = to * shape[d] + corner[d] + at[d];
-    }
-    to_floats(dataset.type, values.data() + from * int64_t(dataset.type.size),
-              uint64_t(inside[last]), out + to);
-    more = false;
-    for (size_t d = last; d-- > 0 && !more;) {
-      more = ++at[d] < inside[d];
-      if (!more) at[d] = 0;
-    }
-  }
-}
-
-void convert_chunks(const Bytes& bytes, const Dataset& dataset, float* out) {
-  const Layout& layout = dataset.layout;
-  const std::vector<int64_t> counts = chunk_counts(dataset.shape, layout.chunk_shape);
-  const uint64_t chunk_bytes = bytes_of(layout.chunk_shape, layout.element_size);
-  std::vector<int64_t> corner(counts.size());
-  for (size_t i = 0; i < dataset.chunks.size(); ++i) {
-    const Chunk& chunk = dataset.chunks[i];
-    std::string values(size_t(chunk.size), '\0');
-    bytes.read(chunk.position, chunk.size, values.data());
-    values = unfiltered(std::move(values), layout.filters, chunk.skipped, chunk_bytes,
-                        dataset.type.size);
-    int64_t rest = int64_t(i);
-    for (size_t d = counts.size(); d-- > 0;) {
-      corner[d] = rest % counts[d] * layout.chunk_shape[d];
-      rest /= counts[d];
-    }
-    place_chunk(dataset, corner, values, out);
-  }
-}
-
 }  // namespace
 
 Dataset read_dataset(Bytes& bytes, const std::vector<Message>& header) {
@@ -112,11 +57,7 @@ Dataset read_dataset(Bytes& bytes, const std::vector<Message>& header) {
   if (dataset.bytes == kUndefined) {
     throw fault("its shape ", shape_text(dataset.shape), " is larger than any file");
   }
-  if (dataset.layout.kind == Layout::Kind::chunked) {
-    find_chunks(bytes, elements, dataset);
-  } else {
-    find_values(bytes, dataset);
-  }
+  find_values(bytes, dataset);
   return dataset;
 }
 
@@ -125,18 +66,14 @@ void read_stored(const Bytes& bytes, const Dataset& dataset, uint64_t offset, ui
   FINETUNE_CHECK(offset <= dataset.bytes && size <= dataset.bytes - offset);
   if (dataset.layout.kind == Layout::Kind::compact) {
     dataset.layout.compact.copy(static_cast<char*>(out), size_t(size), size_t(offset));
-  } else if (dataset.layout.kind == Layout::Kind::contiguous) {
-    bytes.read(dataset.position + offset, size, out);
   } else {
-    throw fault("is stored in chunks");
+    bytes.read(dataset.position + offset, size, out);
   }
 }
 
 void read_floats(const Bytes& bytes, const Dataset& dataset, float* out) {
   if (dataset.bytes == 0) return;
-  if (dataset.layout.kind == Layout::Kind::chunked) {
-    convert_chunks(bytes, dataset, out);
-  } else if (is_plain_float(dataset.type)) {
+  if (is_plain_float(dataset.type)) {
     read_stored(bytes, dataset, 0, dataset.bytes, out);
   } else {
     convert_stored(bytes, dataset, out);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "weights/hdf5/bytes.h"
-#include "weights/hdf5/storage/chunks.h"
 #include "weights/hdf5/storage/layout.h"
 #include "weights/hdf5/types.h"
 
@@ -19,15 +18,14 @@ struct Dataset {
   uint64_t bytes = 0;   // of all elements
   uint64_t stored = 0;  // bytes stored in the file
   Layout layout;
-  uint64_t position = 0;      // file offset of contiguous values
-  std::vector<Chunk> chunks;  // of chunked values, in row-major order
+  uint64_t position = 0;  // file offset of contiguous values
 };
 
 // Reads a dataset's description. Fault: not a dataset, damaged, external values, or more values
 // than the file can hold. The caller adds the path to a Fault.
 Dataset read_dataset(Bytes& bytes, const std::vector<Message>& header);
 
-// Reads bytes [offset, offset + size) of values that are not chunked.
+// Reads bytes [offset, offset + size) of the values, as stored.
 void read_stored(const Bytes& bytes, const Dataset& dataset, uint64_t offset, uint64_t size,
                  void* out);
 

@@ -37,8 +37,8 @@ class Reader {
   // them.
   Dataset dataset(const std::string& object);
 
-  // The two functions below are thread-safe. Reads bytes [offset, offset + size) of values that are
-  // not chunked, as stored.
+  // The two functions below are thread-safe. Reads bytes [offset, offset + size) of the values, as
+  // stored.
   void read_bytes(const Dataset& dataset, uint64_t offset, uint64_t size, void* out) const;
   // Reads all elements of a numeric dataset, row-major.
   void read_floats(const Dataset& dataset, float* out) const;

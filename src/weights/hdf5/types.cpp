@@ -96,7 +96,6 @@ Space parse_space(std::string_view message, Widths widths) {
     if (size > kMostBytes) throw fault("its ", kSpace, " has a dimension of ", size);
     space.shape.push_back(int64_t(size));
   }
-  space.most_shape = space.shape;
   if (!(flags & kHasMost)) return space;
   for (int i = 0; i < rank; ++i) {
     const uint64_t most = at.length();
@@ -104,7 +103,6 @@ Space parse_space(std::string_view message, Widths widths) {
     if (!unbounded && (most > kMostBytes || most < uint64_t(space.shape[size_t(i)]))) {
       throw fault("its ", kSpace, " is damaged");
     }
-    space.most_shape[size_t(i)] = unbounded ? -1 : int64_t(most);
   }
   return space;
 }

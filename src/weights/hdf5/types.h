@@ -18,9 +18,8 @@ struct Type {
 };
 
 struct Space {
-  std::vector<int64_t> shape;       // empty: one element
-  std::vector<int64_t> most_shape;  // the shape that it may grow to; -1: unlimited
-  bool is_null = false;             // has no elements at all
+  std::vector<int64_t> shape;  // empty: one element
+  bool is_null = false;        // has no elements at all
 };
 
 // Types other than numbers and fixed-size texts become Kind::other.

@@ -17,7 +17,7 @@ using namespace finetune::test;
 
 namespace {
 
-// Old and new groups, few and many links and attributes, every layout and index of chunks.
+// Old and new groups, few and many links and attributes, every layout that is read.
 void write_subject(const fs::path& path, Hdf5Format format) {
   MadeFile made(path, format, 512);
   made.mark("/", "layer_names");
@@ -25,17 +25,6 @@ void write_subject(const fs::path& path, Hdf5Format format) {
   made.dataset("/turned", {2}, H5T_IEEE_F64BE, counting_to(2));
   made.dataset("/compact", {2, 2}, H5T_STD_I16LE, counting_to(4),
                [](hid_t properties) { H5Pset_layout(properties, H5D_COMPACT); });
-  for (hsize_t side : {2, 3, 5}) {
-    made.dataset(concat("/chunks", int(side)), {5, 5}, H5T_IEEE_F32LE, counting_to(25),
-                 [&](hid_t properties) {
-                   const hsize_t chunk[] = {side, side};
-                   H5Pset_chunk(properties, 2, chunk);
-                   if (side == 3) return;
-                   H5Pset_shuffle(properties);
-                   H5Pset_deflate(properties, 6);
-                   H5Pset_fletcher32(properties);
-                 });
-  }
   for (int i = 0; i < 12; ++i) {
     H5Lcreate_hard(made, "/plain", made, concat("/many/", i).c_str(), H5P_DEFAULT, H5P_DEFAULT);
     if (i == 0) made.group("/many");
@@ -52,7 +41,7 @@ void read_group(hdf5::Reader& file, const std::string& group) {
       continue;
     }
     const hdf5::Dataset dataset = file.dataset(path);
-    REQUIRE(dataset.bytes / hdf5::kMostCompression <= file.file_bytes());
+    REQUIRE(dataset.bytes <= file.file_bytes());
     if (!hdf5::is_number(dataset.type)) continue;
     std::vector<float> values(size_t(dataset.bytes / dataset.type.size));
     file.read_floats(dataset, values.data());

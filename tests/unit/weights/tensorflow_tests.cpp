@@ -34,23 +34,18 @@ void write_strings(hid_t object, const char* name, const std::vector<std::string
   H5Sclose(space);
 }
 
-void write_dataset(hid_t file, const std::string& path, std::vector<hsize_t> shape, bool compressed,
+void write_dataset(hid_t file, const std::string& path, std::vector<hsize_t> shape,
                    const std::vector<float>& values) {
-  hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t links = H5Pcreate(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(links, 1);
-  if (compressed) {
-    H5Pset_chunk(creation, int(shape.size()), shape.data());
-    H5Pset_deflate(creation, 6);
-  }
   hid_t space = H5Screate_simple(int(shape.size()), shape.data(), nullptr);
   hid_t dataset =
-      H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, links, creation, H5P_DEFAULT);
+      H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, links, H5P_DEFAULT, H5P_DEFAULT);
   if (!values.empty()) {
     H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
   }
   H5Dclose(dataset);
   H5Sclose(space);
-  H5Pclose(creation);
   H5Pclose(links);
 }
 
@@ -67,11 +62,11 @@ void write_keras_file(const fs::path& path, const std::string& root, bool variab
   const std::string output = "m/bert/encoder/layer_._0/attention/output/dense/";
   const std::string words = "m/bert/embeddings/word_embeddings/weight:0";
   const std::string bert = root + "/bert/";
-  write_dataset(file, bert + self + "kernel:0", {6, 3, 2}, true, counting(36));
-  write_dataset(file, bert + self + "bias:0", {3, 2}, false, counting(6));
-  write_dataset(file, bert + output + "kernel:0", {3, 2, 6}, false, counting(36));
-  write_dataset(file, bert + words, {4, 6}, false, counting(24));
-  write_dataset(file, root + "/mlm___cls/m/mlm___cls/predictions/bias:0", {4}, false, counting(4));
+  write_dataset(file, bert + self + "kernel:0", {6, 3, 2}, counting(36));
+  write_dataset(file, bert + self + "bias:0", {3, 2}, counting(6));
+  write_dataset(file, bert + output + "kernel:0", {3, 2, 6}, counting(36));
+  write_dataset(file, bert + words, {4, 6}, counting(24));
+  write_dataset(file, root + "/mlm___cls/m/mlm___cls/predictions/bias:0", {4}, counting(4));
   hid_t group = H5Gopen2(file, root.empty() ? "/" : root.c_str(), H5P_DEFAULT);
   write_strings(group, "layer_names", {"bert", "mlm___cls"}, variable);
   hid_t layer = H5Gopen2(group, "bert", H5P_DEFAULT);
@@ -133,7 +128,7 @@ TEST_CASE("checkpoint names") {
   }
 }
 
-TEST_CASE("Keras files: strings of both kinds, lists in chunks, compression, kernels by heads") {
+TEST_CASE("Keras files: strings of both kinds, lists in parts, kernels by heads") {
   TemporaryDirectory directory;
   for (bool variable : {false, true}) {
     for (const char* root : {"", "/model_weights"}) {
@@ -165,7 +160,7 @@ TEST_CASE("other HDF5 files are told apart") {
   TemporaryDirectory directory;
   fs::path path = directory / "step-00000100.h5";
   hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  write_dataset(file, "/weights", {3}, false, counting(3));
+  write_dataset(file, "/weights", {3}, counting(3));
   H5Fclose(file);
   CHECK(!is_keras_file(path));
   CHECK(contains(refusal(path), "not weights of a Keras model"));
@@ -178,7 +173,7 @@ TEST_CASE("a huge dataset without data is refused") {
   TemporaryDirectory directory;
   fs::path path = directory / "tf_model.h5";
   hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  write_dataset(file, "/bert/m/bert/w:0", {1 << 20, 1 << 20}, false, {});
+  write_dataset(file, "/bert/m/bert/w:0", {1 << 20, 1 << 20}, {});
   write_strings(file, "layer_names", {"bert"}, true);
   hid_t layer = H5Gopen2(file, "bert", H5P_DEFAULT);
   write_strings(layer, "weight_names", {"m/bert/w:0"}, true);
