@@ -1,4 +1,4 @@
-"""Benchmarks: what they report, on tiny shapes. Speed itself is never tested."""
+"""Benchmarks: the form of their reports, on tiny shapes. Speed is never tested."""
 import json
 import re
 
@@ -25,7 +25,7 @@ def check_step(result, samples_per_step):
     else:
         assert share is None, share
     assert result["batch_size"] == samples_per_step
-    # The rates belong to one time: seconds of all steps.
+    # All rates are based on the same time: the seconds of all steps.
     seconds = result["steps"] * samples_per_step / result["samples_per_second"]
     tokens = result["tokens_per_sample"] * result["steps"] * samples_per_step
     assert abs(result["tokens_per_second"] * seconds / tokens - 1) < 1e-9, result
@@ -41,7 +41,7 @@ def check_step(result, samples_per_step):
                       ("backward", "attention_backward"), ("backward", "embed_backward"),
                       ("update", "adamw"), ("update", "block_square_sums")):
         assert by_name[phase, op]["calls"] > 0 and by_name[phase, op]["bytes_per_second"] > 0, (phase, op)
-    # Matrix products are the details of their operations.
+    # Matrix products are listed as details of their operations.
     linear = sum(part["seconds"] for part in result["matrix_products"]
                  if (part["phase"], part["op"]) == ("forward", "linear"))
     assert abs(linear / by_name["forward", "linear"]["seconds"] - 1) < 1e-9
@@ -53,7 +53,7 @@ def flops_of_a_step(result, op):
 
 
 def test_fixed_lengths(_):
-    # Arithmetic can be counted by hand: 2 layers, 128 wide, 512 inside, 4 sequences of 10 tokens.
+    # The arithmetic can be computed by hand: 2 layers, 128 wide, 512 inside, 4 sequences of 10 tokens.
     result = bench("step", "--shape", "tiny", "--lengths", 10, "--batch-size", 4, "--steps", 2, "--threads", 1)
     assert result["threads"] == 1 and result["tokens_per_sample"] == 10 and result["task"] == "classification"
     by_name = check_step(result, 4)
@@ -73,7 +73,7 @@ def test_fixed_lengths(_):
 
 
 def test_yardstick(_):
-    """fp32 has oneDNN's rate beside it where that is built in, and says so where it is not."""
+    """fp32 results are shown beside oneDNN's rate if it is built in; otherwise the report says that it is missing."""
     line = ["--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--precision", "fp32"]
     missing = not has_onednn()
     result = bench("step", *line, "--steps", 1)

@@ -1,10 +1,10 @@
-"""A BERT of any shape whose weights are all zero: memory and time are those of a real one."""
+"""Makes a BERT of any shape with zero weights, to test memory and time."""
 import json
 import shutil
 
 
 def blank_model(directory, source, hidden=384, layers=6, vocabulary=30522):
-    """With the tokenizer of `source`; MiniLM-L6's shape unless said otherwise."""
+    """Uses the tokenizer of `source`; the default shape is MiniLM-L6's."""
     config = json.loads((source / "config.json").read_text())
     config.update(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=hidden // 32,
                   intermediate_size=4 * hidden, vocab_size=vocabulary)

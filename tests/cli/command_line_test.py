@@ -1,4 +1,4 @@
-"""Help, mistakes on the command line, standard output, doctor."""
+"""Help, usage errors, standard output, doctor."""
 import os
 import re
 import subprocess
@@ -60,7 +60,7 @@ def test_mistakes_on_the_command_line(directory):
 
 
 def test_words_without_their_options(directory):
-    """Answered with the complete line to type."""
+    """The error shows the complete line to type."""
     data = write(directory / "new rows.csv", "text\nPIZZA\n")
     fail(2, "predict", MODEL, data, "--top-k", "3", words=[
         "unexpected argument", f"type: finetune predict --model {MODEL} --input '{data}' --output - --top-k 3"])
@@ -71,7 +71,7 @@ def test_words_without_their_options(directory):
 
 
 def test_values_that_are_empty_or_missing(directory):
-    """As of a script's variable that is not set."""
+    """Such as an unset variable of a script."""
     model = ["--model", "m"]
     for command, option in (("train", "--train"), ("train", "--eval"), ("train", "--baseline"), ("train", "--text-column"),
                             ("train", "--lr"), ("train", "--output"), ("predict", "--input"), ("evaluate", "--data"),
@@ -101,14 +101,14 @@ def test_standard_output(directory):
                           ["tokenize", "--model", MODEL, EVAL]):
             done = subprocess.run([BINARY, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True)
             assert done.returncode == 4 and "No space left" in done.stderr, (arguments, done)
-    # A reader that goes away: no message, nothing left behind.
+    # The reader of the output exits early: no message, nothing left behind.
     big = write(directory / "big.txt", "some words\n" * 50000)
     for arguments in (["tokenize", "--model", MODEL, big],):
         process = subprocess.Popen([BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b"" and process.wait(60) == 141, arguments
-    # Or that never was there, for what is written in several pieces.
+    # The reader never existed, for output written in several pieces.
     for arguments in (["inspect", MODEL, "--json"], ["inspect", MODEL], ["--help"]):
         reader, writer = os.pipe()
         os.close(reader)
@@ -118,7 +118,7 @@ def test_standard_output(directory):
 
 
 def test_environment(directory):
-    """Variables of src/core/switches.h: named by doctor where they are set, in docs/reference/commands.md, and looked at nowhere else."""
+    """Variables of src/core/switches.h: in doctor if set, in docs/reference/commands.md, and read nowhere else."""
     project = Path(__file__).resolve().parents[2]
     table = (project / "src/core/switches.h").read_text(encoding="utf-8")
     names = re.findall(r'"(FINETUNE_[A-Z_]+)"', table)
@@ -142,7 +142,7 @@ def test_doctor(directory):
     assert text.splitlines()[-1].startswith("verdict "), text
     lacking = succeed("doctor", env={"TMPDIR": str(directory / "none")}).out.splitlines()[-1]
     assert "training lacks a directory for temporary files" in lacking, lacking
-    # Whichever launcher says that there is a rank: what its processes are to each other counts.
+    # The launcher's announced rank does not matter; only how the processes are connected does.
     for rank in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"):
         assert " rank 0 of 1, " in succeed("doctor", env={rank: "0"}).out, rank
 

@@ -1,4 +1,4 @@
-"""The directory that `convert` writes: replaced whole or not at all, and only if it is ours."""
+"""The output of `convert`: replaced as a whole or not at all, and only if finetune wrote it."""
 import json
 import os
 import resource
@@ -23,7 +23,7 @@ def converted(model, output, *more, **options):
 
 
 def refused(output, *words, code=2, **options):
-    """What lies around the output is as it was, with --overwrite too."""
+    """Files around the output do not change, with --overwrite too."""
     around = Path(options.pop("around", Path(output).parent))
     before = contents(around)
     fail(code, "convert", "--model", QA_MODEL.resolve(), "--output", output, "--overwrite", words=words, **options)
@@ -31,7 +31,7 @@ def refused(output, *words, code=2, **options):
 
 
 def limited(size, *arguments):
-    """Runs where no file may grow beyond `size`: the exit code and standard error."""
+    """Runs with a limit on file size; returns the exit code and standard error."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -41,7 +41,7 @@ def limited(size, *arguments):
 
 
 def with_large_file(directory, size):
-    """A model whose last file to be copied is large."""
+    """A model whose last copied file is large."""
     model = directory / "large"
     shutil.copytree(MODEL, model)
     model.chmod(0o755)
@@ -69,7 +69,7 @@ def test_replaces_the_whole_directory(directory):
 
 
 def test_fills_an_empty_directory(directory):
-    """It may be a mount point, a working directory or a link's, and stays what it is."""
+    """An empty output may be a mount point, a working directory or a link's target, so it is kept."""
     need(*MODELS)
     expected = converted(MODEL, directory / "new/deep")
     for name in ("empty", "here", "linked"):
@@ -115,7 +115,7 @@ def test_replaces_nothing_of_others(directory):
 
 
 def test_replaces_no_model_of_others(directory):
-    """Files of the same names are anybody's; transformers sorts the keys of a config.json that it saves again."""
+    """Files with these names may come from other programs; transformers sorts the keys of config.json when saving."""
     need(*MODELS)
     theirs = directory / "theirs"
     shutil.copytree(MODEL, theirs)
@@ -138,7 +138,7 @@ def test_models_of_runs(directory):
     run = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category")
     refused(run, "holds a run")
     refused(run / "model", "belongs to a run", around=directory)
-    # A copy of it is a model that finetune made, and so is one without a version.
+    # A copy of it still counts as made by finetune, and so does one without a version.
     copy = directory / "copy"
     shutil.copytree(run / "model", copy)
     expected = converted(QA_MODEL, directory / "qa")
@@ -152,7 +152,7 @@ def test_models_of_runs(directory):
 
 
 def test_a_failure_leaves_the_old_model(directory):
-    """The weights have room, the file that is written after them has not."""
+    """There is room for the weights, but not for the file written after them."""
     need(*MODELS)
     large = with_large_file(directory, 4 << 20)
     out, empty = directory / "out", directory / "empty"
@@ -186,7 +186,7 @@ def test_a_kill_leaves_the_old_model(directory):
         process.kill()
         assert process.wait() == -signal.SIGKILL, "it had ended before"
         assert contents(out) == old
-        # The next one removes what is left, and a directory like it that is a user's stays.
+        # The next writer removes the leftovers; a user's directory with a similar name stays.
         mine = directory / "out.tmp.2024"
         shutil.copytree(out, mine, dirs_exist_ok=True)
         fail(4, "convert", "--model", directory / "none", "--output", target, *more, words=["none"])
@@ -196,7 +196,7 @@ def test_a_kill_leaves_the_old_model(directory):
 
 
 def test_a_planted_link_is_not_followed(directory):
-    """Where it has the name of a directory that a killed writer has left."""
+    """The output has the name of a directory that a killed writer left."""
     need(*MODELS)
     victim = directory / "victim"
     victim.mkdir()

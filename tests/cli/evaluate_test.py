@@ -1,4 +1,4 @@
-"""Evaluation of a finished model: what it reads, and that it gives what its run ended with."""
+"""Evaluation of a finished model: its inputs, and that it repeats its run's final results."""
 import json
 import re
 import resource
@@ -21,20 +21,20 @@ def test_evaluate_inputs(directory):
     lines = open(EVAL, encoding="utf-8").readlines()[:301]
     whole = write(directory / "e.csv", "".join(lines))
     expected = scores(whole)
-    # several files are joined, a pipe is a file
+    # several files are joined; a pipe works like a file
     parts = [write(directory / f"{i}.csv", lines[0] + "".join(lines[1 + 100 * i:101 + 100 * i])) for i in range(3)]
     assert scores(parts) == expected
     column = [row[1] for row in rows_of("".join(lines))]
     assert column[0] == "category"
     text = "".join(lines)
     assert scores(Path("/dev/stdin"), stdin=text) == expected
-    # The first N usable rows.
+    # Only the first N usable rows.
     first = scores(parts[0])
     assert scores(parts, "--max-eval-samples", 100) == first
     bad = write(directory / "bad.csv", lines[0] + '"",x\nragged\n' + "".join(lines[1:]))
     result = evaluate(bad, "--label-column", "category", "--json", "--skip-bad-rows", "--max-eval-samples", 100)
     assert metrics_in(result.out) == first and "2 unusable rows" in result.err, result
-    # Faults are found before anything is computed or written, in the last row too.
+    # Faults are found before anything is computed or written, even in the last row.
     out = directory / "out"
     base = ["evaluate", "--model", MODEL, "--label-column", "category", "--output", out, "--data"]
     fail(3, *base, bad, words=["bad.csv:2", "is empty"])
@@ -66,7 +66,7 @@ def test_evaluate_replaces_nothing_unasked(directory):
     succeed(*base, out, "--overwrite")
     assert (out / "metrics.json").read_text() == first
     fail(2, *base, write(directory / "file", "x"), words=["is a file"])
-    # predictions.csv of one evaluation as the data of the next
+    # predictions.csv of one evaluation is valid data for the next
     fail(2, "evaluate", "--model", run_directory, "--data", out / "predictions.csv", "--output", out, "--overwrite",
          words=["predictions.csv"])
 
@@ -86,7 +86,7 @@ def test_evaluate_replaces_the_whole_directory(directory):
     succeed(*questions, "--overwrite")
     old = files_in(out)
     assert set(old) == {"predictions.json", "nbest_predictions.json", "metrics.json"}
-    # The answers have room, their candidates have not.
+    # There is room for the answers, but not for their candidates.
     limit = len(old["nbest_predictions.json"]) // 2
     assert len(old["predictions.json"]) < limit and limit < 1 << 20
 
@@ -98,7 +98,7 @@ def test_evaluate_replaces_the_whole_directory(directory):
     assert done.returncode == 4 and "File too large" in done.stderr and done.stdout == "", done
     assert files_in(out) == old
     assert sorted(path.name for path in directory.iterdir()) == ["out", "v.csv"]
-    # What is not an evaluation, or holds anything else, is never replaced.
+    # A directory that is not an evaluation, or holds other files, is never replaced.
     for name in ("notes.txt", "predictions.csv.bak", ".hidden"):
         write(out / name, "mine")
         fail(2, *labels, words=[f"holds '{name}'"])
@@ -117,7 +117,7 @@ def test_evaluate_replaces_the_whole_directory(directory):
 
 
 def same_metrics(out, data, *more):
-    """evaluate gives what the run ended with."""
+    """evaluate repeats the final metrics of the run."""
     expected = {k: v for k, v in metrics_of(out).items() if k.startswith("eval_")}
     for model in (out, out / "model"):
         found = metrics_in(succeed("evaluate", "--model", model, "--data", data, "--json", *more).out)
@@ -130,15 +130,15 @@ def same_metrics(out, data, *more):
 def test_evaluate_equals_the_run(directory):
     need(DATA, *MODELS)
     out = trained(directory, "single", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category")
-    same_metrics(out, EVAL, "--no-calibration")  # which its own metrics and predictions know nothing of
+    same_metrics(out, EVAL, "--no-calibration")  # its metrics and predictions do not use calibration
     files = directory / "files"
     result = succeed("evaluate", "--model", out, "--data", EVAL, "--output", files, "--quiet", "--no-calibration")
-    # Six steps are worse than the majority: --quiet leaves the warning.
+    # After six steps the model is worse than the majority; --quiet still prints the warning.
     assert result.err.count("\n") == 1 and result.err.startswith("warning: the majority"), result
     assert "eval_accuracy" in result.out, result
     for name in ("predictions.csv", "confusion.csv", "per_class.csv"):
         assert (files / name).read_text() == (out / name).read_text(), name
-    # the label column is known from training: predict takes it as an ordinary column
+    # the label column is known from training, so predict treats it as an ordinary column
     assert rows_of(predict(EVAL, model=out).out)[0] == ["text", "category", "label", "probability"]
 
     texts = ["red apple", "green pear", "blue sky", "red sky", "green sea", "blue apple"] * 4
@@ -146,7 +146,7 @@ def test_evaluate_equals_the_run(directory):
     out = trained(directory, "multi", "--model", MODEL, "--train", multi, "--eval", multi, "--multi-label", ";",
                   "--reinit-head")
     same_metrics(out, multi)
-    # The values stand below each other, whatever the longest name.
+    # The values are aligned, whatever the longest name.
     table = [line for line in succeed("evaluate", "--model", out, "--data", multi).out.splitlines() if "_" in line.split()[0]]
     assert len({line.rindex(" ") for line in table}) == 1, table
     assert any(line.startswith("baseline_majority_f1_weighted ") for line in table), table
@@ -160,7 +160,7 @@ def test_evaluate_equals_the_run(directory):
     rows = rows_of(predict(numbers, model=out).out)
     assert rows[0] == ["text", "label", "predicted_label"] and float(rows[1][2]) == float(rows[1][2]), rows
     fail(2, "predict", "--model", out, "--input", numbers, "--output", "-", "--top-k", 2, words=["regression"])
-    # The last line is in the numbers' own unit.
+    # The last line is in the original unit.
     table = succeed("evaluate", "--model", out, "--data", numbers).out.splitlines()
     values = dict(line.split() for line in table if len(line.split()) == 2)
     rmse = float(re.search(r"typical error of this model: RMSE ([\d.]+), MAE [\d.]+$", table[-1])[1])
@@ -184,7 +184,7 @@ def test_evaluate_equals_the_run_of_questions(directory):
     v2 = trained(directory, "v2", "--task", "qa", "--model", QA_MODEL, "--train", both, "--eval", both,
                  "--batch-size", 4, "--max-length", 64, "--doc-stride", 16)
     same_metrics(v2, both)
-    # The rules follow the data unless stated.
+    # The rules follow the data unless options set them.
     only_v1 = write(directory / "v1.json", squad([q for q in mixed if q[3]]))
     v1_keys = set(metrics_in(succeed("evaluate", "--model", v2, "--data", only_v1, "--json").out))
     v2_keys = set(metrics_in(succeed("evaluate", "--model", out, "--data", both, "--json", "--max-length", 64,

@@ -1,4 +1,4 @@
-"""What black-box tests share: models, data, evaluate and predict, a kill at a moment."""
+"""Shared by black-box tests: models, data, evaluate and predict, and killing at a given moment."""
 import csv
 import io
 import json
@@ -25,7 +25,7 @@ def write(path, data):
 
 
 def tagged_rows(path):
-    """80 texts of three words, each with a number and tags that the words tell."""
+    """80 texts of three words; their number and tags follow from the words."""
     draw = random.Random(3)
     words = ["coffee", "rent", "fuel", "bread", "tax", "train"]
     lines = ["text,number,tags"]
@@ -56,7 +56,7 @@ def trained(directory, name, *arguments):
 
 
 def computing_seconds():
-    """Of all commands that have ended: unlike time that passes, hardly longer where others compute too."""
+    """Processor time of all finished commands: unlike wall time, it hardly depends on other load."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 
@@ -71,7 +71,7 @@ def squad(questions, version="1.1"):
 
 
 def kill_when(condition, *line, number=signal.SIGKILL):
-    """Runs until `condition` holds, then sends the signal; the exit code (None: it had ended before)."""
+    """Runs until `condition` holds, then sends the signal; returns the exit code (None: it had ended before)."""
     process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.time() + PATIENCE
     while process.poll() is None and time.time() < deadline:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 BINARY = os.path.abspath(os.environ.get("FINETUNE_BINARY", "build/finetune"))
-# Absolute and without "..", as the program records paths: tests look for it in what a run has written.
+# Absolute and without "..", as the program records paths, because tests search for it in a run's files.
 SHARED = Path(os.path.abspath(os.environ.get("FINETUNE_SHARED") or PROJECT.parent / "shared"))
 SAMPLES = PROJECT / "data" / "samples"
 
@@ -38,7 +38,7 @@ def shared_path(name):
 
 
 class GoldenFolder:
-    """GOLDEN / "tiny-bert-qa" is the path of golden/tiny-bert-qa, in whichever folder has it."""
+    """GOLDEN / "tiny-bert-qa" is the path of golden/tiny-bert-qa, in the folder that has it."""
 
     def __truediv__(self, name):
         return shared_path(f"golden/{name}")
@@ -47,17 +47,17 @@ class GoldenFolder:
 GOLDEN = GoldenFolder()
 
 
-# Kernels on the host (gpu/cuda_test.py) are a GPU too.
+# CUDA kernels on the host (gpu/cuda_test.py) count as a GPU too.
 HAS_GPU = bool(os.environ.get("FINETUNE_HOST_CUDA_MODULE")) or os.path.exists("/dev/nvidiactl")
 ON_GPU = os.environ.get("FINETUNE_DEVICE") == "cuda"
 DEVICE = ["--device", "cuda"] if ON_GPU else []
-# Who runs the tests in the background may have it ignored, and the program leaves it so.
+# A background shell may ignore SIGINT, which the program would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if not ON_GPU:
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # where a test does not name a device it means the CPU
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests that name no device use the CPU
 
 
-# Files with dates are equal then, where runs are compared (results_test.py looks at real dates).
+# Files with dates are then comparable between runs (results_test.py tests real dates).
 os.environ.setdefault("SOURCE_DATE_EPOCH", "1800000000")
 
 
@@ -98,7 +98,7 @@ def succeed(*arguments, **options):
 
 
 def fail(code, *arguments, words=(), **options):
-    """The command must end with `code` and exactly one line on stderr that holds all `words`."""
+    """The command must end with `code` and exactly one line on stderr that contains all `words`."""
     result = run(*arguments, **options)
     assert result.code == code, f"expected exit {code}: {arguments}: {result!r}"
     lines = result.err.splitlines()
@@ -123,7 +123,7 @@ def facts_of(run_directory):
 
 
 def metrics_in(line):
-    """The metrics of what --json of train and evaluate prints, without what identifies the run."""
+    """The metrics in --json's output of train and evaluate, without what identifies the run."""
     assert line.count("\n") == 1 and line.endswith("\n"), line
     return {name: value for name, value in json.loads(line).items()
             if name not in ("output", "task", "seed", "weights_sha256", "options", "started", "ended", "evaluated",
@@ -131,14 +131,14 @@ def metrics_in(line):
 
 
 def together(*actions, at_once=4):
-    """Calls them beside each other, for what waits for most of its time; the first failure is everybody's."""
+    """Runs the functions concurrently, for tests that mostly wait; raises the first failure."""
     with ThreadPoolExecutor(at_once) as pool:
         for done in [pool.submit(action) for action in actions]:
             done.result()
 
 
 def outcome_of(name, test):
-    """Whether it failed, and what is told of it."""
+    """Whether the test failed, and the text to print."""
     directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
     start = time.time()
     try:
@@ -161,7 +161,7 @@ def main(module_globals, at_once=1):
              if name.startswith("test_") and (len(sys.argv) == 1 or name in sys.argv[1:])]
     failed = 0
     pool = ThreadPoolExecutor(at_once)
-    # One after the other they run here, where an interruption is heard.
+    # Sequential tests run on the main thread, where an interrupt is noticed.
     outcomes = [pool.submit(outcome_of, *test).result for test in tests] if at_once > 1 else [
         partial(outcome_of, *test) for test in tests]
     try:

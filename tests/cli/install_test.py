@@ -1,4 +1,4 @@
-"""`meson install`: what is installed runs where it lies; its module, completion, manual page."""
+"""`meson install`: the installed program runs; its module, completions and manual page exist."""
 import os
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 from harness import BINARY, PATIENCE, Skip, main, succeed
 
 BUILD = Path(BINARY).resolve().parent
-# What the program prints for shells and man, and where that lies in share/.
+# The program's output for shells and man, and its places in share/.
 PRINTED = {"finetune": (["completion", "bash"], "bash-completion/completions"),
            "_finetune": (["completion", "zsh"], "zsh/site-functions"),
            "finetune.fish": (["completion", "fish"], "fish/vendor_completions.d"),

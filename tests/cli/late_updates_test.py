@@ -1,6 +1,6 @@
-"""Rows of the word embedding are updated when somebody needs them: nobody may see the difference.
+"""Rows of the word embedding are updated lazily, with the same result as immediate updates.
 
-A checkpoint after every step has all rows updated in every step; the other runs let them wait.
+Saving a checkpoint after every step forces all updates at once; the other runs defer them.
 """
 import json
 import struct
@@ -14,7 +14,7 @@ DATA = "golden/trajectory-classification-train.csv"
 
 
 def train(output, *more):
-    # Few samples and strong decay: most rows of the vocabulary wait, and it shows if they are forgotten.
+    # Few samples and strong decay: most rows are deferred, and forgetting them would be visible.
     succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--max-train-samples", 100,
             "--batch-size", 8, "--lr", "3e-3", "--output", output, *more)
     return facts_of(output)["weights_sha256"]
@@ -86,7 +86,7 @@ def test_evaluation_in_mid_epoch_sees_all_updates(directory):
     train(directory / "short", "--max-steps", 7, *options)
     loss = evaluations_of(directory / "longer")[7]
     assert loss == metrics_of(directory / "short")["eval_loss"]
-    # The same from a file, where every row has its decay.
+    # The same from a file, in which every row has its decay applied.
     printed = json.loads(succeed("evaluate", "--model", directory / "short/model", "--data", EVAL, "--label-column",
                                  "category", "--json").out)
     assert abs(printed["eval_loss"] - loss) < 1e-9, (printed, loss)

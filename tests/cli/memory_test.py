@@ -1,4 +1,4 @@
-"""Memory of evaluate and predict, which does not grow with the data; stacks that are too small."""
+"""Memory of evaluate and predict, which does not grow with the data; too small stacks."""
 import os
 import resource
 import shutil
@@ -9,7 +9,7 @@ from harness import BINARY, PATIENCE, Skip, main, need
 
 
 def peak_memory(arguments, directory):
-    """MiB of the highest resident memory."""
+    """Peak resident memory in MiB."""
     script = ("import resource, subprocess, sys; c = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode; "
               "print(c, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)")
     done = subprocess.run(["python3", "-c", script, BINARY, *map(str, arguments)], capture_output=True, text=True)
@@ -27,7 +27,7 @@ def test_memory_of_predict_does_not_grow(directory):
         peaks.append(peak_memory(["predict", "--model", MODEL, "--input", data, "--output", out, "--max-length", 8],
                                  directory))
         assert sum(1 for _ in open(out)) == count + 1
-    # Rows that were held would take 440 bytes each: 80 MiB. Allocation of threads varies by 10.
+    # Keeping the rows would need 440 bytes each: 80 MiB. Memory of threads varies by 10 MiB.
     assert peaks[1] < peaks[0] + 24, peaks
 
 
@@ -43,8 +43,8 @@ def test_memory_of_evaluate_does_not_grow(directory):
                                  directory))
         assert sum(1 for _ in open(out / "predictions.csv")) == count + 1
     assert peaks[1] < peaks[0] + 24, peaks
-    # Questions are held, and what they and their context take in the file; no windows, logits or n-best lists,
-    # which would be 28 MiB here.
+    # Questions are kept, with their and their context's texts; windows, logits and n-best lists, which would need 28
+    # MiB here, are not.
     peaks = []
     context = "The cat sat on the mat . " * 30
     for count in (500, 4500):
@@ -69,13 +69,13 @@ def test_stacks_of_little_size(directory):
     def tiny():
         resource.setrlimit(resource.RLIMIT_STACK, (16 * 1024, 16 * 1024))
 
-    # The environment lies on the stack too, and the loader needs some of it before the program begins.
+    # The environment is on the stack too, and the loader needs some of it before the program starts.
     done = subprocess.run([BINARY, "--version"], capture_output=True, text=True, preexec_fn=tiny, timeout=100, env={})
     assert done.returncode == 5 and done.stderr.count("\n") == 1 and "stack" in done.stderr, done
 
 
 def test_memory_of_reading(directory):
-    """Where memory ends while data are read, smaller micro-batches do not help."""
+    """If memory runs out while data are read, smaller micro-batches do not help, so they are not suggested."""
     need(*MODELS)
     data = write(directory / "big.csv", "text,label\n" + "".join(f"PETROL STATION {i} IN A TOWN,{i % 2}\n"
                                                                for i in range(1000000)))
@@ -91,7 +91,7 @@ def test_memory_of_reading(directory):
 
 
 def test_limits_of_processes(directory):
-    """A process or thread that cannot be started is not a lack of memory."""
+    """Failing to start a process or thread is not reported as a lack of memory."""
     need(*MODELS)
     directory.chmod(0o777)
     rows = write(directory / "rows.csv", "text,label\n" + "".join(f"PETROL {i},fuel\nRENT {i},rent\n" for i in range(40)))

@@ -1,4 +1,4 @@
-"""Options of train with odd values, --config, and what the streams get."""
+"""Unusual option values of train, --config, and output streams."""
 import csv
 import json
 import os
@@ -77,7 +77,7 @@ def test_micro_batches_and_shards(directory):
 
 
 def test_a_number_of_micro_batches(directory):
-    """One for each sample has the bits of a bound of one token; the option is kept, and excludes the bound."""
+    """One micro-batch per sample has the bits of a limit of one token; the option is stored, and excludes the limit."""
     need(DATA)
 
     def digest(name, *options):
@@ -93,7 +93,7 @@ def test_a_number_of_micro_batches(directory):
     assert "micro-batches = 3" in config and "micro-batch-tokens" not in config, config
     fail(2, *arguments(directory / "both", "--micro-batches", 3, "--micro-batch-tokens", 64),
          words=["--micro-batches 3", "--micro-batch-tokens 64", "exclude each other"])
-    # Resumed after its first step, with M from the checkpoint; another one is refused.
+    # Resumed after its first step with M from the checkpoint; another value is refused.
     out = directory / "stopped"
     line = arguments(out, "--batch-size", 8, "--save-every", 1, "--keep-checkpoints", 9)
     succeed(*line, "--micro-batches", 3)
@@ -103,7 +103,7 @@ def test_a_number_of_micro_batches(directory):
         fail(2, *line, "--resume", *other, words=["micro-batches"])
     succeed(*line, "--resume")
     assert facts_of(out)["weights_sha256"] == three
-    # A file's other one gives way.
+    # The command line overrides the file's other option.
     for given in (["--micro-batches", 3], ["--micro-batch-tokens", 1]):
         for kept in ("three", "tokens"):
             out = directory / f"{kept}-{given[0][8:]}"
@@ -112,7 +112,7 @@ def test_a_number_of_micro_batches(directory):
 
 
 def test_shards_beyond_the_batch_are_zero_leaves(directory):
-    # 4 samples on 4 and on 8 shards: ((a+b)+(c+d)) whatever empty shards follow.
+    # 4 samples on 4 and on 8 shards: ((a+b)+(c+d)), regardless of empty shards.
     need(DATA)
     digests = set()
     for shards in (4, 8, 64):
@@ -155,7 +155,7 @@ def test_config_file(directory):
                         ("no-shuffle = 'maybe'\n", ["no-shuffle"]), ("config = 'x'\n", ["config"])):
         fail(2, *with_config(text, "--model", MODEL, "--train", TRAIN, "--output", directory / "x"), words=words)
     fail(2, "train", "--config", directory / "nothing.toml", words=["nothing.toml"])
-    # Paths are relative to where the command is started: from elsewhere the message says from where.
+    # Paths are relative to the working directory; from elsewhere the message names it.
     (directory / "models").mkdir()
     (directory / "models/tiny").symlink_to(MODEL)
     (directory / "elsewhere").mkdir()
@@ -163,7 +163,7 @@ def test_config_file(directory):
     fail(2, *relative, cwd=directory / "elsewhere", words=[
         "config.toml:1: model 'models/tiny': is relative to the directory that the command is started in",
         f"start it in {directory}, or give --model {directory}/models/tiny"])
-    # Another recipe than the file's decides anew on what a recipe decides on.
+    # A recipe other than the file's chooses its own values again.
     again = ["train", "--config", directory / "run/config.toml", "--max-steps", 1]
     other = succeed(*again, "--recipe", "auto", "--weight-decay", 0, "--output", directory / "other").err
     assert "recipe auto: batch-size " in other and "lr = 0.002" in kept, (other, kept)
@@ -183,7 +183,7 @@ def test_names_beyond_ascii(directory):
     with open(data, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("Text, ganz", "Etikett\n2"), *rows])
     out = directory / "Lauf ü\n2"
-    # A column whose name holds a comma can be the label, not the text: --text-column separates by commas.
+    # A column name with a comma works for the label, not for the text: --text-column separates by commas.
     line = ["train", "--model", MODEL, "--train", data, "--label-column", "Etikett\n2", "--output", out, "--epochs", 1,
             "--reinit-head"]
     succeed(*line, env={"LC_ALL": "C"})
@@ -217,7 +217,7 @@ def test_streams(directory):
     result = run(*arguments(directory / "gate", "--json", "--assert", "train_loss<0"))
     assert result.code == 7 and "FAIL" in result.err and json.loads(result.out), result
     assert "FAIL" in (directory / "gate/log.txt").read_text()
-    # Closed streams: the run goes on, and nothing of the log lands in a file of the run.
+    # With closed streams the run continues, and no log text ends up in a file of the run.
     command = " ".join(f"'{word}'" for word in [BINARY, *arguments(directory / "closed")])
     done = subprocess.run(f"{command} >&- 2>&- <&-", shell=True)
     assert done.returncode == 0
@@ -241,7 +241,7 @@ def test_diverged(directory):
     assert result.err.splitlines()[-1].startswith("finetune: error: ")
     assert result.err.splitlines()[-1] in (out / "log.txt").read_text(), "the log lacks the error"
     assert not (out / "metrics.json").exists() and not (out / "model").exists()
-    # The weights themselves overflow in the last update: that is no success either.
+    # The weights themselves overflow in the last update: that is a failure too.
     result = run(*arguments(directory / "last", "--max-steps", 1, "--lr", 999, "--weight-decay", "1e38"))
     assert result.code == 6, result
 
@@ -258,7 +258,7 @@ def test_models_and_heads(directory):
     assert facts_of(directory / "c")["weights_sha256"] == facts_of(directory / "b")["weights_sha256"]
     renewed = succeed(*arguments(directory / "d", "--reinit-head"))
     assert "newly initialised" in renewed.err, renewed
-    # Not over what the run itself reads.
+    # Never over files that the run itself reads.
     before = (directory / "a/model/model.safetensors").read_bytes()
     for model in ("a", "a/model", "a/model/model.safetensors"):
         fail(2, "train", "--model", directory / model, "--train", TRAIN, "--label-column", "category", "--output",
@@ -313,7 +313,7 @@ def test_options_of_the_other_task(directory):
         for task in ([], ["--task", "classification"]):
             fail(2, "train", *task, *rows, *given, words=[given[0], "for question answering", "is classification"])
     assert not out.exists() and not (directory / "rows").exists()
-    # Defaults say nothing, whether given or in a run's config.toml, which lists them all.
+    # Default values cause no warning, whether given or listed in a run's config.toml.
     succeed("train", *questions, "--label-smoothing", "0.0", "--label-column", "label", "--class-weights", "none")
     text = (out / "config.toml").read_text()
     assert "label-smoothing = 0.0" in text and "doc-stride = 128" in text, text
@@ -326,7 +326,7 @@ def test_options_of_the_other_task(directory):
 
 
 def test_columns_that_are_numbers(directory):
-    """Columns '1' and '1.0' are two, however equal the numbers are."""
+    """Columns '1' and '1.0' are different, although the numbers are equal."""
     data = directory / "train.csv"
     data.write_text("text,1,1.0\n" + "".join(f"words {i},{'ab'[i % 2]},{'ba'[i % 3 > 0]}\n" for i in range(12)))
     line = ["train", "--model", MODEL, "--train", data, "--reinit-head", "--max-steps", 4, "--save-every", 2,

@@ -1,4 +1,4 @@
-"""Data through a pipe: read once, and trained on, compared and summed as the file would be."""
+"""Data through a pipe: read once, then used, compared and hashed like a file."""
 import hashlib
 import os
 import signal
@@ -20,7 +20,7 @@ def arguments(output, *more, train=TRAIN):
 
 
 class Pipe:
-    """A named pipe that gets `data` once somebody reads."""
+    """A named pipe that delivers `data` to its reader."""
     def __init__(self, path, data):
         os.mkfifo(path)
         self.path, self.writer = path, threading.Thread(target=lambda: path.write_bytes(data), daemon=True)
@@ -56,14 +56,14 @@ def test_named_pipes(directory):
 
 def test_messages_name_the_pipe(directory):
     need(DATA)
-    # The suffix counts, and lines are told by the pipe's own name.
+    # The suffix counts, and messages use the pipe's own name.
     text = b"text\tcategory\nRONA\tx\nMETRO\ty\nno label\n"
     with Pipe(directory / "rows.tsv", text) as pipe:
         fail(3, *arguments(directory / "run", train=pipe), words=[f"{pipe}:4: 2 values"])
     with Pipe(directory / "full.csv", TRAIN.read_bytes()) as pipe:
         fail(4, *arguments(directory / "run", train=pipe), env={"TMPDIR": str(directory / "nowhere")},
              words=[f"copy of {pipe}", "TMPDIR"])
-        pipe.read_bytes()  # the program has not
+        pipe.read_bytes()  # the program has not read it
     assert not (directory / "run").exists()
 
 
@@ -97,7 +97,7 @@ def test_questions(directory):
     out = directory / "run"
     line = ["train", "--model", GOLDEN / "tiny-bert-qa", "--max-steps", 1, "--max-train-samples", 4, "--quiet",
             "--output", out]
-    with Pipe(directory / "questions", text) as pipe:  # the task is told by the content
+    with Pipe(directory / "questions", text) as pipe:  # the content determines the task
         succeed(*line, "--train", pipe)
     assert 'task = "qa"' in (out / "config.toml").read_text()
     assert facts_of(out)["data_sha256"] == sum_of(text)
@@ -125,7 +125,7 @@ def test_a_pipe_that_nobody_writes_to(directory):
 
 
 def test_closed_streams(directory):
-    """What cannot be read or printed is an error; a run has its results in files (options_test.py)."""
+    """Unreadable input or unwritable output is an error; a run also has its results in files (options_test.py)."""
     need(DATA)
     rows = directory / "rows.csv"
     rows.write_text("text\nwords\n")

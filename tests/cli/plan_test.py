@@ -1,4 +1,4 @@
-"""plan: the forecast beside what the real run takes."""
+"""plan: the forecast compared with the real run."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ def plan(*arguments):
 
 
 def peak_of(directory, *arguments):
-    """The forecast, which must be within a tenth of the truth."""
+    """The forecast, which must be within a tenth of the measured value."""
     out = directory / "run"
     shutil.rmtree(out, ignore_errors=True)
     forecast = plan(*arguments, "--no-time")
@@ -40,7 +40,7 @@ def test_peak_of_classification(directory):
     run = ["--model", model, *DATA, "--max-steps", 3, "--max-eval-samples", 100]
     kept = peak_of(directory, *run)
     assert peak_of(directory, *run, "--virtual-shards", 4) > 1.1 * kept  # three gradients, smaller micro-batches
-    # Some four fifths: what libraries keep is not frozen.
+    # About four fifths: memory kept by libraries does not shrink.
     frozen, whole = (peak_of(directory, *run, "--precision", "fp32", "--freeze", layers) for layers in (3, 0))
     assert frozen < 0.85 * whole
 
@@ -57,7 +57,7 @@ def test_numbers(directory):
     need(*MODELS)
     forecast = plan(*CLASSIFICATION, "--no-time")
     assert all(isinstance(value, (int, float)) for value in forecast.values())
-    # Two epochs: two checkpoints of weights and moments and then the model, which alone is left.
+    # Two epochs: two checkpoints of weights and moments, then only the model remains.
     assert forecast["checkpoint_disk_mb"] - 1 == 3 * (forecast["model_disk_mb"] - 1) > 0, forecast
     assert forecast["peak_disk_mb"] == 2 * forecast["checkpoint_disk_mb"] + forecast["model_disk_mb"], forecast
     assert forecast["final_disk_mb"] == forecast["model_disk_mb"], forecast
@@ -67,10 +67,10 @@ def test_numbers(directory):
     assert forecast["evaluations"] == 2 and forecast["eval_samples"] == 500 and forecast["samples"] == 960
     assert forecast["all_processes_mb"] == forecast["peak_memory_mb"]
     assert not any(name.endswith("_seconds") for name in forecast)
-    # The other settings are forecast as they would be by themselves.
+    # The other settings are forecast as if planned alone.
     other = plan(*CLASSIFICATION, "--no-time", "--recompute", "--micro-batch-tokens",
                  int(forecast["half_micro_batch_tokens"]))
-    # What libraries and threads take is that of the run's own micro-batches; theirs comes in pages of 2 MiB.
+    # Memory of libraries and threads follows the run's own micro-batches; theirs comes in pages of 2 MiB.
     difference = abs(other["peak_memory_mb"] - forecast["half_recomputed_peak_mb"])
     assert difference < 6, (other, forecast)
     sharded = plan(*CLASSIFICATION, "--no-time", "--virtual-shards", 8)
@@ -85,10 +85,10 @@ def test_a_number_of_micro_batches(directory):
     run = [*CLASSIFICATION, "--no-time", "--batch-size", 16]
     bounded, two, four = (plan(*run, *more) for more in ([], ["--micro-batches", 2], ["--micro-batches", 4]))
     assert (bounded["micro_batches"], two["micro_batches"], four["micro_batches"]) == (0, 2, 4)
-    assert bounded["micro_batch_tokens"] == two["micro_batch_tokens"]  # of evaluation
+    assert bounded["micro_batch_tokens"] == two["micro_batch_tokens"]  # of the evaluation
     assert four["largest_micro_batch_tokens"] < two["largest_micro_batch_tokens"] < bounded["step_tokens"]
     assert "half_micro_batch_tokens" not in two
-    # What the program itself takes is measured, and differs from call to call.
+    # The program's own memory is measured and varies between calls.
     difference = two["half_kept_peak_mb"] - two["program_mb"] - (four["kept_peak_mb"] - four["program_mb"])
     assert abs(difference) < 1, (two, four)
 
@@ -103,9 +103,9 @@ def test_time(directory):
         low, middle, high = (forecast[f"{name}_seconds{end}"] for end in ("_low", "", "_high"))
         assert 0 < low <= middle <= high, forecast
     assert 0 <= forecast["waited_share"] < 1, forecast
-    # A run shorter than its data is timed on what it has: buffers are for that.
+    # A run shorter than its data is timed on its own batches, because buffers depend on them.
     assert plan(*CLASSIFICATION[:-1], 2, "--batch-size", 4)["step_seconds"] > 0
-    # A long step is put together from small ones.
+    # A long step is extrapolated from short ones.
     long = plan("--model", QA_MODEL, *QA, "--batch-size", 4000, "--micro-batch-tokens", 1000, "--virtual-shards", 3)
     assert long["total_seconds"] > 0 and long["largest_micro_batch_tokens"] <= 1000
     text = succeed("plan", *CLASSIFICATION, "--output", directory / "run").out
@@ -116,7 +116,7 @@ def test_time(directory):
 
 
 def test_a_busy_machine_is_named(directory):
-    """Beside more programs than there are processors, steps take longer and plan says why."""
+    """On a machine with more running programs than processors, steps take longer and plan says why."""
     need(*MODELS)
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * (os.cpu_count() or 1))]
     try:
@@ -136,7 +136,7 @@ def test_options_are_those_of_train(directory):
     out = directory / "run"
     succeed("train", *CLASSIFICATION, "--output", out, "--recompute", *NEVER_SEEN)
     before = sorted(path.name for path in out.iterdir())
-    forecast = plan("--config", out / "config.toml", "--no-time")  # --output is there already
+    forecast = plan("--config", out / "config.toml", "--no-time")  # --output exists already
     assert forecast["steps"] == 40 and forecast["peak_memory_mb"] < metrics_of(out)["peak_memory_mb"] + 10
     assert before == sorted(path.name for path in out.iterdir())
     fail(2, "plan", "--train", TRAIN, words=["--model"])

@@ -17,17 +17,17 @@ def test_predict_inputs(directory):
     assert rows_of(predict(write(directory / "h.csv", "text\n")).out) == [header]
     assert rows_of(predict("-", stdin="").out) == [header]
     assert len(rows_of(predict(write(directory / "o.csv", "text\nhello\n")).out)) == 2
-    # a text per line; an empty line is a line
+    # one text per line; an empty line counts
     lines = rows_of(predict(write(directory / "l.txt", "b\n\na, \"c\"")).out)
     assert [row[0] for row in lines] == ["text", "b", "", 'a, "c"'], lines
     assert rows_of(predict("-", stdin="b\n\na, \"c\"").out) == lines
-    # BOM, CRLF, quotes, a column of our name
+    # BOM, CRLF, quotes, a column with a name that finetune writes
     rows = rows_of(predict(write(directory / "b.csv", b'\xef\xbb\xbftext,label\r\ncaf\xc3\xa9,"x,y"\r\nz,"q""q"\r\n')).out)
     assert rows[0] == ["text", "label", "predicted_label", "probability"], rows
     assert [r[:2] for r in rows[1:]] == [["café", "x,y"], ["z", 'q"q']], rows
     rows = rows_of(predict(write(directory / "c.csv", "text,label,probability\nx,1,2\n")).out)
     assert rows[0][3:] == ["predicted_label", "predicted_probability"], rows
-    # the only column besides the label's is the text
+    # the only column besides the label is the text
     only = write(directory / "only.csv", "words,kind\nhello,x\n")
     fail(3, "predict", "--model", MODEL, "--input", only, "--output", "-", words=["--text-column"])
     assert rows_of(predict(only, "--label-column", "kind").out)[1][2:] == rows_of(predict("-", stdin="hello").out)[1][1:]
@@ -115,7 +115,7 @@ def test_predict_outputs(directory):
 
 
 def test_predict_to_links(directory):
-    """A link's file is replaced, and checked, in place of the link."""
+    """A link's target file is checked and replaced, not the link."""
     need(*MODELS)
     one = write(directory / "one.csv", "text\nhello\n")
     link, target = directory / "link.csv", write(directory / "target.csv", "old")
@@ -133,7 +133,7 @@ def test_predict_to_links(directory):
     for more in ([], ["--overwrite"]):
         fail(2, *base, *more, words=["link.csv", "leads nowhere"])
     assert link.is_symlink() and not (directory / "nowhere.csv").exists()
-    # Standard output that is a file, by another name such as /dev/stdout: the file is written, the name stays.
+    # Standard output is a file under another name such as /dev/stdout: the file is written, the name stays.
     link.unlink()
     link.symlink_to("/proc/self/fd/1")
     with open(directory / "stdout.csv", "w") as file:
@@ -144,7 +144,7 @@ def test_predict_to_links(directory):
 
 
 def test_planted_links_are_not_followed(directory):
-    """Nobody can foresee the name of a temporary file: not from the process id, which is foreseen here."""
+    """Names of temporary files are unpredictable, even from the process id, which is known here."""
     need(*MODELS)
     one, victim = write(directory / "one.csv", "text\nhello\n"), write(directory / "victim", "precious")
     with subprocess.Popen(["true"]) as process:
@@ -164,7 +164,7 @@ def test_predict_clears_away_what_was_killed(directory):
 
 
 def test_nbest_that_cannot_be_written(directory):
-    """Answers and candidates belong together: both are replaced or neither."""
+    """Answers and candidates belong together: both are replaced, or neither."""
     need(*MODELS, "golden/trajectory-qa-train.json")
     answers, candidates = write(directory / "a.json", "old"), write(directory / "n.json", "old")
     line = ["predict", "--model", QA_MODEL, "--input", SQUAD, "--output", answers, "--nbest", candidates, "--overwrite"]
@@ -201,16 +201,16 @@ def test_predictions_keep_order_and_do_not_depend_on_threads_or_batches(director
     rows = rows_of(outputs[1])
     with open(data, newline="", encoding="utf-8") as file:
         assert [row[:2] for row in rows] == list(csv.reader(file))
-    # no room is kept for sequences that no micro-batch has
+    # no memory for sequences that no micro-batch has
     assert predict(data, "--all-probabilities", "--threads", 1, "--batch-size", 2**63 - 1).out == outputs[1]
-    for size in (1, 7, 64):  # other shapes of the matrix products round differently
+    for size in (1, 7, 64):  # products of other shapes round differently
         other = rows_of(predict(data, "--all-probabilities", "--batch-size", size).out)
         for a, b in zip(rows[1:], other[1:], strict=True):
             assert all(abs(float(x) - float(y)) < 1e-6 for x, y in zip(a[3:], b[3:])), (size, a, b)
 
 
 def test_repeated_texts(directory):
-    """A text that comes again is not computed again; it gets the bits that it had."""
+    """A repeated text is not computed again; it gets the same bits."""
     need(*MODELS)
     texts = ["coffee shop 12", "RONA BRACKETS", "Coffee  Shop 12", "", "taxi", "RONA BRACKETS", "", "taxi", "taxi"]
     data = write(directory / "r.csv", "text,n\n" + "".join(f"{text},{i}\n" for i, text in enumerate(texts)))
@@ -224,11 +224,11 @@ def test_repeated_texts(directory):
         alone = rows_of(predict("-", "--all-probabilities", stdin=row[0] + "\n").out)[1]
         assert row[2] == alone[1]
         assert all(abs(float(x) - float(y)) < 1e-6 for x, y in zip(row[3:], alone[2:], strict=True))
-    # A piece of the input that has nothing new.
+    # A block of input without new texts.
     many = write(directory / "m.csv", "text\n" + "taxi\nRONA BRACKETS\n" * 5000)
     result = predict(many)
     assert "9998 of them" in result.err and len(set(map(tuple, rows_of(result.out)[1:]))) == 2
-    # Pairs: the same tokens, parted elsewhere.
+    # Pairs: the same tokens, divided differently.
     pairs = write(directory / "p.csv", "a,b\nred,green blue\nred green,blue\nred,green blue\n")
     result = predict(pairs, "--text-column", "a", "--text-pair-column", "b")
     assert "1 of them" in result.err, result
@@ -236,7 +236,7 @@ def test_repeated_texts(directory):
 
 def test_models_of_others(directory):
     need(*MODELS)
-    # no `finetune` object, Hugging Face's label names
+    # no `finetune` object, only Hugging Face's label names
     model = directory / "model"
     shutil.copytree(MODEL, model)
     for path in model.iterdir():

@@ -1,4 +1,4 @@
-"""--resume in every state that a run can be left in: the end must be that of an undisturbed run."""
+"""--resume from every state of a run: the end must equal that of an undisturbed run."""
 import json
 import os
 import shutil
@@ -26,7 +26,7 @@ def snapshot(directory):
 
 
 def results_of(out):
-    """What must not depend on interruptions."""
+    """Results that must not depend on interruptions."""
     timeless = {name: value for name, value in metrics_of(out).items()
                 if not name.endswith(("_per_second", "runtime", "memory_mb", "startup_seconds"))}
     log = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
@@ -44,7 +44,7 @@ def test_best_model_and_early_stopping(directory):
     expected = results_of(straight)
     metrics = metrics_of(straight)
     assert metrics["best_step"] < metrics["train_steps"] < 24, "the test wants an early stop and an earlier best"
-    # Killed after every line that appears in metrics.jsonl, at some distance.
+    # Killed after each of several lines of metrics.jsonl.
     out = directory / "killed"
     for lines in range(1, 30, 4):
         def enough():
@@ -54,13 +54,13 @@ def test_best_model_and_early_stopping(directory):
             break
     succeed(*arguments(out, *options, "--resume"))
     assert results_of(out) == expected
-    # Stopped by signals, in evaluations too; 85 each time, until it is done.
+    # Stopped by signals, also during evaluations; exit code 85 each time, until it is done.
     out = directory / "signals"
     for attempt in range(40):
         wait = time.time() + 0.25 * 1.1**attempt
         code = kill_when(lambda: time.time() > wait and (out / "metrics.jsonl").exists(),
                          *arguments(out, *options, "--resume"), number=signal.SIGUSR1)
-        assert code in (0, 85, -signal.SIGUSR1), code  # the last: it came before the program listened
+        assert code in (0, 85, -signal.SIGUSR1), code  # the last: the signal came before the program's handler
         if code == 0:
             break
     assert results_of(out) == expected
@@ -90,7 +90,7 @@ def test_signal_before_the_first_step(directory):
     start = time.time()
     kill_when((out / "metrics.jsonl").exists, *arguments(out, train=data))
     until_first_step = time.time() - start
-    for part in (0.5, 0.3, 0.7, 0.2, 0.4, 0.6, 0.8, 0.1, 0.9, 1):  # until one comes between start and first step
+    for part in (0.5, 0.3, 0.7, 0.2, 0.4, 0.6, 0.8, 0.1, 0.9, 1):  # until one falls between start and first step
         moment = time.time() + part * until_first_step
         code = kill_when(lambda: time.time() > moment, *arguments(out, "--overwrite", train=data), number=signal.SIGTERM)
         assert code in (None, 0, 85, -signal.SIGTERM), code  # 0: it had ended before
@@ -103,7 +103,7 @@ def test_signal_before_the_first_step(directory):
 
 
 def test_other_instructions(directory):
-    """A run that goes on with other instructions: fp32 has the same bits, bf16 says that it has not."""
+    """Resuming on another instruction set: fp32 has the same bits, bf16 warns that it does not."""
     need(DATA)
     if DEVICE:
         raise Skip("about the CPU's instructions")
@@ -143,7 +143,7 @@ def test_no_checkpoint_yet(directory):
 
 
 def test_output_alone(directory):
-    """The options come from the run's config.toml, with and without a checkpoint; the command line wins."""
+    """The options come from the run's config.toml, with or without a checkpoint; the command line wins."""
     need(DATA)
     straight = directory / "straight"
     succeed(*arguments(straight, "--seed", 7, "--save-every", 10, "--keep-checkpoints", 9, "--eval-fraction", 0.2))
@@ -157,12 +157,12 @@ def test_output_alone(directory):
         assert results_of(moved) == results_of(straight)
         assert ("from the beginning" in result.err) != has_checkpoint, result.err
         fail(2, "train", f"--output={moved}", "--resume", "--seed", 8, words=["seed (7 there, 8 now)"])
-    # Another place of the model is no other option; what the run has of the rest is enough.
+    # A moved model is not another option; the run's other data suffice.
     (moved / "metrics.json").unlink()
     (directory / "linked").symlink_to(MODEL)
     succeed("train", "--resume", "--output", moved, "--model", directory / "linked")
     assert results_of(moved) == results_of(straight)
-    # Nothing to go on with; and what is there is no file of a run, or none that a run has written.
+    # Nothing to resume; and a directory whose files no run wrote.
     fail(2, "train", "--resume", "--output", directory / "absent", words=["absent holds no run", "--model", "--train"])
     assert "Usage: finetune train" in succeed("train", "--resume", "--output", directory / "absent", "-h").out
     fail(2, "adapt", "--resume", "--output", moved / "model", words=["model holds no run", "--text"])
@@ -189,16 +189,16 @@ def test_finished(directory):
     fail(2, *arguments(out, *options, "--resume", "--assert", "eval_bleu>=2"), words=["eval_bleu"])
     fail(2, *arguments(out, *options, "--resume", "--seed", 7), words=["seed (42 there, 7 now)"])
     fail(2, *arguments(out, *options, "--resume", "--best-metric", "eval_loss"), words=["best-metric"])
-    # The same run in other words, other threads, other paths.
+    # The same run with other spellings, threads and paths.
     same = [word.resolve() if word in (TRAIN, EVAL) else word for word in arguments(out, *options)]
     succeed(*same, "--resume", "--lr", "0.0030", "--threads", 1, "--task", "classification", "--max-length", 128,
             "--best-metric", "accuracy", "--precision", facts_of(out)["precision"], "--virtual-shards", 1)
     assert snapshot(out) == before
-    assert not (out / "checkpoints").exists()  # which a finished run does not need
+    assert not (out / "checkpoints").exists()  # a finished run needs none
 
 
 def test_finished_and_other_data(directory):
-    """A finished run's metrics do not answer for other data, other evaluation data, or another model."""
+    """A finished run's metrics are not reported for other data, other evaluation data, or another model."""
     need(DATA)
     train, eval_data, model, out = (directory / name for name in ["train.csv", "eval.csv", "model", "run"])
     shutil.copyfile(TRAIN, train)
@@ -215,14 +215,14 @@ def test_finished_and_other_data(directory):
         fail(3, *line, "--resume", words=words)
         file.write_bytes(kept)
         succeed(*line, "--resume")
-    # What is missing cannot be compared, and is the error that it is for any run.
+    # A missing file cannot be compared: the same error as for any run.
     for gone, code in [(train, 3), (eval_data, 3), (model / "config.json", 4), (model / "model.safetensors", 4),
                        (model, 4)]:
         gone.rename(directory / "away")
         fail(code, *line, "--resume", "--quiet", words=[str(gone if gone.parent == directory else model)])
         (directory / "away").rename(gone)
     assert snapshot(out) == before
-    # A run that does not say what it was trained on.
+    # A run without a record of its training data.
     for text in ["{}", None]:
         (out / "run.json").write_text(text) if text else (out / "run.json").unlink()
         fail(4, *line, "--resume", words=["run.json", "start another --output"])
@@ -235,12 +235,12 @@ def test_signal_while_a_finished_run_is_compared(directory):
     line = arguments(out, train=train)
     succeed(*line)
     before = snapshot(out)
-    os.truncate(train, 8 << 30)  # a hole: nothing on the disk, seconds to sum
+    os.truncate(train, 8 << 30)  # a sparse file: no disk space, but seconds to hash
 
     def is_read(process):
         try:
             return str(train) in [os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()]
-        except FileNotFoundError:  # closed while we looked
+        except FileNotFoundError:  # closed in the meantime
             return False
     for number, code in [(signal.SIGTERM, 85), (signal.SIGINT, 130)]:
         process = subprocess.Popen([BINARY, *map(str, line), "--resume"], stderr=subprocess.PIPE, text=True)
@@ -253,7 +253,7 @@ def test_signal_while_a_finished_run_is_compared(directory):
 
 
 def unfinished(directory, *options):
-    """A run of 24 steps with a checkpoint of step 10 and its state as if killed after it."""
+    """A run of 24 steps with a checkpoint of step 10, in the state of a kill after it."""
     out = directory / "run"
     succeed(*arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9, *options))
     expected = facts_of(out)["weights_sha256"]
@@ -269,10 +269,10 @@ def files_in(out):
 
 
 def test_abandoned_files(directory):
-    """The next run removes what a killed one was writing; --overwrite by a run of the other task leaves nothing."""
+    """The next run removes a killed run's unfinished files; --overwrite by the other task leaves nothing."""
     need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
     out, _ = unfinished(directory)
-    for suffix in (".tmp.77", ".tmp.0123456789abcdef"):  # the first one is of earlier versions
+    for suffix in (".tmp.77", ".tmp.0123456789abcdef"):  # the first is an earlier version's
         shutil.copytree(out / "model", f"{out / 'model'}{suffix}")
         written = [path for path in out.rglob("*") if path.is_file() and ".tmp." not in path.name]
         assert len(written) > 12, written
@@ -294,7 +294,7 @@ def test_abandoned_files(directory):
 
 
 def test_logs_that_are_links(directory):
-    """A run adds to files of its own, never to where a link leads."""
+    """A run appends to its own files, never through a link."""
     need(DATA)
     out, _ = unfinished(directory)
     line = arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9)
@@ -307,7 +307,7 @@ def test_logs_that_are_links(directory):
         fail(4, *line, "--resume", words=[f"{name}: is a symbolic link"])
         assert snapshot(directory) == before
         (out / name).unlink()
-        os.mkfifo(out / name)  # nobody reads: opening it would wait
+        os.mkfifo(out / name)  # no reader: opening it would block
         fail(4, *line, "--resume", words=[f"{name}: is no file"])
         (out / name).unlink()
         (directory / "kept").rename(out / name)
@@ -338,13 +338,13 @@ def test_changed_data_and_model(directory):
     fail(3, *line, "--model", model, words=["--model has changed"])
     fail(2, *line, "--max-steps", 30, words=["max-steps (24 there, 30 now)"])
     assert snapshot(out) == before, "a refused resumption changed the run"
-    succeed(*line, "--threads", 1)  # a copy of the data elsewhere is the same data
+    succeed(*line, "--threads", 1)  # a copy of the data elsewhere counts as the same data
     assert facts_of(out)["weights_sha256"] == expected
 
 
 def test_best_checkpoint_gone(directory):
     need(DATA)
-    # The same losses on every machine: at step 5 the best, at 24 better still.
+    # The same losses on every machine: best at step 5, better still at 24.
     line = ["--best-metric", "eval_accuracy", "--lr", "0.02", "--precision", "fp32"]
     out, expected = unfinished(directory, *line)
     (out / "checkpoints/step-00000005.h5").unlink()
@@ -353,7 +353,7 @@ def test_best_checkpoint_gone(directory):
     assert "step-00000005.h5" in result.err and "starts over" in result.err, result
     assert facts_of(out)["weights_sha256"] == expected
     assert metrics_of(out)["best_step"] == 24
-    # Only the last one is done again: what was measured stays on record.
+    # Only the last evaluation is repeated; earlier ones stay on record.
     assert [step for step, is_training in results_of(out)[2] if not is_training] == [5, 10, 15, 20, 24]
 
 
@@ -373,7 +373,7 @@ def test_options_that_choose_the_exported_step(directory):
     fail(2, *resume("--early-stopping", 3), words=["early-stopping (0 there, 3 now)"])
     fail(2, *resume("--max-eval-samples", 50), words=["max-eval-samples (not set there, 50 now)"])
     fail(2, *resume("--best-metric", "eval_loss"), words=["best-metric"])
-    # The same bytes in the same order, but no longer apart.
+    # The same bytes in the same order, but joined.
     fail(2, *resume(files=("--train", TRAIN, EVAL)),
          words=["number of train files (1 there, 2 now)", "number of eval files (1 there, 0 now)"])
     assert snapshot(out) == before, "a refused resumption changed the run"

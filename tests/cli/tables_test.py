@@ -1,4 +1,4 @@
-"""Files of rows as people have them: by pipe, quoted, with preambles, without rows; outputs."""
+"""Tables of real data: through pipes, quoted, with preambles, without rows; outputs."""
 import csv
 import gzip
 import json
@@ -34,11 +34,11 @@ def test_a_table_by_pipe_is_read_as_from_a_file(directory):
             fail(3, *line, data, stdin=stdin, words=["no column 'text'", "'Description'", "--text-column"])
             out = rows_of(predict(data, "--text-column", "Description", stdin=stdin).out)
             assert out[1][0] == "PETROL 1" and len(out) == (3 if "json" in name else 5), (name, data, out)
-    # One column besides the label's, and one key: as from a file.
+    # With one column besides the label's, or one key, it works as for a file.
     two = "Description,label\nFUEL STOP,fuel\nGROCER,food\n"
     assert predict("-", stdin=two).out == predict(write(directory / "two.csv", two)).out
     assert rows_of(predict("-", stdin='{"Description":"PETROL 1"}\n').out)[1][0] == "PETROL 1"
-    # A bad row is named, not labelled.
+    # A bad row is reported, not labelled.
     fail(3, *line, "-", stdin="id,text\n1,a\n2\n3,c\n", words=["standard input:3", "2 values"])
 
 
@@ -65,7 +65,7 @@ def test_evaluation_by_pipe(directory):
 
 
 def test_quotes_of_a_tsv(directory):
-    """Excel and pandas quote what needs it; a file with a lone quote has quotes as characters."""
+    """Excel and pandas quote where needed; in a file with an unpaired quote, quotes are characters."""
     need(*MODELS)
     rows = [("text", "label"), ("a\tb", "fuel"), ('say "hi"', "Food, drink"), ("two\nlines", "fuel"), ("d", "rent")]
     with open(directory / "pandas.tsv", "w", newline="") as out:
@@ -105,7 +105,7 @@ def test_lines_before_the_header(directory):
         cut = subprocess.run(f"tail -n +{line} '{data}'", shell=True, capture_output=True, text=True).stdout
         assert len(rows_of(predict(write(directory / "cut.csv", cut)).out)) == 3
         fail(3, "predict", "--model", MODEL, "--output", "-", "--input", "-", stdin=text, words=[f"line {line}"])
-    # Rows that are wrong below a right header are told as before.
+    # Bad rows below a valid header are reported as before.
     fail(3, *train(write(directory / "bad.csv", "text,label\na, b,x\nc, d,y\ne, f,x\n"), out),
          words=["bad.csv:2: 2 values are expected"])
 
@@ -120,7 +120,7 @@ def test_equal_names_of_columns_that_nothing_reads(directory):
     assert [row[2:4] for row in out] == [["Name", "Name"], ["a", "b"], ["c", "d"]], out
     first = json.loads(predict(data, "--json-lines").out.splitlines()[0])
     assert first["Name"] == "a" and first["Name_4"] == "b", first
-    # The check's exit code is 7 for findings, not 3.
+    # check's exit code for findings is 7, not 3.
     assert run("check", "--train", data).code in (0, 7)
     for words in (["--text-column", "Name"], ["--label-column", "Name"]):
         fail(3, *train(data, directory / "other", *words), words=["rows.csv:1: two columns are named 'Name'"])
@@ -211,7 +211,7 @@ def test_tables_of_other_programs(directory):
 
 
 def test_names_of_outputs(directory):
-    """A name that promises another format is refused before anything is read."""
+    """An output name of another format is refused before anything is read."""
     need(*MODELS, "golden/trajectory-qa-train.json")
     one = write(directory / "one.csv", "text\nhello\n")
     for name in ("x.parquet", "x.xlsx", "x.feather", "x.txt", "x.json", "x.tsv", "x.XLSX", "x.html"):
@@ -236,7 +236,7 @@ def test_names_of_outputs(directory):
 
 
 def within(megabytes, seconds, *line):
-    """Runs the command with so much memory that it may address."""
+    """Runs the command with this limit on address space."""
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     return subprocess.run([BINARY, *map(str, line)], capture_output=True, text=True, timeout=seconds, preexec_fn=limit)
@@ -265,7 +265,7 @@ def test_limits_of_rows(directory):
                         (bomb, ["200 times its size", "unpack it first"])):
         for command in ([*predicting, data], ["check", "--train", data], train(data, directory / "out")):
             if command[0] == "predict" and data == bomb:
-                continue  # which answers rows until it notices
+                continue  # it answers rows until it notices
             done = within(30_000 if data in (zeros, holes) else 3000, 60, *command)
             assert done.returncode == 3 and len(done.stderr.splitlines()) == 1, (data, command, done)
             assert all(word in done.stderr for word in words), (data, done)

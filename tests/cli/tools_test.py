@@ -23,7 +23,7 @@ def test_official_scores_to_the_last_digit(_):
 def test_official_scores_of_published_predictions(_):
     need("data/squad/predictions", "data/squad/dev-v1.1.json", "data/squad/dev-v2.0.json")
     folder = SHARED / "data/squad"
-    # data/squad/README.txt: what the official scripts print
+    # data/squad/README.txt: the output of the official scripts
     expected = {
         "v1.1-bert-ensemble-google": {"eval_exact_match": 86.20624408703878, "eval_f1": 92.19557978351145},
         "v1.1-logistic-regression-stanford": {"eval_exact_match": 40.14191106906339, "eval_f1": 50.98153647324461},
@@ -93,7 +93,7 @@ def test_tokenize(directory):
     (directory / "run").mkdir()
     shutil.copytree(vocabulary, directory / "run/model")
     assert succeed("tokenize", "--model", directory / "run", text).out == packed
-    (vocabulary / "model").mkdir()  # its own files come first
+    (vocabulary / "model").mkdir()  # its own files take precedence
     assert succeed("tokenize", "--model", vocabulary, text).out == packed
     fail(3, "tokenize", "--model", vocabulary, directory / "no.txt", words=["no.txt"])
     fail(3, "tokenize", "--model", vocabulary, directory, words=["directory"])
@@ -122,7 +122,7 @@ def test_inspect(directory):
     for path, words in ((out, ["eval_", "step-00000006.h5", "label-column"][1:]), (newest, ["weights/classifier.bias"])):
         text = succeed("inspect", path).out
         assert all(word in text for word in words), text
-    # a damaged checkpoint is refused, and of a run passed over
+    # a damaged checkpoint is refused; in a run it is skipped
     damaged = bytearray(newest.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     newest.write_bytes(damaged)
@@ -150,7 +150,7 @@ def test_convert(directory):
         succeed("convert", "--model", model, "--output", out)
         if model.name not in ("safetensors-f16", "safetensors-bf16", "safetensors-no-prefix-no-head"):
             assert sha256(out / "model.safetensors") == expected, model
-        else:  # rounded, or without a head; what is there converts to itself
+        else:  # rounded, or without a head; the output converts to itself
             succeed("convert", "--model", out, "--output", directory / "again", "--overwrite")
             assert sha256(directory / "again/model.safetensors") == sha256(out / "model.safetensors")
     zip_model = GOLDEN / "formats/pytorch-zip"

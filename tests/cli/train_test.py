@@ -1,4 +1,4 @@
-"""train end to end on small data: files of a run, reproducibility, resumption, export."""
+"""train end to end on small data: a run's files, reproducibility, resumption, export."""
 import array
 import csv
 import json
@@ -36,7 +36,7 @@ def test_files_of_a_run(directory):
     for name in ("config.toml", "run.json", "metrics.jsonl", "metrics.json", "model/config.json",
                  "model/model.safetensors", "predictions.csv", "confusion.csv", "log.txt"):
         assert (out / name).is_file(), name
-    assert not (out / "checkpoints").exists()  # nobody has asked to keep any
+    assert not (out / "checkpoints").exists()  # keeping them was not requested
     assert "NVIDIA" not in (out / "log.txt").read_text()
     metrics = metrics_of(out)
     assert all(isinstance(v, (int, float)) for v in metrics.values()), metrics
@@ -49,7 +49,7 @@ def test_files_of_a_run(directory):
     digest = subprocess.run(["sha256sum", out / "model/model.safetensors"], capture_output=True, text=True)
     if metrics.get("best_step", 60) == 60:
         assert digest.stdout.split()[0] == weights(out)
-    # The run's own config repeats the run.
+    # The run's config.toml repeats the run.
     again = directory / "again"
     succeed("train", "--config", out / "config.toml", "--output", again)
     assert weights(again) == weights(out)
@@ -74,7 +74,7 @@ def test_threads_and_runs_give_the_same_bits(directory):
 
 
 def random_model(directory, hidden):
-    """With lines that fill no vector of any processor."""
+    """With line lengths that fill no vector."""
     config = json.loads((MODEL / "config.json").read_text())
     path = blank_model(directory, MODEL, hidden, layers=2, vocabulary=config["vocab_size"]) / "model.safetensors"
     data = path.read_bytes()
@@ -114,7 +114,7 @@ def test_virtual_shards_and_micro_batches(directory):
         out = directory / name
         succeed(*train_arguments(out, "--max-steps", 8, "--precision", "fp32", *options))
         losses[name] = [s["loss"] for s in steps_of(out)]
-    for name, values in losses.items():  # the same masks: equal but for rounding
+    for name, values in losses.items():  # the same masks: equal except for rounding
         assert all(abs(a - b) < 1e-4 for a, b in zip(values, losses["plain"])), (name, values, losses["plain"])
     assert losses["micro"] == losses["micro-again"]
 
@@ -134,7 +134,7 @@ def test_recomputed_activations_give_the_same_bits(directory):
             losses = [[(s["loss"], s["grad_norm"]) for s in steps_of(run)] for run in (kept, again)]
             assert losses[0] == losses[1], (task, name)
     assert "recompute = true" in (directory / "qa-whole-again/config.toml").read_text()
-    # A run may change its mind.
+    # Options may change when resuming.
     changed = directory / "changed"
     command = train_arguments(changed, "--max-steps", 8, "--save-every", 3, "--keep-checkpoints", 2)
     succeed(*command)
@@ -243,7 +243,7 @@ def test_diverged(directory):
     need(DATA)
     result = run(*train_arguments(directory / "run", "--lr", "999", "--warmup-ratio", "0", "--max-grad-norm", "0",
                                   "--weight-decay", "0"))
-    if result.code == 0:  # AdamW's steps are bounded; NaN weights are the sure way (bad_input_test)
+    if result.code == 0:  # AdamW's steps are bounded; NaN weights are certain to fail (bad_input_test)
         return
     assert result.code == 6 and "step" in result.err, result
 

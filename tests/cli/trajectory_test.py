@@ -1,4 +1,4 @@
-"""Hugging Face Trainer's loss trajectories, through the binary itself."""
+"""Hugging Face Trainer's loss trajectories, through the program itself."""
 import csv
 import json
 

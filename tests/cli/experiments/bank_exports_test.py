@@ -1,4 +1,4 @@
-"""Files as banks export them: delimiters, encodings, packed files, standard input with a header."""
+"""Files as banks export them: delimiters, encodings, compression, standard input with a header."""
 import csv
 import gzip
 import io
@@ -51,7 +51,8 @@ def test_standard_input_with_a_header(directory):
     array = '[\n{"id":1,"text":"hello there"},\n{"id":2,"text":"PIZZA"}]'
     assert predict("-", "--input-format", "json", stdin=array).out == expected
     assert len(rows_of(predict("-", "--input-format", "text", stdin=file.read_text()).out)) == 4
-    assert len(rows_of(predict("-", stdin="no text here, alas\nPIZZA\n").out)) == 3  # no such column: texts
+    # no such column: each line is a text
+    assert len(rows_of(predict("-", stdin="no text here, alas\nPIZZA\n").out)) == 3
 
 
 def test_headers_that_are_elsewhere(directory):
@@ -61,7 +62,7 @@ def test_headers_that_are_elsewhere(directory):
     expected = predict(write(directory / "rows.csv", lines)).out
     assert predict("-", stdin="sep=;\n" + lines).out == expected
     assert predict(write(directory / "rows.txt", lines), "--delimiter", "semicolon").out == expected
-    assert len(rows_of(predict(directory / "rows.txt").out)) == 4  # a text a line
+    assert len(rows_of(predict(directory / "rows.txt").out)) == 4  # one text per line
     one = write(directory / "one", "text\nhello there\n")
     assert rows_of(predict(one).out)[0] == ["text", "label", "probability"]
     line = ["predict", "--model", MODEL, "--output", "-", "--text-column", "Zweck", "--input"]
@@ -69,13 +70,13 @@ def test_headers_that_are_elsewhere(directory):
     fail(3, *line, account, words=["no column 'Zweck'", "line 3 has it", "(tail -n +3)"])
     for name, data in (("c.csv.gz", gzip.compress(account.read_bytes())), ("d.csv", account.read_text().encode("utf-16"))):
         said = fail(3, *line, write(directory / name, data), words=["line 3 has it"])
-        assert "tail" not in said, said  # it would not be that line, or cut a character
+        assert "tail" not in said, said  # the line number would be wrong, or a character cut
     account.write_text("Konto;DE01\nDatum;Zweckgebunden;Zweck\n1;a;2\n")
     fail(3, *line, account, words=["line 2 has it"])
-    rows = write(directory / "c.jsonl", '{"id":1}\n{"Zweck":"a"}\n')  # rows are no headers
+    rows = write(directory / "c.jsonl", '{"id":1}\n{"Zweck":"a"}\n')  # the rows have no header
     for other in (write(directory / "b.csv", "Konto;DE01\nDatum;Verwendungszweck\n"), rows):
         fail(3, *line, other, words=["no column 'Zweck'", "choose one with --text-column"])
-    assert len(rows_of(predict("-", stdin="sep=a\nhello\n").out)) == 3  # no delimiter: texts
+    assert len(rows_of(predict("-", stdin="sep=a\nhello\n").out)) == 3  # not a delimiter: each line is a text
     assert len(rows_of(predict(write(directory / "note", "Hello, text\nfoo\n")).out)) == 3
     train = ["train", "--model", MODEL, "--label-column", "label", "--max-steps", 1, "--output", directory / "run"]
     data = write(directory / "train.csv", "text,label\na,x\nb,y\n")
@@ -94,7 +95,7 @@ def test_nested_values_are_no_columns(directory):
     for name, data in (("b", '{"text":"a"}\n{"text":["b"]}\n'), ("c", '{"text":["a"],"id":1}\n{"text":"b","id":2}\n')):
         fail(3, "predict", "--model", MODEL, "--output", "-", "--input", write(directory / f"{name}.jsonl", data),
              words=[f"{name}.jsonl:{1 if name == 'c' else 2}:", "key 'text' has a nested value", "jq -c"])
-    # In a column that nothing reads they are passed on.
+    # Such values are allowed in a column that is not read.
     unread = write(directory / "a.jsonl", '{"id":1,"text":"a"}\n{"id":{"n": 1},"text":"b"}\n')
     out = succeed("predict", "--model", MODEL, "--output", "-", "--json-lines", "--input", unread).out
     assert [json.loads(line)["id"] for line in out.splitlines()] == ["1", '{"n": 1}'], out
@@ -129,7 +130,7 @@ def test_json_lines_of_unnamed_columns(directory):
 
 
 def test_many_columns(directory):
-    """Time in proportion to the columns, written as JSON Lines and read in another order than the first row's."""
+    """Takes linear time in the number of columns, also if JSON Lines order their keys differently."""
     need(*MODELS)
     row = {"text": "foo", **{f"c{i}": str(i) for i in range(60000)}}
     reversed_row = dict(reversed(row.items()))

@@ -1,4 +1,4 @@
-"""compare: means and spread over seeds, what differs, and whether it is more than noise."""
+"""compare: means and spread over seeds, differing options, and significance."""
 import csv
 import io
 import json
@@ -73,7 +73,7 @@ def test_means_and_noise(directory):
     assert difference["more_than_noise"] and difference["noise_of"] == "rows and seeds", difference
     low, high = difference["interval"]
     assert low < difference["mean"] < high < 0, difference
-    # Without --by all that differs makes a row, the seed apart: the same groups, best first.
+    # Without --by, every option that differs except the seed makes a group: the same groups, best first.
     assert compared(runs)["groups"][0]["options"] == {"lr": "0.003"}
     table = list(csv.DictReader(io.StringIO(succeed("compare", runs, "--csv").out)))
     assert [row["lr"] for row in table] == ["0.003", "0.001"] and table[1]["more_than_noise"] == "true", table
@@ -82,13 +82,13 @@ def test_means_and_noise(directory):
     assert "±" in text and "\nbest eval_accuracy: lr 0.003" in text and "more than noise of rows and seeds" in text, text
     lines = succeed("compare", runs, "--markdown").out.splitlines()
     assert lines[0].count("|") == lines[2].count("|") and set(lines[1]) == {"|", "-"}, lines
-    # For people a table that a terminal has room for, the metric that decides first.
+    # The table for people fits a terminal; the metric that decides comes first.
     text = succeed("compare", runs).out
     header = text.splitlines()[0].split()
     assert header[:3] == ["lr", "runs", "eval_accuracy"] and set(header[3:5]) == {"eval_loss", "eval_f1_macro"}, header
     assert "eval_brier" in table[0] and "eval_brier" not in header, header
     assert "\nnot shown: " in text and "eval_brier" in text.splitlines()[-1], text
-    # A copy of a run is not another seed: it counts once and is named.
+    # A copy of a run is not another seed: it counts once and is reported.
     again = twin(runs / "lr-1e-3-seed-1", directory / "again", ("", ""))
     line = compared(runs / "lr-1e-3-seed-1", again, runs / "lr-3e-3-seed-1", "--metric", "eval_accuracy")
     assert line["groups"][1]["difference"]["noise_of"] == "rows" and line["groups"][1]["seeds"] == [1], line
@@ -97,7 +97,7 @@ def test_means_and_noise(directory):
     more = compared(runs, again, "--metric", "eval_accuracy")
     assert more.pop("repeated") and not plain.pop("repeated") and more == plain, (more, plain)
     assert "again repeats " in succeed("compare", runs, again).out
-    # One seed each: the rows alone, whose variance has a formula.
+    # With one seed each there are only the rows, whose variance has a formula.
     pair = [runs / "lr-1e-3-seed-1", runs / "lr-3e-3-seed-1"]
     difference = compared(*pair, "--metric", "eval_accuracy")["groups"][1]["difference"]
     assert difference["noise_of"] == "rows", difference
@@ -105,7 +105,7 @@ def test_means_and_noise(directory):
     expected = statistics.pvariance([y - x for x, y in zip(a, b)]) / len(a)
     low, high = difference["interval"]
     assert abs(((high - low) / 2 / 1.96) ** 2 / expected - 1) < 0.15, (difference, expected)
-    # A run with the mix and one without are not seeds of one row, whatever was asked for; nor is one that lost its mix.
+    # A run with the mix and one without never form one group, whatever was requested; nor does one that lost its mix.
     asked = [("recipe = \"hf\"", "recipe = \"auto\"")]
     mixed = changed_metrics(twin(pair[0], directory / "mixed", *asked), eval_mix_model=1.0)
     unmixed = twin(pair[0], directory / "unmixed", *asked)
@@ -120,13 +120,13 @@ def test_means_and_noise(directory):
     (unmixed / "run.json").write_text(json.dumps({**facts, "incomplete": ["calibration: memory is too small"]}))
     groups = compared(unmixed, lost)["groups"]
     assert {group["options"]["incomplete"] for group in groups} == {"calibration", "ngrams"}, groups
-    # How rows were held out before there were strata is another option.
+    # Holding out without strata, as in earlier versions, is a different option.
     held_out = ("eval-fraction = 0.0", "eval-fraction = 0.5")
     old = twin(pair[0], directory / "old", held_out, ('eval-split = "stratified"\n', ""), ('ngram-mix = "auto"\n', ""))
     assert compared(twin(pair[0], directory / "new", held_out), old)["options"] == ["eval-split"]
-    # What was fitted measures nothing.
+    # Data used for fitting measures nothing.
     assert "eval_temperature" in metrics_of(pair[0]) and "eval_temperature" not in compared(pair[0])["groups"][0]["metrics"]
-    # Whoever averages over rates has noise that is more than the seeds'.
+    # Averaging over learning rates adds noise beyond the seeds'.
     line = compared(runs, "--by", "seed", "--metric", "eval_accuracy")
     noise = {group["difference"]["noise_of"] for group in line["groups"] if "difference" in group}
     assert noise == {"rows and runs"}, line
@@ -146,9 +146,9 @@ def test_what_is_no_run(directory):
     fail(2, "compare", out, "--metric", "train_los", words=["did you mean train_loss?"])
     fail(2, "compare", out, "--csv", "--json", words=["exclude"])
     fail(2, "compare", words=["required"])
-    # One run is no comparison, and not wrong.
+    # One run is not a comparison, but not an error either.
     assert "train_loss" in succeed("compare", out).out
-    # What has not ended is left out, and said to be.
+    # Unfinished runs are left out, with a message.
     unfinished = directory / "b"
     shutil.copytree(out, unfinished)
     (unfinished / "metrics.json").unlink()
@@ -187,12 +187,12 @@ def test_runs_at_any_depth(directory):
     (runs / "sweep/lr=0.001,seed=2/config.toml").write_text("")
     for command in ("compare", "report"):
         fail(4, command, runs, words=["lr=0.001,seed=2/config.toml", "damaged"])
-    fail(4, "report", directory / "nothere", words=["nothere", "no such directory"])  # the page is there already
+    fail(4, "report", directory / "nothere", words=["nothere", "no such directory"])  # the page exists already
     fail(2, "compare", runs / "a", "--metric", "f1", words=["did you mean eval_f1_macro?"])
     fail(2, "compare", runs / "a", "--metric", "eval_acc", words=["did you mean eval_accuracy?"])
     fail(2, "train", "--model", MODEL, *short, "--output", directory / "none", "--assert", "f1>=0.5",
          words=["did you mean eval_f1_macro?"])
-    # Gigabytes of nothing are refused, or passed over, at once.
+    # Huge empty files are refused or skipped at once.
     for name, size in (("metrics.jsonl", 20 << 30), ("config.toml", 20 << 30), ("run.json", 20 << 30), ("metrics.json", 20 << 30)):
         run = directory / f"sparse-{name}"
         shutil.copytree(runs / "a", run)
@@ -228,14 +228,14 @@ def test_other_tasks(directory):
     succeed("compare", classification, runs[0], "--metric", "train_loss")
     for metric in ("eval_f1", "eval_exact_match"):
         assert noise_of(directory, metric, *runs)["noise_of"] == "rows", metric
-    # The same predictions: no difference, no noise.
+    # Identical predictions: no difference, no noise.
     twin = directory / "twin"
     shutil.copytree(runs[0], twin)
     config = (twin / "config.toml").read_text()
     (twin / "config.toml").write_text(config.replace("n-best = 20", "n-best = 10"))
     same = noise_of(directory, "eval_f1", runs[0], twin)
     assert same["mean"] == 0 and same["interval"] == [0, 0] and not same["more_than_noise"], same
-    # Predictions of something else do not count.
+    # Predictions of other data do not count.
     (twin / "predictions.json").write_text((runs[1] / "predictions.json").read_text())
     assert "metrics.json says" in noise_of(directory, "eval_f1", runs[0], twin)["unknown"]
     (twin / "predictions.json").unlink()

@@ -1,4 +1,4 @@
-"""The disk of a run: what it needs, what stays, and what happens where there is too little."""
+"""A run's disk space: what it needs, what it keeps, and what happens when space runs out."""
 import subprocess
 import sys
 import time
@@ -26,15 +26,15 @@ def test_checkpoints_that_stay(directory):
         kept[name] = sorted(int(path.stem[5:]) for path in out.glob("checkpoints/*"))
         assert (out / "checkpoints").exists() == bool(kept[name])
     assert kept == {"default": [], "none": [], "one": [24], "three": [15, 20, 24]}
-    # The best one, too, of an evaluation that is not the last.
+    # This includes the best checkpoint, if its evaluation is not the last.
     out = directory / "best"
     succeed(*arguments(out, "--eval", EVAL, "--eval-every", 7, "--save-every", 5, "--keep-checkpoints", 1, "--lr", 0))
     assert sorted(path.name for path in out.glob("checkpoints/*")) == ["step-00000007.h5", "step-00000024.h5"]
-    # Stopped on the way: what --resume needs is there, also with 0.
+    # After an interruption the files for --resume exist, even with 0.
     out = directory / "stopped"
     stopped = run(*arguments(out, "--max-steps", 9999, "--keep-checkpoints", 0, "--save-every", 5, "--time-limit", "1s"))
     assert stopped.code == 8 and len(list(out.glob("checkpoints/*.h5"))) == 1, stopped
-    # A run that has ended needs none to say so, and its gates are checked as ever.
+    # A finished run needs no space to report that, and its gates are checked as usual.
     succeed(*arguments(directory / "none", "--save-every", 5, "--resume"))
 
 
@@ -47,10 +47,10 @@ def test_disk_that_is_too_small(directory):
     try:
         out = disk / "run"
         options = ["--max-steps", 300, "--save-every", 3, "--keep-checkpoints", 1]
-        # More than the disk has: found before anything is written.
+        # More than the disk has: detected before anything is written.
         fail(4, *arguments(out, *options, "--keep-checkpoints", 9), words=["--output", "MiB of disk", "MiB are free"])
         assert not out.exists()
-        # Somebody else fills the disk.
+        # Another program fills the disk.
         process = subprocess.Popen([BINARY, *map(str, arguments(out, *options))], stderr=subprocess.PIPE, text=True)
         while process.poll() is None and not list(out.glob("checkpoints/*.h5")):
             time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Reads TensorBoard's event files: framing, sums and protobuf by hand, nothing of TensorFlow."""
+"""Reads TensorBoard's event files without TensorFlow: framing, checksums and protobuf by hand."""
 import struct
 
 
@@ -38,7 +38,7 @@ def varint(data):
 
 
 def fields(data):
-    """(number, value) of a message, in order."""
+    """(number, value) of each field of a message, in order."""
     while data:
         key, data = varint(data)
         wire = key & 7
@@ -54,7 +54,7 @@ def fields(data):
 
 
 def events(path):
-    """(wall time, step, what): what is the version, a session's start, or {tag: value}."""
+    """(wall time, step, content): the version, a session's start, or {tag: value}."""
     for record in records(path):
         found = dict(fields(record))
         step = found.get(2, 0)

@@ -1,4 +1,4 @@
-"""What people try first, and what it comes to: one table for a test and docs/troubleshooting.md."""
+"""A new user's first attempts and their results: a table for a test and docs/troubleshooting.md."""
 import gzip
 import json
 import shutil
@@ -137,7 +137,7 @@ def lay_out_models(directory):
 
 
 def lay_out(directory):
-    """The files that the commands name."""
+    """Creates the files that the commands name."""
     lay_out_models(directory)
     data, text = rows(), csv_of(rows())
     for name in ("train.csv", "copy.csv"):

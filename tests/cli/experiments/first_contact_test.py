@@ -54,7 +54,7 @@ def test_option_names_of_hugging_face(directory):
     fail(2, "evaluate", "--test_file", "x", words=["--test_file is --data here"])
     fail(2, "predict", "--test_file", "x", words=["--test_file is --input here"])
     fail(2, "predict", "--per_device_eval_batch_size", "8", words=["is --batch-size here"])
-    fail(2, "predict", "--learning_rate", "1", words=["unknown option"])  # no option there stands for it
+    fail(2, "predict", "--learning_rate", "1", words=["unknown option"])  # predict has no option that corresponds
     config = write(directory / "config.toml", "epochs = 1\nlearning_rate = 1e-4\n")
     fail(2, "train", "--config", config, words=["config.toml:2", "--learning_rate is --lr here"])
 
@@ -79,14 +79,14 @@ def test_labels_that_are_numbers(directory):
     assert labels_of(out) == [str(i) for i in range(12)]
     succeed(*line, directory / "again", "--resume")
     assert facts_of(directory / "again")["weights_sha256"] == facts_of(out)["weights_sha256"]
-    # One that is no number, and all are text.
+    # One value is not a number, so all are texts.
     write(data, data.read_text() + "other,none\n")
     succeed(*line, directory / "text")
     assert labels_of(directory / "text")[:4] == ["0", "1", "10", "11"]
 
 
 def test_a_run_keeps_the_order_of_its_labels(directory):
-    """A checkpoint whose labels are in order of text, as versions that knew no other have written it."""
+    """A checkpoint with labels in text order, as earlier versions always wrote them."""
     need(DATA)
     names = [b"-1", b"-2", b"-3", b"-4", b"-5"]
     lines = [f"word{i % 5} again,-{i % 5 + 1}" for i in range(40)]
@@ -127,12 +127,12 @@ def test_models_of_other_kinds(directory):
 
 HERE = Path(__file__).resolve().parent
 PAGE, ANSWERS = HERE.parents[2] / "docs/troubleshooting.md", HERE / "first_contact.txt"
-# Sections of the page whose messages must be answers of the table, and their exit codes.
+# Sections of the page whose messages must be answers in the table, with their exit codes.
 SECTIONS = {"Command line": {2}, "Models": {4}, "Data": {3}, "Warnings": {0}}
 
 
 def answer_to(entry, directory):
-    """What the program says: the one line of an error, or the line of the log that has the first word."""
+    """The program's answer: its one error line, or the log line with the first word."""
     environment = {"HOME": str(directory), "HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "",
                    "XDG_CACHE_HOME": ""}
     shutil.rmtree(directory / "run", ignore_errors=True)
@@ -152,7 +152,7 @@ def answer_to(entry, directory):
 
 
 def text_of(answers):
-    """What is tried, the command, the exit code and the whole answer; N stands for what depends on the machine."""
+    """Purpose, command, exit code and whole answer; N replaces what depends on the machine."""
     lines = []
     for title, entries in GROUPS:
         lines += [title, ""]
@@ -163,7 +163,7 @@ def text_of(answers):
 
 
 def messages_of_page():
-    """Exit codes of a section of the page, and the messages in the first column of its table."""
+    """The exit codes of a section of the page, and the messages in its table's first column."""
     for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, text = section.split("\n", 1)
         if title in SECTIONS:
@@ -178,7 +178,7 @@ def test_the_table(directory):
     entries = [entry for _, group in GROUPS for entry in group]
     assert len({entry.command for entry in entries}) == len(entries) >= 40
     answers = {entry.command: answer_to(entry, directory) for entry in entries}
-    # Those of the trial that no line shows are below: the progress line, and waiting for input.
+    # Attempts that need a terminal are below: the progress line, and waiting for input.
     assert {entry.bug for entry in entries if entry.bug} == set(range(1, 15)) - {1, 10}
     text = text_of(answers)
     if os.environ.get("FINETUNE_WRITE_PAGE"):
@@ -194,7 +194,7 @@ def test_the_table(directory):
 
 
 def test_progress_fits_the_terminal(directory):
-    """The trial's first: at 80 columns each drawing became a row."""
+    """The trial's first finding: at 80 columns each drawing became a new row."""
     need("golden/tiny-bert-classification")
     lay_out(directory)
     line = ["train", "--model", directory / "model", "--train", directory / "train.csv", "--label-column", "category",
@@ -207,7 +207,7 @@ def test_progress_fits_the_terminal(directory):
 
 
 def test_waiting_for_input_is_no_work(directory):
-    """The trial's tenth: two rows in 3.88 s, of which the program had waited nearly all."""
+    """The trial's tenth finding: 2 rows in 3.88 s, nearly all of it waiting for input."""
     need("golden/tiny-bert-classification")
     command = [BINARY, "predict", "--model", MODEL, "--input", "-", "--output", "-"]
     start = time.time()
@@ -215,7 +215,7 @@ def test_waiting_for_input_is_no_work(directory):
                           text=True) as process:
         time.sleep(2)
         _, log = process.communicate("text\nPIZZA\nTAXI\n", timeout=PATIENCE)
-    # The program starts in a tenth of a second; even in a whole one it has waited for the rest of the two.
+    # The program starts in a tenth of a second; even if it took a whole one, the rest of the two was waiting.
     assert process.returncode == 0, log
     assert float(re.search(r"predicted 2 rows in ([\d.]+) s", log)[1]) < time.time() - start - 1, log
 
@@ -225,15 +225,15 @@ def test_amounts_as_labels(directory):
     lay_out(directory)
     line = ["train", "--model", MODEL, "--reinit-head", "--max-steps", 2, "--save-every", 1, "--quiet"]
     amounts = ["--train", directory / "train.csv", "--label-column", "amount"]
-    # As numbers they are learnt; a few different ones may be grades.
+    # They are learnt as numbers; a few distinct ones may be grades.
     succeed(*line, *amounts, "--regression", "--output", directory / "numbers")
     grades = write(directory / "grades.csv", "text,label\n" + "".join(f"word {i},{i % 11 / 2:.1f}\n" for i in range(44)))
     assert "warning" not in succeed(*line[:-1], "--train", grades, "--output", directory / "grades").err
-    # Some hundred prices, each of several rows, are odd, but may be meant.
+    # Some hundred prices, several rows each, are unusual but possible.
     prices = write(directory / "prices.csv", "text,label\n" + "".join(f"word {i},{i % 120 + 0.99}\n" for i in range(600)))
     log = succeed(*line[:-1], "--train", prices, "--output", directory / "prices").err
     assert "120 different values in 600 rows" in log and "warning: " in log and "--regression" in log, log
-    # Euros, thousands, currencies.
+    # Euro signs, thousands separators, currencies.
     for form in ("{},99", "{} 000.50", "${}.10", "-{}.05", "{}.00 EUR"):
         euros = write(directory / "euros.csv", "text;label\n" + "".join(f"word {i};{form.format(i)}\n" for i in range(30)))
         fail(3, *line, "--train", euros, "--output", directory / "euros", words=["'label'", "amounts are no classes"])

@@ -19,7 +19,7 @@ def train(out, *more):
 
 
 def junit(path, gates, failed):
-    """Its only suite; the counts are those of what is in it."""
+    """The only suite of the file; its counts must match its contents."""
     root = xml.parse(path).getroot()
     suite, = root
     assert root.tag == "testsuites" and suite.tag == "testsuite" and root.get("name") == "finetune"
@@ -27,7 +27,7 @@ def junit(path, gates, failed):
     for element in (root, suite):
         counts = [int(element.get(name)) for name in ("tests", "failures", "errors")]
         assert counts == [len(cases), len(suite.findall("testcase/failure")), 0] == [gates, failed, 0], counts
-    assert suite.get("skipped") == "0" and root.get("skipped") is None  # as schemas of JUnit have it
+    assert suite.get("skipped") == "0" and root.get("skipped") is None  # as JUnit's schemas require
     return suite
 
 
@@ -47,13 +47,13 @@ def test_junit_of_train(directory):
     assert names == ["eval_accuracy >= 0.99", "train_loss > 0"], names
     message = suite.find("testcase/failure").get("message")
     assert message.startswith("eval_accuracy is 0.") and message.endswith("not >= 0.99"), message
-    # A finished run's gates are checked again, and an earlier file of ours is replaced.
+    # A finished run's gates are checked again, and finetune's earlier file is replaced.
     succeed(*train(directory / "a", "--resume", "--assert", "train_loss>0", "--junit", file))
     junit(file, 1, 0)
     succeed(*train(directory / "a", "--resume", "--junit", file))
     junit(file, 0, 0)
     assert "junit" not in (directory / "a/config.toml").read_text()
-    # Refused before anything is computed.
+    # Refused before any computation.
     mine = write(directory / "mine.xml", "<testsuites/>")
     fail(2, *train(directory / "b", "--junit", mine), words=["mine.xml", "no JUnit file"])
     fail(2, *train(directory / "b", "--junit", directory), words=["is a directory"])
@@ -76,13 +76,13 @@ def test_gates_of_evaluate(directory):
     assert properties_of(suite) == metrics and suite.get("name") == str(out / "model")
     result = run(*evaluate, "--json", "--assert", "eval_accuracy>=0.99")
     assert result.code == 7 and metrics_in(result.out) == metrics and "FAIL" in result.err, result
-    # Against a run, or an evaluation, in percent.
+    # Compared with a run, or an evaluation, in percent.
     assert "PASS" in succeed(*evaluate, "--baseline", out, "--tolerance", "eval_accuracy=1%").out
     assert "PASS" in succeed(*evaluate, "--baseline", directory / "e", "--tolerance", "eval_loss=0").out
     better = write(directory / "better.json", json.dumps({"eval_accuracy": metrics["eval_accuracy"] / 0.9}))
     assert run(*evaluate, "--baseline", better, "--tolerance", "eval_accuracy=9%").code == 7
     succeed(*evaluate, "--baseline", better, "--tolerance", "eval_accuracy=11%")
-    # Before anything is computed.
+    # Before any computation.
     fail(2, *evaluate, "--assert", "eval_f1>=1", words=["eval_f1", "eval_f1_macro"])
     fail(2, *evaluate, "--assert", "train_loss>=1", words=["train_loss"])
     fail(2, *evaluate, "--tolerance", "eval_loss=1", words=["--baseline"])
@@ -99,7 +99,7 @@ def test_several_baselines(directory):
         succeed(*train(out, "--seed", seed))
     losses = [metrics_of(out)["train_loss"] for out in runs]
     values = "train_loss=0"
-    # One seed as baseline fails others that are worse; their mean and noise does not.
+    # With one seed as baseline, other worse seeds fail; with the mean and noise of all, they pass.
     worst = max(range(4), key=losses.__getitem__)
     others = [out for i, out in enumerate(runs) if i != worst]
     best = runs[min(range(4), key=losses.__getitem__)]
@@ -108,7 +108,7 @@ def test_several_baselines(directory):
     shutil.rmtree(directory / "again")
     result = succeed(*again, "--baseline", *others, "--tolerance", values)
     assert "3 baselines" in result.out and "noise" in result.out and "PASS" in result.out, result
-    # What is worse than all noise fails: 4.303 is Student's for two degrees of freedom.
+    # Worse than the noise fails: 4.303 is Student's t for two degrees of freedom.
     rest = [loss for i, loss in enumerate(losses) if i != worst]
     noise = 4.303 * statistics.stdev(rest) * (1 + 1 / 3) ** 0.5
     bound = float(next(line for line in result.out.splitlines() if "PASS" in line).split("<=")[1].split()[0])

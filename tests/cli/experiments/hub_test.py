@@ -1,4 +1,4 @@
-"""A model by its id on the hub, from Hugging Face's cache: in every command that takes one."""
+"""Models named by their hub id, from Hugging Face's cache, in every command with --model."""
 import json
 import shutil
 import sys
@@ -12,7 +12,7 @@ COMMIT, OTHER = "86b5e0934494bd15c9632b12f734a8a67f723594", "b" * 40
 
 
 def cache_with(directory, model=MODEL, name="org--tiny", commit=COMMIT, branch="main", without=()):
-    """As huggingface_hub lays a download down: a file is a link into blobs, named there by its sum."""
+    """A download as huggingface_hub stores it: each file is a link to a blob named by its hash."""
     folder = directory / f"hub/models--{name}"
     snapshot = folder / "snapshots" / commit
     snapshot.mkdir(parents=True)
@@ -70,7 +70,7 @@ def test_every_command_takes_an_id(directory):
 
 
 def test_a_run_stays_with_its_snapshot(directory):
-    """The branch moves on; repeating and going on take the commit that the run began with."""
+    """The branch moves on; repeating and resuming use the commit of the run's start."""
     need(*MODELS)
     cache_with(directory)
     env = environment(directory)
@@ -83,13 +83,14 @@ def test_a_run_stays_with_its_snapshot(directory):
     weights = (changed / "model.safetensors").read_bytes()
     write(changed / "model.safetensors", weights[:-4] + b"\0\0\0\0")
     cache_with(directory, model=changed, commit=OTHER)
-    succeed("train", "--config", out / "config.toml", "--output", directory / "again", "--quiet")  # without any variable
+    # without any environment variable
+    succeed("train", "--config", out / "config.toml", "--output", directory / "again", "--quiet")
     assert facts_of(directory / "again")["weights_sha256"] == facts_of(out)["weights_sha256"]
     assert facts_of(directory / "again")["model_id"] == "org/tiny"
     (out / "metrics.json").unlink()
     (out / "checkpoints/step-00000004.h5").unlink()
     before = facts_of(out)["weights_sha256"]
-    # The id is another model by now, and is told so; its commit is not.
+    # The id now means another model, and the message says so; the recorded commit still works.
     fail(3, *line, out, "--resume", env=env, words=["--model has changed"])
     line[2] = f"org/tiny@{COMMIT}"
     succeed(*line, out, "--resume", env=env)
@@ -120,7 +121,7 @@ def test_what_is_missing(directory):
     cache_with(directory, name="bare", without=vocabulary)
     fail(4, "train", "--train", TRAIN, "--output", out, "--model", "bare", env=env,
          words=["has no vocabulary", "hf download bare"])
-    # A directory of that name comes first, and what cannot be an id is a path.
+    # An existing directory of that name takes precedence; anything that cannot be an id is a path.
     fail(4, "inspect", "a/b/c", env=env, words=["a/b/c: no such directory or file; a model is"])
     (directory / "org/tiny").mkdir(parents=True)
     fail(4, "train", "--train", TRAIN, "--output", out, "--model", "org/tiny", env=env, cwd=directory,

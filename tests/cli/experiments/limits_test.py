@@ -1,4 +1,4 @@
-"""Reports and sweeps of extremes: pipes as data, very many names, very large numbers."""
+"""Extreme reports and sweeps: pipes as data, very many names, very large numbers."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ from report_pages import DATA, Page, labelled, report
 
 
 def altered(run, metrics=(), **files):
-    """`run` with other metrics, and files given by their names, which have _ in place of the dot."""
+    """A copy of `run` with other metrics and files (`_` stands for the dot in names)."""
     for name, text in files.items():
         (run / name.replace("_", ".")).write_text(text)
     (run / "metrics.json").write_text(json.dumps({**metrics_of(run), **dict(metrics)}))
@@ -30,7 +30,7 @@ def config_of(run, *changes):
 
 
 def test_data_that_is_a_pipe(directory):
-    """Nobody writes to a pipe that a run was once given by its name."""
+    """A pipe that the run was once given by name has no writer any more."""
     need(DATA)
     pipe = directory / "questions.json"
     os.mkfifo(pipe)
@@ -61,7 +61,7 @@ def test_row_of_many_labels(directory):
 
 
 def test_extreme_numbers(directory):
-    """No coordinate is without a number, and none is far outside the picture."""
+    """All coordinates are numbers inside the picture."""
     need(DATA)
     run = labelled(directory / "a")
     log = run / "metrics.jsonl"
@@ -91,7 +91,7 @@ def test_many_metrics(directory):
 
 
 def test_range_of_one_value(directory):
-    """Said soon, however many draws are asked for."""
+    """The error comes quickly, however many draws are requested."""
     need(DATA)
     grid = write(directory / "grid.toml", f"model = '{MODEL}'\ntrain = '{TRAIN}'\neval = '{EVAL}'\nlabel-column = 'category'\n"
                  "max-steps = 12\n[sweep]\nlr = { min = 1e-3, max = 1.0001e-3, draws = 10000 }\n")

@@ -1,4 +1,4 @@
-"""The progress line at every width of a terminal, also when it changes; colours; help."""
+"""The progress line at every terminal width, also when the width changes; colours; help."""
 import itertools
 import os
 import re
@@ -21,7 +21,7 @@ def command(out, *more):
 
 
 def one_line(screen):
-    """What is drawn stands alone at the foot, shorter than the row, nothing of earlier drawings above it."""
+    """The drawing is alone on the last row, narrower than it, with no remains of earlier ones above."""
     row = screen.rows[screen.row]
     assert len(row) < screen.columns and screen.column == 0 and not screen.full, (screen.columns, row)
     assert len(screen.rows) == screen.row + 1, screen.rows[screen.row:]
@@ -31,7 +31,7 @@ def one_line(screen):
 
 
 def drawn(terminal, seconds=PATIENCE):
-    """The next drawing of a step that is whole."""
+    """The next complete drawing of a step."""
     deadline = time.time() + seconds
     while time.time() < deadline and terminal.read():
         if terminal.text.endswith("\x1b[J\r") and one_line(terminal.screen).startswith("step "):
@@ -41,7 +41,7 @@ def drawn(terminal, seconds=PATIENCE):
 
 def test_the_screen_of_these_tests(directory):
     screen = Screen(10)
-    screen.feed("a\r\nstep 1 of 9, too long\x1b[J\r")  # as a program would that does not look at the width
+    screen.feed("a\r\nstep 1 of 9, too long\x1b[J\r")  # like a program that ignores the width
     assert screen.rows == ["a", "step 1 of ", "9, too lon", "g"] and (screen.row, screen.column) == (3, 0)
     screen = Screen(30)
     screen.feed("a\r\nstep 1 of 9, too long\x1b[J\r")
@@ -64,7 +64,7 @@ def test_every_width(directory):
         screen = terminal.screen
         text = "".join(row + ("" if goes_on else "\n") for row, goes_on in zip(screen.rows, screen.goes_on))
         assert not re.search(r"^step \d+/|samples/s  ", text, re.MULTILINE), text
-        # An evaluation is a small table.
+        # Evaluation results are a small table.
         table = text.split("evaluation at step 300, epoch 10.00, the best so far\n")[1].splitlines()
         assert re.fullmatch(r"  eval_accuracy +0\.\d{4}", table[0]), table
         table = list(itertools.takewhile(lambda line: line.startswith("  eval_"), table))
@@ -78,7 +78,7 @@ def test_the_width_changes(directory):
         assert "tokens/s" in drawn(terminal)
         for columns, there in ((50, False), (30, False), (200, True), (60, False), (100, True)):
             terminal.resize(columns, lays_out)
-            drawn(terminal)  # what the change itself draws
+            drawn(terminal)  # the drawing caused by the change
             row = drawn(terminal)
             assert ("tokens/s" in row) == there, (columns, row)
         assert terminal.end(signal.SIGTERM) == 85
@@ -94,7 +94,7 @@ def test_without_a_terminal(directory):
 
 
 def test_predict_shows_progress(directory):
-    """Rows, rate and warnings while it works; from a pipe, whose end it does not know, and from a file."""
+    """Rows, rate and warnings while it works: from a pipe of unknown length, and from a file."""
     need(DATA)
     rows, fifo = "".join(f"SHOP {i} with a name that is too long for eight tokens\n" for i in range(5000)), directory / "rows"
     os.mkfifo(fifo)

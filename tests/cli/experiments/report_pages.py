@@ -1,4 +1,4 @@
-"""Reports as tests read them: elements and tables, what holds of each page, and runs."""
+"""Parses reports for tests: elements and tables, checks for every page, and runs to report."""
 import re
 import sys
 from collections import Counter
@@ -14,7 +14,7 @@ VOID = {"meta", "br", "img", "link"}
 
 
 class Page(HTMLParser):
-    """Elements, tables by caption, and whether tags are closed in their order."""
+    """Collects elements and tables by caption, and checks that tags are closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -61,7 +61,7 @@ class Page(HTMLParser):
 
 
 def report(directory, *runs):
-    """The page of runs, and what holds of every page."""
+    """The report page of these runs, after the checks for every page."""
     out = directory / "page.html"
     result = succeed("report", *runs, "--output", out, "--overwrite")
     assert str(out) in result.out and len(result.out.splitlines()) == 1, result

@@ -130,12 +130,12 @@ def test_other_tasks(directory):
         assert predicted[identity] == answer and gold, identity
         best = json.loads((answers / "nbest_predictions.json").read_text())[identity][0]
         assert near(probability, best["probability"])
-    # A damaged list of answers, however large, costs the calibration, with a word on it.
+    # A damaged answers file, however large, only removes the calibration, with a message.
     with open(answers / "nbest_predictions.json", "r+b") as file:
         file.truncate(20 << 30)
     result = succeed("report", answers, "--output", "-")
     assert "nbest_predictions.json: is damaged" in result.err and "No calibration: " in result.out, result.err
-    # Predictions of something else, or none: said, in place of pictures.
+    # With predictions of other data, or none, a sentence replaces the plots.
     (answers / "predictions.json").write_text(json.dumps({key: "x" for key in predicted}))
     assert "its predictions give eval_f1" in report(directory, answers)[1]
     (answers / "predictions.json").unlink()
@@ -143,7 +143,7 @@ def test_other_tasks(directory):
 
 
 def hostile_run(directory):
-    """A finished run whose files say whatever they like."""
+    """A finished run with arbitrary texts in its files."""
     run = labelled(directory / "<b>&run")
     draw = random.Random(5)
     with open(run / "predictions.csv", "w", encoding="utf-8", newline="") as file:
@@ -216,10 +216,10 @@ def test_where_it_writes(directory):
     succeed("report", run, "--output", out)
     fail(2, "report", run, "--output", out, words=["--overwrite"])
     succeed("report", run, "--output", out, "--overwrite")
-    # By default in the working directory.
+    # The default output is in the working directory.
     succeed("report", run, cwd=directory)
     assert (directory / "report.html").read_bytes() == out.read_bytes()
-    # Unfinished runs are left out; damage is an error.
+    # Unfinished runs are left out; damaged ones are an error.
     unfinished = directory / "b"
     shutil.copytree(run, unfinished)
     (unfinished / "metrics.json").unlink()
@@ -296,7 +296,7 @@ def test_in_a_browser(directory):
                               capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0 and png_size(picture) == (1280, 2000), done.stderr[-2000:]
         assert "CONSOLE" not in done.stderr, done.stderr
-        # The page asks for nothing: of the addresses in the browser's own log none is one of its texts.
+        # The page loads nothing: none of its texts is among the addresses in the browser's log.
         assert "example.invalid" not in log.read_text(errors="replace"), "a request"
         pictures.add(picture.read_bytes())
     assert len(pictures) == 2, "dark is another picture than light"

@@ -1,4 +1,4 @@
-"""What a run leaves for scripts: the line of --json, metrics as CSV, times in the log."""
+"""A run's output for scripts: the line of --json, metrics as CSV, times in the log."""
 import csv
 import datetime
 import hashlib
@@ -37,10 +37,10 @@ def test_json_line_identifies_the_run(directory):
     assert line["options"]["train"] == [str(TRAIN)] and line["options"]["max-steps"] == 4
     for name, value in metrics_of(out).items():
         assert line[name] == value, name
-    # A finished run says the same of itself again.
+    # A finished run reports the same again.
     again = line_of(out, "--json", "--lr", "2e-4", "--seed", 7, "--batch-size", 32, "--resume")
     assert json.loads(again.out) == line, again
-    # Nor is it one of another recipe where less is given.
+    # It does not count as another recipe if fewer options are given.
     less = json.loads(line_of(out, "--json", "--seed", 7, "--resume").out)
     assert less["options"] == {name: line["options"][name] for name in given - {"batch-size"}}, less
     evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--label-column", "category", "--json",
@@ -51,7 +51,7 @@ def test_json_line_identifies_the_run(directory):
     assert evaluated["output"] == str(directory / "evaluation"), evaluated
     assert evaluated["options"] == {"model": str(out), "data": [str(EVAL)], "label-column": "category"}, evaluated
     assert abs(evaluated["eval_accuracy"] - line["eval_accuracy"]) < 1e-12
-    # Of a model that lies elsewhere no seed is known.
+    # The seed of a model elsewhere is unknown.
     bare = json.loads(succeed("evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--json").out)
     assert "seed" not in bare and "output" not in bare and len(bare["weights_sha256"]) == 64, bare
 
@@ -85,10 +85,10 @@ def test_results_say_when_and_on_what_they_were_computed(directory):
     assert evaluated["eval_rows"] == 500 and evaluated["data_sha256"] == sha256(EVAL), evaluated
     page = succeed("report", out, "--output", "-").out
     assert f"Trained {facts['ended']} on 960 rows, evaluated on 500; data sha256 {both[:12]}" in page
-    # A copy of the model says the same.
+    # A copy of the model has the same facts.
     succeed("convert", "--model", out / "model", "--output", copy)
     assert (copy / "finetune.json").read_bytes() == (out / "model/finetune.json").read_bytes()
-    # Nothing else in model/ has a date: another day gives the same bytes.
+    # No other file in model/ has a date: another day gives the same bytes.
     other = directory / "other"
     succeed("train", "--config", out / "config.toml", "--output", other, env={"SOURCE_DATE_EPOCH": "86400"})
     assert facts_of(other)["started"] == "1970-01-02T00:00:00Z" == facts_of(other)["ended"]
@@ -115,7 +115,7 @@ def test_a_resumed_run_began_when_it_began_first(directory):
 
 
 def table_of(path):
-    """A CSV as pandas reads it: numbers, a missing one is None."""
+    """A CSV as pandas reads it: numbers; missing values are None."""
     with open(path, encoding="utf-8", newline="") as file:
         return [{name: float(cell) if cell else None for name, cell in row.items()} for row in csv.DictReader(file)]
 
@@ -135,7 +135,7 @@ def test_metrics_as_tables(directory):
     line_of(out, *line, "--resume")
     for name, steps in (("metrics.csv", [1, 2, 3, 4]), ("evaluations.csv", [2, 4])):
         assert [row["step"] for row in table_of(out / name)] == steps, name
-    # A run without evaluation has no table of any.
+    # A run without evaluation has no evaluations table.
     bare = directory / "bare"
     succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", bare,
             "--max-steps", 2, "--quiet")
@@ -164,7 +164,7 @@ def test_event_files(directory):
     assert len(content) == 1 + len(lines) == 7
     for entry, (_, step, scalars) in zip(lines, content[1:]):
         same_scalars(entry, step, scalars)
-    # A run that goes on has a new file, whose steps are those done again.
+    # A resumed run writes a new file that contains the repeated steps.
     (out / "metrics.json").unlink()
     (out / "checkpoints/step-00000004.h5").unlink()
     before = first.read_bytes()
@@ -176,7 +176,7 @@ def test_event_files(directory):
     assert [step for _, step, _ in content[2:]] == [4, 4], content
     if importlib.util.find_spec("tensorboard"):
         read_by_tensorboard(out, lines)
-    # --overwrite takes them away, and nothing of others.
+    # --overwrite removes them, but no other program's files.
     (out / "events.out.tfevents.1.host").write_text("of somebody else")
     line_of(out, "--overwrite")
     assert [path.name for path in out.glob("events.*")] == ["events.out.tfevents.1.host"]

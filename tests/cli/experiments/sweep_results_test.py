@@ -1,4 +1,4 @@
-"""sweep: what it says of its runs: progress, the best model, failures, parts that a run lost."""
+"""sweep's reports about its runs: progress, best model, failures, missing parts."""
 import json
 import os
 import re
@@ -36,7 +36,7 @@ def test_the_best_model_is_named(directory):
     assert json.loads((out / "sweep.json").read_text())["best"] == expected
     assert json.loads(succeed(*line, "--json").out.splitlines()[-1])["best"] == expected
     succeed("evaluate", "--model", expected["model"], "--data", EVAL, "--label-column", "category", "--quiet")
-    # The training loss makes no best model.
+    # The training loss does not determine a best model.
     unevaluated = QUICK.replace(f"eval = '{EVAL}'\n", "")
     line = ["sweep", grid(directory, unevaluated, "seed = [1, 2]"), "--output", directory / "loss"]
     assert "best model" not in succeed(*line).out
@@ -57,12 +57,12 @@ def test_failed_runs_end_with_an_error(directory):
 
 
 def test_a_lost_part_is_no_result(directory):
-    """A run that ended without its mix, as earlier versions left it when $TMPDIR was full, is run again."""
+    """A run without its mix, as earlier versions left it when $TMPDIR was full, is repeated."""
     need(DATA)
     out = directory / "out"
     fixed = FIXED + "max-steps = 12\nrecipe = 'auto'\n"
     line = ["sweep", grid(directory, fixed, "seed = [1, 2]"), "--output", out]
-    # Without a place for the rows that the linear model reads.
+    # No space for the rows that the linear model reads.
     environment = {**os.environ, "TMPDIR": str(directory / "absent")}
     result = run(*line, env=environment)
     assert result.code in (4, 5) and "finetune: error: " in result.err, result
@@ -87,7 +87,7 @@ def test_a_lost_part_is_no_result(directory):
 
 
 def test_too_few_descriptors_lose_nothing(directory):
-    """A limit makes runs fail, which the next call repairs; none ends without its mix."""
+    """Under a limit runs fail; the next call repairs them, and none ends without its mix."""
     need(DATA)
     line = ["sweep", grid(directory, FIXED + "max-steps = 4\nrecipe = 'auto'\n", "seed = [1]"), "--quiet", "--output"]
     failed = 0
@@ -120,7 +120,7 @@ def test_progress(directory):
         assert shown, terminal.text[-500:]
         left = [row for row in terminal.screen.rows if re.match(begin, row)]
         assert not left, left
-    # Without a terminal a sweep of some seconds has no such line, nor has one with --quiet.
+    # Without a terminal a sweep of some seconds has no such line; with --quiet it never has.
     assert "step " not in succeed("sweep", grid(directory, QUICK, "seed = [1, 2]"), "--output", directory / "short").err
 
 

@@ -1,4 +1,4 @@
-"""sweep: the runs of a grid are those of train, and go on after a kill."""
+"""sweep: each run of a grid equals the same run by train, and sweeps resume after a kill."""
 import csv
 import json
 import math
@@ -17,7 +17,7 @@ from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_of, need, ru
 
 DATA = "golden/trajectory-classification-train.csv"
 FIXED = (f"model = '{MODEL}'\ntrain = '{TRAIN}'\neval = '{EVAL}'\nlabel-column = 'category'\nmax-steps = 12\n")
-QUICK = FIXED + "no-ngram-baseline = true\n"  # for what looks at training alone
+QUICK = FIXED + "no-ngram-baseline = true\n"  # for tests of training only
 GRID = "[sweep]\nlr = [1e-3, 3e-3]\nseed = [1, 2, 3]\n"
 NAMES = [f"lr={lr},seed={seed}" for lr in ("0.001", "0.003") for seed in (1, 2, 3)]
 
@@ -31,7 +31,7 @@ def weights(out):
 
 
 def trained_alone(directory, out):
-    """The same runs by train, each in a process of its own."""
+    """The same runs by train, each in its own process."""
     sums = {}
     for run_directory in sorted(path for path in out.iterdir() if path.is_dir()):
         alone = directory / "alone" / run_directory.name
@@ -63,7 +63,7 @@ def test_runs_are_those_of_train(directory):
         assert log.count(" model: ") == 2 and str(out / name / "model") in log, log
         for other in NAMES:
             assert other == name or other not in log, log
-    # The table is that of compare, and the files have its numbers.
+    # The table is compare's, and the files have its numbers.
     assert "±" in result.out and "best eval_accuracy: lr" in result.out, result
     comparison = json.loads(succeed("compare", out, "--json").out)
     kept = json.loads((out / "sweep.json").read_text())
@@ -75,7 +75,7 @@ def test_runs_are_those_of_train(directory):
     for name, row in table_of(out).items():
         assert row["status"] == "finished" and row["exit_code"] == "0" and row["seed"] == name[-1], row
         assert float(row["eval_loss"]) == metrics_of(out / name)["eval_loss"], row
-    # The same line again: all is there, nothing is written anew.
+    # The same command again: everything exists and nothing is rewritten.
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and "sweep." not in path.name}
     again = succeed("sweep", grid(directory), "--output", out)
     assert again.err.count("there already") == 6 and again.out == result.out, again
@@ -127,7 +127,7 @@ def test_signals_stop_with_a_checkpoint(directory):
         assert process.returncode == code, (number, process.returncode, errors)
         assert len(list(out.glob("seed=1/checkpoints/*.h5"))) >= 1 and not (out / "seed=2").exists(), errors
         assert table_of(out)["seed=1"]["status"] == "interrupted" and table_of(out)["seed=2"]["status"] == "waiting"
-    # A time limit is the whole sweep's.
+    # A time limit applies to the whole sweep.
     out = directory / "limit"
     limited = run("sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed + "time-limit = '1s'\n"), "--output", out)
     assert limited.code == 8 and not (out / "seed=2").exists(), limited
@@ -146,9 +146,9 @@ def test_a_failing_run_does_not_end_the_sweep(directory):
     assert all("diverged at step" in rows[name]["error"] and rows[name]["status"] == "failed" for name in failed), rows
     assert all(f"{name}  failed  exit 6: diverged" in result.out for name in failed), result
     assert "finetune: error: diverged" in (out / failed[0] / "log.txt").read_text()
-    # The code is the same again, of runs that are not tried again: their end follows from what they are run with.
+    # The same exit code again, without repeating runs whose failure follows from their options.
     def logs():
-        """By content and time of writing: a run that is over within a second writes the same lines again."""
+        """By content and time: a run of less than a second could rewrite identical lines."""
         files = {name: out / name / "log.txt" for name in rows}
         return {name: (file.stat().st_mtime_ns, file.read_bytes()) for name, file in files.items()}
 
@@ -158,13 +158,13 @@ def test_a_failing_run_does_not_end_the_sweep(directory):
     assert table_of(out) == rows and again.out == result.out
     plan = succeed(*line, "--dry-run").out
     assert f"{len(rows)} runs, 0 to do" in plan and plan.count("  diverged") == len(failed), plan
-    # Without its directory, or with another option, one is run again.
+    # A run without its directory, or with another option, is repeated.
     shutil.rmtree(out / failed[0])
     assert run(*line).code == 6 and {name for name, log in logs().items() if log != before[name]} == {failed[0]}
     before = logs()
     assert run(*line[:1], grid(directory, sweep, FIXED + "max-grad-norm = 0\nadam-beta2 = 0\nthreads = 1\n"), *line[2:]).code == 6
     assert {name for name, log in logs().items() if log != before[name]} == set(failed)
-    # With other data too; finished runs are then refused, as ever.
+    # Also with other data; finished runs are then refused, as usual.
     data = write(directory / "train.csv", TRAIN.read_bytes())
     other = FIXED.replace(str(TRAIN), str(data)) + "max-grad-norm = 0\nadam-beta2 = 0\n"
     only = grid(directory, "[sweep]\nlr = [900]\nadam-epsilon = [1e-30]\n", other)
@@ -174,7 +174,7 @@ def test_a_failing_run_does_not_end_the_sweep(directory):
     size = log.stat().st_size
     write(data, TRAIN.read_bytes() + TRAIN.read_bytes().splitlines(True)[1])
     assert run(*line).code == 6 and log.stat().st_size > size
-    # A gate's code comes after it.
+    # A failed gate determines the exit code only after that.
     out = directory / "gate"
     gate = run("sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", FIXED + "assert = ['eval_accuracy>=0.99']\n"),
                "--output", out)
@@ -191,7 +191,7 @@ def test_jobs(directory):
     assert weights(directory / "three") == weights(directory / "one")
     assert "threads" not in (directory / "three" / NAMES[0] / "config.toml").read_text()
     assert succeed(*line, directory / "three").err.count("there already") == 6
-    # Stopped by one signal, or killed: no process is left, and the same line goes on.
+    # Stopped by a signal, or killed: no process remains, and the same command resumes.
     fixed = QUICK.replace("max-steps = 12", "max-steps = 400\nbatch-size = 16\nsave-every = 20")
     for number, codes in ((signal.SIGTERM, (85,)), (signal.SIGINT, (130,)), (signal.SIGKILL, (-9,))):
         out = directory / f"stopped {number}"
@@ -206,7 +206,7 @@ def test_jobs(directory):
         succeed(*line)
         assert len(weights(out)) == 3 and not list(out.glob("*/checkpoints")) and not list(out.rglob("*.tmp*"))
     assert len({tuple(weights(out).values()) for out in directory.glob("stopped *")}) == 1
-    # A run's process that somebody kills is a failed run.
+    # If a run's process is killed, that run failed.
     out = directory / "killed"
     fixed = QUICK.replace("max-steps = 12", "max-steps = 600\nbatch-size = 16")
     process = subprocess.Popen([BINARY, "sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed), "--jobs", "2",
@@ -226,7 +226,7 @@ def test_halving(directory):
     line = ["sweep", grid(directory, sweep, fixed), "--halving", 2, "--output"]
     out = directory / "out"
     result = succeed(*line, out)
-    # Four evaluations: after the first two settings go on, after the second the best one.
+    # Four evaluations: the first two settings pass the first, the best one passes the second.
     assert "after 1/4 of the evaluations: 2 of 4 settings go on, by eval_loss" in result.err, result
     assert "after 1/2 of the evaluations: 1 of 2 settings go on" in result.err, result
     rows = table_of(out)
@@ -247,7 +247,7 @@ def test_halving(directory):
         name = f"{alive[0]},seed={seed}"
         succeed("train", "--config", out / name / "config.toml", "--output", directory / name, "--quiet")
         assert facts_of(directory / name)["weights_sha256"] == facts_of(out / name)["weights_sha256"]
-    # Again, and in several processes, and after a kill: the same.
+    # Repeated, with several processes, and after a kill: the same results.
     before = {path: path.stat().st_mtime_ns for path in out.glob("*/*") if path.is_file()}
     assert succeed(*line, out).out == result.out
     assert before == {path: path.stat().st_mtime_ns for path in before}
@@ -264,7 +264,7 @@ def test_halving(directory):
         assert weights(other) == weights(out)
         assert {name: row["status"] for name, row in table_of(other).items()} == {
             name: row["status"] for name, row in rows.items()}
-    # Without it the dropped ones come to their end too.
+    # Without halving the dropped runs are completed too.
     succeed("sweep", grid(directory, sweep, fixed), "--output", out)
     assert len(weights(out)) == 8 and weights(out) == trained_alone(directory, out)
     for words, change in ((["2 evaluations", "2 and 4"], lambda text: text.replace("-9, 1e-4, 3e-3, 1e-3", "-9, 1e-4")),
@@ -298,7 +298,7 @@ def test_dry_run(directory):
 
 
 def test_dry_run_of_halving(directory):
-    """The rungs are those of the shortest run of the grid, also where it has ended."""
+    """The rungs depend on the shortest run of the grid, even if it has ended."""
     need(DATA)
     out = directory / "out"
     fixed = FIXED.replace("max-steps = 12", "eval-every = 3")
@@ -306,12 +306,12 @@ def test_dry_run_of_halving(directory):
     succeed("sweep", grid(directory, sweep.replace(", 24", ""), fixed), "--output", out)
     line = json.loads(succeed("sweep", grid(directory, sweep, fixed), "--output", out, "--halving", 2, "--dry-run", "--json").out)
     assert [run["state"] for run in line["runs"]] == ["finished"] * 2 + ["new"] * 2, line
-    # Of two evaluations after the first: four settings to there, then two of them.
+    # Two evaluations after the first: four settings run until there, then two of them.
     assert math.isclose(line["total_seconds"], 0.75 * sum(run["total_seconds"] for run in line["runs"])), line
 
 
 def test_dry_run_reads_data_once(directory):
-    """A pipe has them once: for the rungs of --halving, and for forecasts of runs that cost differently."""
+    """A pipe's rows are read once, for --halving's rungs and for forecasts of different runs."""
     need(DATA)
     fixed = FIXED.replace(f"'{TRAIN}'", "'/dev/stdin'").replace("max-steps = 12", "max-steps = 12\neval-every = 3")
     line = ["sweep", grid(directory, "[sweep]\nbatch-size = [8, 16]\n", fixed), "--output", directory / "out", "--dry-run"]
@@ -324,18 +324,18 @@ def test_a_changed_grid(directory):
     out = directory / "out"
     succeed("sweep", grid(directory, "[sweep]\nlr = [1e-3]\nseed = [1, 2]\n"), "--output", out)
     before = weights(out)
-    # More runs, and one less: those that are there stay what they are.
+    # After adding runs and removing one, the existing ones stay unchanged.
     result = succeed("sweep", grid(directory, "[sweep]\nlr = [1e-3, 2e-3]\nseed = [2]\n"), "--output", out)
     assert "1/2  lr=0.001,seed=2" in result.err and "there already" in result.err.splitlines()[0], result
     assert "left as they are: lr=0.001,seed=1" in result.err, result
     assert {**weights(out), **before} == weights(out) and len(weights(out)) == 3
     assert list(table_of(out)) == ["lr=0.001,seed=2", "lr=0.002,seed=2"]
-    # Another fixed option is another sweep.
+    # With another fixed option it is another sweep.
     message = fail(2, "sweep", grid(directory, "[sweep]\nlr = [1e-3, 2e-3]\nseed = [2, 3]\n",
                                     FIXED.replace("max-steps = 12", "max-steps = 13\nweight-decay = 0.5")),
                    "--output", out, words=["max-steps (12 there, 13 now)", "weight-decay (0.01 there, 0.5 now)"])
     assert "grid.toml" in message and len(weights(out)) == 3
-    # So are other data under the same name.
+    # The same for other data under the same name.
     data = write(directory / "train.csv", TRAIN.read_bytes())
     fixed = FIXED.replace(str(TRAIN), str(data))
     out = directory / "data"
@@ -343,7 +343,7 @@ def test_a_changed_grid(directory):
     write(data, TRAIN.read_bytes() + TRAIN.read_bytes().splitlines(True)[1])
     fail(3, "sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed), "--output", out, words=["data has changed"])
     assert not (out / "seed=2").exists()
-    # What changes no result may change.
+    # Options that do not change results may differ.
     write(data, TRAIN.read_bytes())
     succeed("sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed + "threads = 1\nlog-every = 2\n"), "--output", out)
 
@@ -365,7 +365,7 @@ def test_what_is_refused_before_anything_runs(directory):
     refused(3, GRID, ["absent.csv"], FIXED.replace(str(TRAIN), "absent.csv"))
     refused(3, GRID, ["'kategory'"], FIXED.replace("'category'", "'kategory'"))
     refused(4, GRID, ["absent-model"], FIXED.replace(str(MODEL), "absent-model"))
-    # Also where the runs before it read other data.
+    # Even if earlier runs read other data.
     refused(3, f"[sweep]\neval = ['{EVAL}', 'absent.csv']\n", ["run eval=absent.csv: ", "No such file"],
             FIXED.replace(f"eval = '{EVAL}'\n", ""))
     refused(2, "[sweep]\nmax-length = [16, 4096]\n", ["run max-length=4096: ", "512 positions"])
@@ -373,7 +373,7 @@ def test_what_is_refused_before_anything_runs(directory):
     fail(2, "sweep", grid(directory), words=["--output"])
     fail(2, "sweep", directory / "absent.toml", "--output", out, words=["absent.toml"])
     fail(2, "sweep", "--output", out, words=["GRID is required: "])
-    # A directory of something else is left alone.
+    # A directory with other contents is not touched.
     (directory / "mine").mkdir()
     write(directory / "mine/notes.txt", "mine")
     fail(2, "sweep", grid(directory), "--output", directory / "mine", words=["not a sweep's directory"])

@@ -1,4 +1,4 @@
-"""A program in a pseudo-terminal, and what such a terminal would show."""
+"""Runs a program in a pseudo-terminal and simulates what the terminal shows."""
 import fcntl
 import os
 import pty
@@ -13,7 +13,7 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 
 
 class Screen:
-    """Rows of a terminal that is as high as need be; one that lays lines out anew for another width, or does not."""
+    """Rows of an unbounded terminal, which may reflow its lines when the width changes."""
 
     def __init__(self, columns):
         self.columns, self.rows, self.goes_on = columns, [""], [False]  # goes_on: the line continues in the next row
@@ -83,7 +83,7 @@ class Screen:
 
 
 class Terminal:
-    """Runs a command whose three streams are a terminal; `screen` shows what it has written."""
+    """Runs a command with a terminal for its three streams; `screen` shows the output."""
 
     def __init__(self, command, columns, env=None):
         self.screen, self.text = Screen(columns), ""
@@ -93,7 +93,7 @@ class Terminal:
             os.execve(command[0], [str(word) for word in command], {**os.environ, "TERM": "xterm", **(env or {})})
 
     def read(self, seconds=0.05):
-        """What has come, as whole drawings; False at the end."""
+        """Feeds the received output as whole drawings; False at the end."""
         if not select.select([self.master], [], [], seconds)[0]:
             return True
         try:
@@ -105,7 +105,7 @@ class Terminal:
         return bool(piece)
 
     def resize(self, columns, lays_out):
-        """While the program stands still, so that nothing is on its way."""
+        """Call while the program is stopped, so that no output is in transit."""
         os.kill(self.process, signal.SIGSTOP)
         time.sleep(0.05)
         while select.select([self.master], [], [], 0.05)[0]:

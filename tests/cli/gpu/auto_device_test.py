@@ -1,4 +1,4 @@
-"""--device auto, on the CUDA module whose kernels run on the host: a GPU where one can be used."""
+"""--device auto, with a CUDA module whose kernels run on the host: uses a GPU if possible."""
 import json
 import os
 import shutil
@@ -28,7 +28,7 @@ def prepared():
 
 
 def trained(out, *more, env):
-    """What the log says of the device."""
+    """The log's lines about the device."""
     succeed(*LABELS, "--precision", "fp32", "--output", out, *more, env=env)
     return (out / "log.txt").read_text()
 
@@ -38,7 +38,7 @@ def sum_of(out):
 
 
 def test_auto_takes_the_gpu(directory):
-    """Where one can be used; a log says why not where one seems to be there."""
+    """Uses a GPU if possible; if one is present but unusable, the log says why."""
     prepared()
     assert "computing on CUDA" in trained(directory / "here", env=HERE)
     trained(directory / "named", "--device", "cuda", env=HIDDEN)
@@ -50,7 +50,7 @@ def test_auto_takes_the_gpu(directory):
     assert "computing on CPU" in log, log
     assert log.count("an NVIDIA GPU was found but is not used: HOST_CUDA_DEVICES is 0") == 1, log
     assert sum_of(directory / "none") == sum_of(directory / "hidden") != sum_of(directory / "here")
-    # Whoever repeats the run elsewhere has the device that is there.
+    # Repeating the run elsewhere uses the device available there.
     assert 'device = "auto"' in (directory / "here" / "config.toml").read_text()
 
 
@@ -77,7 +77,7 @@ def test_other_commands(directory):
 
 
 def test_continued_where_it_was_begun(directory):
-    """Though a GPU has come, or is hidden now."""
+    """Even if a GPU has been added, or is hidden now."""
     prepared()
     steps = ["--save-every", 2, "--keep-checkpoints", 9]
     for name, first, then in (("cpu", HIDDEN, HERE), ("cuda", HERE, {**HIDDEN, "HOST_CUDA_DEVICES": "1"})):
@@ -108,7 +108,7 @@ seed = [1, 2]
     process = subprocess.Popen([harness.BINARY, "sweep", grid, "--output", directory / "sweep", "--jobs", "2"],
                                env={**os.environ, **HERE, "HOST_CUDA_DEVICES": "2"}, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
-    # A GPU that has been started before a fork is of no use behind it: who forks loads no module.
+    # A GPU started before a fork is unusable after it, so a forking process must not load the module.
     maps = Path(f"/proc/{process.pid}/maps")
     while process.poll() is None:
         assert "finetune_cuda" not in maps.read_text()

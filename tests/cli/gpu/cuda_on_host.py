@@ -12,11 +12,11 @@ import harness  # noqa: E402
 
 CPU_BINARY = harness.BINARY
 HOST_MODULE = os.environ.get("FINETUNE_HOST_CUDA_MODULE")
-COPYING = threading.Lock()  # tests of a file may run at once
+COPYING = threading.Lock()  # tests of a file may run at the same time
 
 
 def counts_of(report):
-    """What the host runtime has counted until the program's end (HOST_CUDA_REPORT), by name."""
+    """The host runtime's counters at the program's end (HOST_CUDA_REPORT), by name."""
     words = Path(report).read_text().split()
     return dict(zip(words[::2], map(int, words[1::2])))
 
@@ -35,7 +35,7 @@ def program_with_module():
         for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
             target = place / name
             if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
-                copy = place / f"{name}-{os.getpid()}"  # another test may run what is there
+                copy = place / f"{name}-{os.getpid()}"  # another test may be running the existing file
                 shutil.copy2(source, copy)
                 copy.replace(target)
     os.environ["HOST_CUDA_PROTECT"] = "1"

@@ -48,7 +48,7 @@ def same_training(directory, line):
 def test_classification(directory):
     prepared()
     same_training(directory, LABELS)
-    # The run once more, continued from the middle, ends with the same bits.
+    # The run again, resumed from the middle, ends with the same bits.
     out = directory / "parts"
     line = [*LABELS, "--precision", "fp32", "--device", "cuda", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
     succeed(*line)
@@ -84,7 +84,7 @@ def test_tensor_shards(directory):
 
 
 def test_course(directory):
-    """With dropout, whose masks are the CPU's, the loss takes the CPU's course; a second run has the same bits."""
+    """With dropout, whose masks equal the CPU's, the loss follows the CPU's; a second run has the same bits."""
     prepared()
     line = [*LABELS, "--lr", "3e-4", "--max-steps", 5 if HOST_MODULE else 50]
     for precision in ("fp32", "bf16"):
@@ -115,7 +115,7 @@ def test_the_host_goes_on(directory):
     streams, events, graphs, _ = (after - before for before, after in zip(waits(4), waits(9)))
     assert (streams, events) == (0, 5) and graphs >= 5, (streams, events, graphs)
     bits = facts_of(directory / "run")["weights_sha256"]
-    # Nor does it where there are more shapes than graphs are kept of: then they go while they may be under way.
+    # Also if there are more shapes than graphs: graphs may then be dropped while they run.
     few = {"FINETUNE_CUDA_GRAPHS": "4"}
     before = waits(9, **few)
     assert facts_of(directory / "run")["weights_sha256"] == bits
@@ -147,7 +147,7 @@ def test_graphs(directory):
         assert len({facts_of(run)["weights_sha256"] for run in runs}) == 1, number
     if not HOST_MODULE:
         return
-    # Recording, making, launching a graph that fails, for the first time or later, costs a line.
+    # If a graph cannot be recorded, built or launched, at first or later, the log has a line.
     for fault in ({"HOST_CUDA_NO_GRAPHS": "1"}, *({"HOST_CUDA_FAILS": call} for call in (
             "cudaStreamBeginCapture 1", "cudaGraphInstantiate 1", "cudaGraphLaunch 1", "cudaGraphLaunch 4"))):
         run = directory / "failing"
@@ -175,7 +175,7 @@ def test_failure(directory):
 
 
 def test_divergence(directory):
-    """A step that is not finite ends the run as on the CPU: it is named, and only what was before it is on disk."""
+    """A step that is not finite ends the run as on the CPU: the step is named, and only earlier results are saved."""
     prepared()
     data = directory / "huge.csv"
     data.write_text("text,label\n" + "".join(f"row {i},{'1e30' if i == 7 else i}\n" for i in range(12)))
@@ -193,7 +193,7 @@ def test_divergence(directory):
 
 
 def test_memory(directory):
-    """plan's forecast is what the run takes of the device; where that is not there, what is suggested fits."""
+    """The run's device memory equals plan's forecast; if memory is too small, the suggested size fits."""
     prepared()
     line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1,
             "--micro-batch-tokens", 16384]
@@ -201,7 +201,7 @@ def test_memory(directory):
         plan = json.loads(succeed("plan", *line, *more, "--no-time", "--json").out)
         succeed("train", *line, *more, "--output", directory / "run", "--overwrite")
         taken = metrics_of(directory / "run")["device_peak_memory_mb"]
-        # Buffers to the byte, but for small ones; scratch memory grows with what the micro-batches really have.
+        # Buffers match to the byte, except small ones; scratch memory depends on the actual micro-batches.
         assert -0.01 < plan["device_peak_memory_mb"] - taken < plan["device_scratch_mb"], (plan, taken)
         assert plan["device_fits"] == 1 and plan["device_available_mb"] > 1000
     parts = json.loads(succeed("plan", *line, "--no-time", "--json").out)
@@ -210,7 +210,7 @@ def test_memory(directory):
                                                            "scratch", "program")) - forecast) < 1e-3
     fail(2, "plan", *line, "--processes", 2, words=["--processes 2", "GPU"])
     if not HOST_MODULE:
-        return  # a GPU has the memory that it has
+        return  # a GPU's memory size is fixed
     small = {"HOST_CUDA_MEMORY_MB": str(int(forecast) - 6)}
     plan = json.loads(succeed("plan", *line, "--json", env=small).out)
     tokens = int(plan["device_fitting_micro_batch_tokens"])
@@ -269,7 +269,7 @@ def test_offload(directory):
             plan = json.loads(succeed("plan", *options[1:], "--no-time", "--json").out)
             assert -0.01 < plan["device_peak_memory_mb"] - peaks[-1] < plan["device_scratch_mb"], (plan, peaks)
     assert len(bits) == 2, bits
-    # Of the tiny model's two layers all inputs are within the default horizon.
+    # All inputs of the tiny model's two layers are within the default horizon.
     assert peaks[1] < peaks[0] == peaks[2] and peaks[4] < peaks[3] == peaks[5], peaks
     line += ["--offload-activations", 1, "--output", directory / "failing"]
     if HOST_MODULE:
@@ -292,7 +292,7 @@ def test_plan(directory):
 
 
 def test_bf16(directory):
-    """auto is bf16 on a GPU: losses as far from fp32's as the CPU's bf16 is."""
+    """auto means bf16 on a GPU: losses differ from fp32's as much as on the CPU."""
     prepared()
     line = [*LABELS, "--dropout", 0]
     succeed(*line, "--device", "cuda", "--output", directory / "auto")
@@ -311,7 +311,7 @@ def test_attention_library(directory):
             "--max-steps", 3]
     text = json.loads(SQUAD.read_text())
     for article in text["data"]:
-        for paragraph in article["paragraphs"]:  # long ones
+        for paragraph in article["paragraphs"]:  # long paragraphs
             paragraph["context"] += " and so it went on and on" * 25
     long_text = directory / "long.json"
     long_text.write_text(json.dumps(text))
@@ -340,7 +340,7 @@ def test_attention_library(directory):
 
 
 def test_bench(directory):
-    """Operations are waited for in steps of their own; the steps that count are not slowed down by that."""
+    """Operations are timed in separate steps, so that the measured steps are not slowed down."""
     program_with_module()
     line = ["--device", "cuda", "--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--json"]
     result = json.loads(succeed("bench", "step", *line, "--steps", 2).out)
@@ -350,7 +350,7 @@ def test_bench(directory):
         assert result[name] > 0, name
     shares = sum(op["share"] for op in result["ops"])
     assert 0 < shares <= 1 and abs(shares + result["between_operations_share"] - 1) < 1e-9, shares
-    # Weights, gradient and moments of 4.4 million parameters, cuBLASLt's workspace, stages of uploads, little else.
+    # Weights, gradient and moments of 4.4 million parameters, cuBLASLt's workspace, upload stages, little else.
     assert 4 * 4 * result["parameters"] < (result["device_peak_memory_mb"] - 32 - 8) * 2**20 < 4.4 * 4 * result["parameters"]
     calls = {(op["phase"], op["op"]): op["calls"] for op in result["ops"]}
     here = json.loads(succeed("bench", "step", "--device", "cpu", *line[2:], "--steps", 2).out)

@@ -1,4 +1,4 @@
-"""scripts/gpu/gpu_bundle.sh: what it makes runs where nothing of the project's is installed."""
+"""scripts/gpu/gpu_bundle.sh: the bundle runs on a machine without the project's dependencies."""
 import os
 import shutil
 import subprocess
@@ -35,7 +35,7 @@ def test_bundle(directory):
     root, = directory.glob("finetune-gpu-*")
     events = call("bash", out / "run.sh", "build/tests/unit/ops/test_graph_events", **place)
     assert events.returncode == 0 and "1 passed" in events.stdout, events
-    # Every library of the loader's list but glibc's own comes from the bundle where it is told to.
+    # All libraries except glibc's come from the bundle, if so requested.
     libraries = root / "finetune/lib/all"
     programs = [root / "finetune" / name for name in ("build/finetune", "build/tests/unit/ops/test_ops",
                                                       "build/tests/unit/model/test_model", "openmpi/bin/mpirun")]
@@ -44,7 +44,7 @@ def test_bundle(directory):
     assert listed.count(str(libraries)) > 30 and "not found" not in listed, listed
     assert all(name.startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libresolv.", "libutil."))
                for name in outside), outside
-    # mpirun starts two processes of it.
+    # mpirun starts two of its processes.
     doctor = call("bash", out / "run.sh", "mpirun", "--oversubscribe", "-n", 2, "build/finetune", "doctor", **place)
     assert doctor.returncode == 0 and "rank 1 of 2" in doctor.stdout, doctor
 

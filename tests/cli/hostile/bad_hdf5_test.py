@@ -1,4 +1,4 @@
-"""HDF5 models and checkpoints that somebody made to lead elsewhere or to break the reader."""
+"""Malicious HDF5 models and checkpoints: links to other files, and attacks on the reader."""
 import hashlib
 
 import sys
@@ -11,7 +11,7 @@ SEAL = 512
 
 
 def seal(path, body):
-    """The seal is a checksum: whoever can write a file can seal it."""
+    """The seal is only a checksum: anyone who can write a file can seal it."""
     root = hashlib.sha256()
     for at in range(0, len(body), 1 << 20):
         root.update(hashlib.sha256(body[at:at + (1 << 20)]).hexdigest().encode())

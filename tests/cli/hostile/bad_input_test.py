@@ -1,4 +1,4 @@
-"""Bad input: each one clear line, the right exit code, nothing written."""
+"""Bad input: one clear line each, the right exit code, no output written."""
 import json
 import shutil
 import subprocess
@@ -122,7 +122,7 @@ def test_nul_and_spaces_in_json_lines(directory):
 
 
 def with_stored(directory, **stored):
-    """A copy of the model whose config.json says so in the object `finetune`."""
+    """A copy of the model with this object `finetune` in config.json."""
     shutil.rmtree(directory / "model", ignore_errors=True)
     model = shutil.copytree(MODEL, directory / "model", copy_function=shutil.copyfile)
     config = json.loads((model / "config.json").read_text())
@@ -139,7 +139,7 @@ def test_stored_options_that_no_option_gives(directory):
         model = with_stored(directory, **{"text_column": ["text"], key: value})
         words = ["config.json", f"finetune.{key}"]
         fail(4, "evaluate", "--model", model, "--data", data, "--ignore-unknown-labels", words=words)
-        if key != "class_weights":  # which are of the loss alone
+        if key != "class_weights":  # class weights only affect the loss
             fail(4, "predict", "--model", model, "--input", data, "--output", "-", words=words)
 
 
@@ -205,7 +205,7 @@ def test_model_without_vocabulary(directory):
 
 
 def with_token_types(source, destination, types):
-    """A copy of a model whose embedding has so many token types."""
+    """A copy of a model with this number of token types."""
     shutil.copytree(source, destination)
     for path in destination.iterdir():
         path.chmod(0o644)
@@ -268,7 +268,7 @@ def test_vocabulary_beyond_the_embedding(directory):
         (model / name).unlink(missing_ok=True)
     fail(4, *base, words=["vocabulary", "embedding"])
     assert not (directory / "run").exists()
-    # One that is far smaller may be another model's: it works, but is worth a word.
+    # A much smaller number may belong to another model: it works, with a warning.
     write(model / "vocab.txt", "".join(open(MODEL / "vocab.txt", encoding="utf-8").readlines()[:1500]))
     assert "do they belong together?" in succeed(*base).err
 
@@ -312,7 +312,7 @@ def test_every_format_gives_the_same_predictions(directory):
     expected = predictions(MODEL)
     for model in sorted((GOLDEN / "formats").iterdir()):
         if model.name in ("safetensors-f16", "safetensors-bf16", "safetensors-no-prefix-no-head"):
-            continue  # rounded weights: tests/unit/weights; no head: predict refuses
+            continue  # rounded weights are tested in tests/unit/weights; predict refuses a model without a head
         assert predictions(model) == expected, model
 
 

@@ -1,4 +1,4 @@
-"""Makes hostile files: weights that claim more than they hold, checkpoints sealed by others."""
+"""Makes hostile files: weights that claim more than they hold, forged checkpoints."""
 import hashlib
 import json
 import shutil
@@ -7,7 +7,7 @@ import zipfile
 
 
 def copy_of(source, directory, without=("model.safetensors",), **config):
-    """A model directory with other values in its config.json."""
+    """A model directory with changed values in config.json."""
     directory.mkdir()
     for path in source.iterdir():
         if path.name not in (*without, "config.json"):
@@ -49,7 +49,7 @@ def number(value):
 
 
 def shared_storage_pickle(shapes, elements):
-    """A state dict of tensors that are all views of one storage."""
+    """A state dict whose tensors are all views of one storage."""
     storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + number(elements) + b"tQ"
     out = b"\x80\x02}("
     for name, shape in shapes.items():
@@ -129,7 +129,7 @@ def shared_checkpoint(prefix, shapes, elements):
 
 
 def seal(path):
-    """Seals a checkpoint again, as anybody can."""
+    """Computes a checkpoint's seal again, as anyone can."""
     content = path.read_bytes()
     sums = "".join(hashlib.sha256(content[at:at + (1 << 20)]).hexdigest()
                    for at in range(512, len(content), 1 << 20))
@@ -139,7 +139,7 @@ def seal(path):
 
 
 def replace_in_checkpoint(path, old, new):
-    """Replaces bytes by others, with blanks behind them where they are fewer."""
+    """Replaces bytes; a shorter replacement is padded with blanks."""
     content = path.read_bytes()
     assert content.count(old) == 1 and len(old) >= len(new), (content.count(old), old, new)
     path.write_bytes(content.replace(old, new.ljust(len(old))))

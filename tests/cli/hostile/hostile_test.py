@@ -16,14 +16,14 @@ from hostile_files import (bert_shapes, copy_of, replace_in_checkpoint, shared_c
                            shared_torch_zip)
 
 MIB = 1 << 20
-ENOUGH = 700 * MIB  # of address space, for any command on a tiny model
+ENOUGH = 700 * MIB  # address space for any command on a tiny model
 SPECIAL = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F),
            *range(0x2066, 0x206A)]
 EVIL = "\x1b[2J\x07\u009b31m\u202e\u2066\x7f"
 
 
 def run_within(limit, *arguments):
-    """With so many bytes of address space; on two cores, since each thread takes some."""
+    """Runs with this much address space; on two cores, because each thread needs some."""
     def lower():
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -42,7 +42,7 @@ def refused_within(limit, code, *arguments, words=()):
 
 
 def clean(output):
-    """Nothing that a terminal obeys, but line ends."""
+    """Contains no byte that a terminal would obey, except line ends."""
     found = sorted({hex(ord(c)) for c in output if ord(c) in SPECIAL and c != "\n"})
     assert not found, (found, output[:2000])
     return output
@@ -66,7 +66,7 @@ def nothing_written(directory):
 # ---- what files claim ----
 
 def test_tensors_that_share_their_data(directory):
-    """Some megabytes whose tensors all lie in the same ones: 5 GB if each were allocated."""
+    """Some megabytes that all tensors share: 5 GB if each were allocated."""
     need("golden/tiny-bert-classification", "golden/trajectory-classification-eval.csv")
     model = copy_of(MODEL, directory / "model", hidden_size=1024, intermediate_size=4096, num_attention_heads=16,
                     num_hidden_layers=100)
@@ -83,12 +83,12 @@ def test_tensors_that_share_their_data(directory):
             refused_within(ENOUGH + 4 * elements, 4, *command,
                            words=[str(claimed), f"only {4 * elements} bytes", "share their data"])
             nothing_written(directory)
-        assert "encoder.layer.99." in run_within(ENOUGH, "inspect", model).out  # which reads none
+        assert "encoder.layer.99." in run_within(ENOUGH, "inspect", model).out  # inspect reads no weights
         (model / "pytorch_model.bin").unlink(missing_ok=True)
 
 
 def test_configs_of_any_size(directory):
-    """Refused by the numbers, before anything is allocated."""
+    """Refused by comparing sizes, before any allocation."""
     need("golden/tiny-bert-classification", "golden/trajectory-classification-eval.csv")
     huge = copy_of(MODEL, directory / "huge", (), vocab_size=10**9, hidden_size=10**6, num_attention_heads=1)
     commands = [*commands_on(huge, directory), ["inspect", huge],
@@ -96,7 +96,7 @@ def test_configs_of_any_size(directory):
     for command in commands:
         refused_within(ENOUGH, 4, *command, words=["config.json", "1000000000", "1000000", "billion parameters"])
     nothing_written(directory)
-    # Sizes that a config may have, but that these weights do not.
+    # Sizes that a config may have, but these weights do not.
     for key, value, name in (("vocab_size", 2**31 - 1, "word_embeddings"),
                              ("type_vocab_size", 2**31 - 1, "token_type_embeddings"),
                              ("max_position_embeddings", 65536, "position_embeddings"),
@@ -133,7 +133,7 @@ def test_sentencepiece_ids_of_any_size(directory):
 
 
 def test_heads_of_any_size(directory):
-    """A shape without elements takes no bytes, whatever its first dimension is."""
+    """A shape without elements needs no memory, whatever its first dimension."""
     need("golden/tiny-bert-classification")
     model = copy_of(MODEL, directory / "model", ())
     stored = (model / "model.safetensors").read_bytes()
@@ -163,7 +163,7 @@ def hostile_safetensors(model, *names):
 
 
 def test_tensors_that_no_model_has_are_warned_of_in_one_line(directory):
-    """Layers beyond the config's, adapters, anything: what Hugging Face does without is passed over in silence."""
+    """Tensors that Hugging Face ignores too (extra layers, adapters, anything) are skipped silently."""
     need(*MODELS)
     model = copy_of(MODEL, directory / "model", (), num_hidden_layers=1)
     with_more = copy_of(MODEL, directory / "more", ())
@@ -194,7 +194,7 @@ def test_inspect_shows_control_bytes_as_such(directory):
     values = json.loads(clean(result.out))
     assert values["config"]["labels"][3] == f"3{EVIL}"
     assert any(tensor["name"].startswith(f"tensor{EVIL}\n") for tensor in values["weights"]["tensors"])
-    # The log of a command that reads it names tensors that are not needed.
+    # The log of a command that reads the file names unneeded tensors.
     data = ["--label-column", "category", "--reinit-head"]
     result = succeed("train", "--model", model, "--train", TRAIN, *data, "--output", directory / "run", "--max-steps", 1)
     assert "tensor\\x1b" in clean(result.err)
@@ -219,7 +219,7 @@ def test_inspect_of_a_hostile_run(directory):
         assert word in shown, word
     values = json.loads(clean(succeed("inspect", run_directory, "--json").out))
     assert values["run"]["metrics"][f"metric{EVIL}"] == 1
-    for options in ([], ["--json"]):  # a finished run's metrics are printed again
+    for options in ([], ["--json"]):  # a finished run prints its metrics again
         again = clean(succeed(*line[:-1], "--resume", *options).out)
         assert ("metric\\x1b" in again) == (not options)
     (run_directory / "metrics.json").write_text("{}")
@@ -255,13 +255,13 @@ def test_messages_show_control_bytes_as_such(directory):
     for code, line in lines:
         message = clean(fail(code, *line))
         assert len(message.encode()) <= 1020, (len(message), line)
-    # Names that are not UTF-8, which a C1 byte alone is not either.
+    # Names that are not UTF-8, such as a single C1 byte.
     result = subprocess.run([BINARY, "inspect", b"/nowhere/\x9b\xff.safetensors"], capture_output=True)
     assert result.returncode == 4 and b"/nowhere/\\x9b\\xff.safetensors" in result.stderr, result
 
 
 def test_long_values_make_short_lines(directory):
-    """A value of a megabyte is not printed, and not compared with every name there is."""
+    """A value of a megabyte is neither printed nor compared with every known name."""
     need("golden/tiny-bert-classification")
     long = "y" * 1_000_000
     write(directory / "wide.tsv", "\t".join(f"{long}{i}" for i in range(5)) + "\nx\n")
@@ -278,7 +278,7 @@ def test_long_values_make_short_lines(directory):
 
 
 def test_label2id_of_another_kind(directory):
-    """convert writes names for labels that have none, whatever stands there."""
+    """convert writes default names for labels without names, whatever the config contains."""
     need("golden/tiny-bert-classification")
     for value in ("text", [1, 2], 5):
         model = copy_of(MODEL, directory / f"m{value}", (), id2label=None, label2id=value)
@@ -290,7 +290,7 @@ def test_label2id_of_another_kind(directory):
 # ---- options and vocabularies ----
 
 def test_damaged_options_of_a_checkpoint(directory):
-    """A checksum is no signature: what stands behind it is checked as any file is."""
+    """A checksum is not a signature: the contents are validated as for any file."""
     need("golden/tiny-bert-classification", "golden/trajectory-classification-train.csv")
     out = directory / "run"
     line = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", out, "--epochs", 1]
@@ -312,7 +312,7 @@ def test_damaged_options_of_a_checkpoint(directory):
         replace_in_checkpoint(checkpoint, b"seed = 42", new)
         clean(fail(4, "inspect", checkpoint, words=[checkpoint.name]))
         checkpoint.write_bytes(kept)
-    # What is no text at all is no checkpoint: the run goes on from the one before.
+    # A file that is not a checkpoint at all: the run resumes from the one before.
     replace_in_checkpoint(checkpoint, b'label-column = "category"', b'label-column = "categor\xff"')
     clean(fail(4, "inspect", checkpoint, words=[checkpoint.name, "is not valid UTF-8"]))
     told = succeed(*line).err
@@ -338,7 +338,7 @@ def test_vocabularies_that_cannot_be_read(directory):
 # ---- too little memory ----
 
 def test_too_little_memory(directory):
-    """Whatever is tried first in the memory there is: all goes well, or exit 5 and one line."""
+    """With any amount of memory a command either succeeds, or ends with exit code 5 and one line."""
     need(*MODELS, "golden/trajectory-classification-train.csv")
     line = ["--version"]
     least = next(limit for limit in range(8 * MIB, ENOUGH, 2 * MIB) if run_within(limit, *line).code == 0)
@@ -364,7 +364,7 @@ def test_too_little_memory(directory):
 
 def test_threads_that_cannot_be_started(directory):
     need("golden/tiny-bert-classification")
-    # A stack is 8 MiB: some dozens fit.
+    # A stack has 8 MiB: a few dozen fit.
     refused_within(ENOUGH, 5, "predict", "--model", MODEL, "--input", EVAL, "--output", directory / "out.csv",
                    "--threads", 2000, words=["thread"])
 

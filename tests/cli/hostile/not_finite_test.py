@@ -1,4 +1,4 @@
-"""Outputs that are no numbers are exit 6, not perfect metrics; a model is converted whole."""
+"""Outputs that are NaN or infinite give exit code 6, not perfect metrics; convert still works."""
 import json
 import shutil
 import struct
@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, TRAIN, tagged_rows, write  # noqa: E402
 from harness import fail, main, need, run, succeed  # noqa: E402
 
-# The first update makes weights of which nothing finite comes.
+# After the first update the weights give no finite output.
 DIVERGING = ["--lr", "0.5", "--weight-decay", "1e30", "--max-steps", 1, "--warmup-steps", 0, "--threads", 1]
 DIVERGED = ["diverged at step 1", "not finite"]
 
@@ -53,7 +53,7 @@ def test_updates_that_diverge(directory):
              "words": ["adapt", "--text", texts, "--eval", texts]}
     for name, line in kinds.items():
         result = run(*line, "--model", MODEL, "--output", directory / name, *DIVERGING, "--quiet")
-        # The rows are both training and evaluation data, which is worth a warning.
+        # The rows are both training and evaluation data, which causes a warning.
         error, = (text for text in result.err.splitlines() if not text.startswith("warning: "))
         assert result.code == 6 and error.startswith("finetune: error: "), result
         assert all(word in error for word in DIVERGED), error

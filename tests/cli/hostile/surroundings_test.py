@@ -1,4 +1,4 @@
-"""Signals that a command's parent has set, and files that others change while it works."""
+"""Signals set by a command's parent, and files that others change during a run."""
 import csv
 import os
 import shutil
@@ -36,10 +36,10 @@ def ends_with(process, code, *words, stdin=None):
 
 
 def test_a_run_whose_directory_is_renamed(directory):
-    """Another run may begin where it was: nothing of the first comes there."""
+    """Another run may start in the old place; nothing of the first run may appear there."""
     need(*MODELS)
     out = directory / "run"
-    # The next checkpoint is far off: the directory must not be renamed while one is being written.
+    # The next checkpoint is far away: the directory must not be renamed while one is written.
     process = started("train", "--model", MODEL, *WITHOUT_END, "--save-every", 500, "--output", out, "--quiet")
     wait_for(process, out / "checkpoints" / "step-*.h5")
     out.rename(directory / "elsewhere")
@@ -88,7 +88,7 @@ def test_a_parent_that_has_blocked_signals(directory):
 
 
 def test_a_parent_that_ignores_interruptions(directory):
-    """As a shell does for a command in the background of a script: Ctrl-C is for the one in front."""
+    """As a shell does for background commands of a script: Ctrl-C is for the foreground."""
     need(*MODELS)
     process = started("train", "--model", MODEL, *WITHOUT_END, "--output", directory / "run", "--quiet",
                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
@@ -101,7 +101,7 @@ def test_a_parent_that_ignores_interruptions(directory):
 
 
 def test_directories_that_may_not_be_written(directory):
-    """Of a run that has ended nothing is written; of another one it is said at once."""
+    """A finished run writes nothing; an unfinished one reports it at once."""
     need(*MODELS)
     if os.geteuid():
         raise Skip("not root, who can be another user")
@@ -137,7 +137,7 @@ def test_directories_that_may_not_be_written(directory):
 
 
 def test_damaged_runs_of_a_sweep(directory):
-    """Of runs that had ended: they are reported, and the others go on."""
+    """Finished runs are reported; the others continue."""
     need(*MODELS)
     grid = write(directory / "grid.toml", f'model = "{MODEL}"\ntrain = "{TRAIN}"\neval = "{TRAIN}"\nlr = 1e-3\n'
                  'label-column = "category"\nreinit-head = true\nthreads = 1\nmax-steps = 2\n[sweep]\nseed = [1, 2, 3]\n')
@@ -159,7 +159,7 @@ def test_damaged_runs_of_a_sweep(directory):
 
 
 def test_lines_of_metrics_that_are_gone(directory):
-    """The run goes on; that its curves have a gap is said."""
+    """The run continues; a warning says that its curves have a gap."""
     need(*MODELS)
     out = directory / "run"
     line = ["train", "--model", MODEL, *ROWS, "--max-steps", 6, "--save-every", 2, "--keep-checkpoints", 9, "--output", out,
@@ -180,7 +180,7 @@ def test_lines_of_metrics_that_are_gone(directory):
 
 def test_outputs_that_come_to_be_meanwhile(directory):
     need(*MODELS)
-    # The second is a file system that renames only so that something is replaced.
+    # The second is a file system that can only rename with replacement.
     for kind in ("", "EINVAL"):
         folder = directory / f"with {kind}"
         folder.mkdir()
@@ -189,7 +189,7 @@ def test_outputs_that_come_to_be_meanwhile(directory):
         if kind and not os.path.exists(MODULE):
             continue
         for precious in (True, False):
-            # Texts by name: else the output is there once 64 KiB of the pipe have been seen, or its end.
+            # Names as texts: otherwise the output exists once 64 KiB of the pipe, or its end, have been read.
             process = started("predict", "--model", MODEL, "--input", "-", "--input-format", "text", "--output", out,
                               stdin=subprocess.PIPE, env=env)
             process.stdin.write("one text\nanother text\n")

@@ -37,7 +37,7 @@ def copy_of(model, destination):
 
 
 def replaced(model, destination, name, target):
-    """A copy of a model with a link in place of a file, and no other file that would do."""
+    """A copy of a model with a link instead of a file, and no other usable file."""
     copy = copy_of(model, destination)
     others = {"vocab.txt": ["tokenizer.json"], "spiece.model": ["tokenizer.json", "vocab.txt"]}.get(name, [])
     if name in ("pytorch_model.bin", "tf_model.h5", "bert_model.ckpt.index", "model.safetensors.index.json"):
@@ -58,7 +58,7 @@ def start(*arguments):
 
 
 def open_for_writing(pipe, process):
-    """Once the program has opened its end."""
+    """Call once the program has opened its end."""
     for _ in range(2000):
         try:
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -69,7 +69,7 @@ def open_for_writing(pipe, process):
 
 
 def with_substitution(arguments, before="", **texts):
-    """Runs the program by bash, with <(cat FILE) for each word @NAME."""
+    """Runs the program in bash, with <(cat FILE) for each word @NAME."""
     line = before + " ".join(f"'{word}'" for word in [BINARY, *map(str, arguments)])
     for name, file in texts.items():
         line = line.replace(f"'@{name}'", f"<(cat '{file}')")
@@ -83,7 +83,7 @@ def test_weights_that_are_cut_while_they_are_read(directory):
         pipe = directory / f"{name}.csv"
         os.mkfifo(pipe)
         process = start(*train(directory / "run", "--reinit-head", "--max-steps", 1, model=model, data=pipe))
-        # The weights are open before the data, and read after them.
+        # The weights are opened before the data, and read after them.
         end = open_for_writing(pipe, process)
         os.truncate(model / name, (model / name).stat().st_size // 2)
         os.set_blocking(end, True)
@@ -189,7 +189,7 @@ def test_pipes_and_devices_in_a_model(directory):
                     words=[f"{model / name}: is a {kind}, a file is needed"])
     for path in (pipe, "/dev/zero"):
         refused(4, "inspect", path, words=["a file is needed"])
-    for name in ("config.toml", "checkpoints/step-00000001.h5"):  # of a directory that was a run's
+    for name in ("config.toml", "checkpoints/step-00000001.h5"):  # of an earlier run's directory
         (directory / name).parent.mkdir(exist_ok=True)
         os.symlink(pipe, directory / name)
         assert run("inspect", directory).code == 4

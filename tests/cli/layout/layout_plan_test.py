@@ -1,4 +1,4 @@
-"""plan --world: layouts by formula, and what is impossible."""
+"""plan --world: layouts by formula, and impossible ones."""
 import json
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def plan(*arguments):
 
 
 def rows(text):
-    """(rank, host, d, p, t) of the printed table."""
+    """(rank, host, d, p, t) of each line of the printed table."""
     lines = text.split("parameters\n", 1)[1].splitlines()
     found = []
     for line in lines:
@@ -47,7 +47,7 @@ def test_placements(directory):
 def test_numbers(directory):
     forecast = plan(*BASE, "--tp", 2, "--pp", 2, "--batch-size", 32, "--precision", "fp32")
     assert (forecast["dp"], forecast["pp"], forecast["tp"], forecast["world"]) == (2, 2, 2, 8)
-    # Four micro-batches a stage: 8 of 2 samples for each replica.
+    # Four micro-batches per stage: 8 of 2 samples for each replica.
     assert forecast["replica_micro_batches"] == 8 and forecast["micro_batch_tokens"] == 1024
     assert abs(forecast["bubble"] - 1 / 9) < 1e-12
     assert forecast["virtual_shards"] == 2 and forecast["tensor_shards"] == 2
@@ -65,7 +65,7 @@ def test_numbers(directory):
         assert stage["memory_bytes"] == sum(stage[f"{part}_bytes"] for part in parts)
         assert stage["tp_bytes"] == 4 * 6 * 8 * 1 * 4 * 1024 * h
         assert stage["pp_bytes"] == 4 * 1024 * h * 8 and stage["pp_boundary_bytes"] == 2 * stage["pp_bytes"]
-    gaps = last["dp_bytes"] / (4 * last["parameters"]) - 1  # 2 (d - 1) / d of them and of the arena's gaps
+    gaps = last["dp_bytes"] / (4 * last["parameters"]) - 1  # 2 (d - 1) / d of the parameters and of the arena's gaps
     assert 0 <= gaps < 0.01, last
     assert (first["slots"], last["slots"]) == (2, 1)
     assert forecast["memory_bytes"] == first["memory_bytes"]
@@ -85,7 +85,7 @@ def test_schedules_and_memory(directory):
     assert abs(chunked["bubble"] - 3 / 27) < 1e-12 < plain["bubble"] - 3 / 11 + 1e-11
     assert chunked["stages"][3]["slots"] == 2 * 4 + 1
     assert plan(*run, "--stages", "1,3,4,4")["stages"][0]["chunks"] == [[0, 1]]
-    # Each saves memory: recompute, then offload, a shorter horizon, smaller micro-batches.
+    # Suggestions to save memory: recompute, offload, a shorter horizon, smaller micro-batches.
     recompute = [*run, "--recompute"]
     forecasts = [plain, plan(*recompute), plan(*recompute, "--offload-activations"),
                  plan(*recompute, "--offload-activations=1")]
@@ -108,14 +108,14 @@ def test_all_layouts(directory):
     times = [row["step_seconds"] for row in fitting]
     assert times == sorted(times)
     assert {name: forecast[name] for name in layouts[0]} == layouts[0]
-    # One of them, asked for by itself, is the same.
+    # Asking for one of them directly gives the same forecast.
     asked = plan(*LARGEST, "--recompute", "--device-memory", "40G", "--tp", fitting[3]["tp"], "--pp", fitting[3]["pp"])
     assert {name: asked[name] for name in fitting[3]} == fitting[3] and "layouts" not in asked
     text = succeed("plan", *LARGEST, "--recompute", "--device-memory", "40G").out
     assert f"{len(fitting)} of {len(layouts)} layouts fit 40.0 GB" in text and "Assumed, not measured" in text
     nothing = succeed("plan", *LARGEST, "--device-memory", "1G").out
     assert "0 of" in nothing and "It does not fit a device of 1.00 GB" in nothing, nothing
-    # Data parallelism is the fast axis of what fits one device.
+    # If the model fits on one device, data parallelism is the fast axis.
     for shape in ("base", "large"):
         first = plan("--world", 8, "--shape", shape, "--batch-size", 256)["layouts"][0]
         assert (first["dp"], first["pp"], first["tp"]) == (8, 1, 1), first
@@ -123,7 +123,7 @@ def test_all_layouts(directory):
 
 def test_model_and_rates(directory):
     need(*MODELS)
-    forecast = plan("--model", MODEL, "--world", 2, "--tp", 2, "--train", TRAIN)  # data is not looked at
+    forecast = plan("--model", MODEL, "--world", 2, "--tp", 2, "--train", TRAIN)  # the data is not read
     assert forecast["parameters"] > 0 and forecast["length"] <= 512
     assert plan("--model", MODEL, "--world", 2, "--tp", 2, "--max-length", 64)["length"] == 64
     slow, fast = (plan(*BASE, "--tp", 2, "--flops", flops)["passes_seconds"] for flops in (1, 1000))
@@ -168,7 +168,7 @@ def test_what_is_impossible(directory):
 
 
 def test_a_run_in_parts(directory):
-    """Without --world: the run that train would make of these options, or of the config.toml that has them."""
+    """Without --world: the run that train would start with these options, or with a config.toml."""
     need("golden/trajectory-classification-train.csv")
     run = ["--model", GOLDEN / "tiny-bert-classification", "--train", GOLDEN / "trajectory-classification-train.csv",
            "--label-column", "category", "--no-time"]

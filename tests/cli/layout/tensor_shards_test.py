@@ -1,4 +1,4 @@
-"""Layers in tensor shards: near the uncut model, same bits everywhere, whole tensors in files."""
+"""Layers in tensor shards: close to the uncut model, reproducible bits, whole tensors in files."""
 import json
 import shutil
 import sys
@@ -81,12 +81,12 @@ def test_the_exported_model_is_whole(directory):
                 "--json", *DEVICE]
     cut = metrics_in(succeed(*evaluate, "--tensor-shards", 4).out)
     for name in [name for name in cut if name.endswith("_calibrated")]:
-        del cut[name]  # train's are cross-fitted
+        del cut[name]  # train's values are cross-fitted
     assert {name: ours[name] for name in cut} == cut, (cut, ours)
     uncut = metrics_in(succeed(*evaluate).out)
     assert uncut["eval_loss"] != ours["eval_loss"]
     assert abs(uncut["eval_loss"] - ours["eval_loss"]) <= 2e-6 * ours["eval_loss"], (uncut, ours)
-    # A run that begins with it has all of its tensors: nothing is left out, nothing is new.
+    # A run that starts from it has all of its tensors: none unused, none new.
     log = succeed(*line(out / "model", directory / "next", "--tensor-shards", 2)).err
     assert "is kept" in log and "not needed" not in log, log
 

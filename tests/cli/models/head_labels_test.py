@@ -1,4 +1,4 @@
-"""Names of a classifier's labels that config.json lacks, or that are not its weights'."""
+"""Label names of a classifier that config.json lacks, or that do not match its weights."""
 import csv
 import io
 import json
@@ -15,7 +15,7 @@ STEPS = ("--max-steps", 2, "--no-progress", "--no-ngram-baseline")
 
 
 def model_with(directory, rows, **config):
-    """The golden model with a head of the first `rows` labels; a key whose value is None is absent."""
+    """The golden model with a head of the first `rows` labels; a key with value None is removed."""
     directory.mkdir()
     for path in MODEL.iterdir():
         if path.name not in ("config.json", "model.safetensors"):
@@ -43,7 +43,7 @@ def predicted(model, directory):
 
 
 def test_models_without_names(directory):
-    """transformers leaves two default names out of config.json, and scripts write num_labels alone."""
+    """transformers omits two default names from config.json, and scripts may write only num_labels."""
     need("golden/tiny-bert-classification")
     for name, rows, config in (("defaults", 2, {}), ("number", 3, {"num_labels": 3}), ("google", 5, {})):
         model = model_with(directory / name, rows, **config)
@@ -73,7 +73,7 @@ def test_problem_types_without_names(directory):
 
 
 def test_names_that_are_numbers(directory):
-    """run_glue.py writes the classes of a CSV with numbers as numbers."""
+    """run_glue.py writes numeric classes of a CSV as numbers."""
     need("golden/tiny-bert-classification")
     model = model_with(directory / "m", 3, id2label={"0": 0, "1": 1, "2": 5}, label2id={"0": 0, "1": 1, "5": 2})
     assert labels_of(model) == ["0", "1", "5"]
@@ -92,7 +92,7 @@ def test_names_that_are_numbers(directory):
 
 
 def test_names_that_cannot_be_used(directory):
-    """An error of who keeps the head, with the numbers; not of who needs the encoder alone."""
+    """An error with the numbers for commands that keep the head, not for those that need only the encoder."""
     need("golden/tiny-bert-classification")
     data = write(directory / "rows.csv", "text,label\nPETROL 1,fuel\nRENT MAY,rent\n")
     texts = write(directory / "texts.txt", "PETROL 1\nRENT MAY\nCOFFEE\nTEA\n")

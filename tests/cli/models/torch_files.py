@@ -1,4 +1,4 @@
-"""Reads a safetensors file and writes torch.save's two containers, without torch."""
+"""Reads safetensors and writes torch.save's two containers, without torch."""
 import json
 import struct
 import zipfile
@@ -38,7 +38,7 @@ def number(value):
 
 
 def pickled(value, storages):
-    """A dictionary, list, tensor, number or text; `storages` gets the bytes of the tensors."""
+    """Pickles a dictionary, list, tensor, number or text; `storages` collects the bytes of tensors."""
     if isinstance(value, dict):
         items = b"".join((number(key) if isinstance(key, int) else text(key)) + pickled(inner, storages)
                          for key, inner in value.items())

@@ -1,4 +1,4 @@
-"""Weights as training scripts save them: in an entry, behind a wrapper's prefix."""
+"""Weights as training scripts save them: in an entry, with a wrapper's prefix."""
 import json
 import shutil
 import sys
@@ -43,7 +43,8 @@ def test_prefixes_and_entries(directory):
         path.unlink()
 
     for prefix in PREFIXES:
-        for bare in (False, True)[:1 if prefix == "bert." else 2]:  # the model's own prefix says nothing of a head
+        # the model's own prefix does not tell whether there is a head
+        for bare in (False, True)[:1 if prefix == "bert." else 2]:
             check(write_safetensors(model / "model.safetensors", tensors(prefix, bare)),
                   f"prefix '{prefix}' of names is left out")
     optimizer = {"state": {0: {"step": Tensor((), b"\0\0\0\0"), "exp_avg": Tensor((2,), bytes(8))}},
@@ -55,7 +56,7 @@ def test_prefixes_and_entries(directory):
             check(write_torch(model / "pytorch_model.bin", checkpoint, legacy), f"entry ['{entry}']")
     nested = {"model": {"state_dict": tensors("model._orig_mod.")}}
     check(write_torch(model / "pytorch_model.bin", nested), "entry ['model']['state_dict']", "'model._orig_mod.'")
-    # The head may stand beside a wrapped encoder.
+    # The head may be beside a wrapped encoder.
     outside = {(name if name.startswith("classifier") else "encoder." + name.removeprefix("bert.")): tensor
                for name, tensor in tensors().items()}
     check(write_torch(model / "pytorch_model.bin", outside), "prefix 'encoder.'")
@@ -78,7 +79,7 @@ def test_other_commands(directory):
 
 
 def test_names_that_do_not_fit(directory):
-    """The message names what is there and a way; nothing says that a head was missing."""
+    """The message lists the contents and a solution, and does not claim that a head was missing."""
     need("golden/tiny-bert-classification")
     model = model_without_weights(directory / "m")
     texts = write(directory / "rows.csv", "text\nPETROL 1\n")
@@ -103,7 +104,7 @@ def test_names_that_do_not_fit(directory):
     for _ in range(100):
         deep = {"model": deep}
     check(deep, "in more than 8 dictionaries")
-    # A copy beside the model, as of averaged weights, is not used.
+    # A second copy beside the model, such as averaged weights, is ignored.
     write_torch(path, {**tensors(), **tensors("module.")})
     assert "holds 41 other tensors ('module." in labels_with(model, texts).err.replace("(module", "('module")
 

@@ -1,4 +1,4 @@
-"""finetune adapt: from texts to a model that train takes, whatever happens on the way."""
+"""finetune adapt: from texts to a model for train, also after interruptions."""
 import gzip
 import json
 import math
@@ -57,7 +57,7 @@ def test_model_that_train_takes(directory):
     names = set(header_of(model)) - {"__metadata__"}
     assert HEAD < names and not any("pooler" in n or "decoder" in n or "classifier" in n for n in names), names
     assert facts_of(run_directory)["task"] == "mlm"
-    # Its own head goes on, and the evaluation begins where the first run's ended.
+    # The model's own head continues, and the evaluation starts where the first run's ended.
     again = directory / "again"
     log = adapt(again, data, "--eval-fraction", 0.2, "--lr", 0, "--max-steps", 1).err
     assert "newly initialised" in log, log
@@ -108,7 +108,7 @@ def test_the_same_texts_in_other_files(directory):
         if number < 2:
             sums.add(facts_of(out)["weights_sha256"])
     assert len(sums) == 1, sums
-    # A text column is needed where there are several candidates.
+    # --text-column is required if several columns are candidates.
     fail(3, "adapt", "--model", MODEL, "--text", table, "--output", directory / "x", words=["--text-column", "'story'"])
 
 
@@ -123,7 +123,7 @@ def test_repeated_texts(directory):
     assert facts_of(directory / "a")["weights_sha256"] == facts_of(directory / "b")["weights_sha256"]
     log = adapt(directory / "c", often, "--epochs", 1).err
     assert "train: 75 texts" in log and "35 repeat others" in log, log
-    # Those that are held out are counted by themselves.
+    # Held-out texts are counted separately.
     log = adapt(directory / "d", often, "--eval-fraction", 0.2, "--max-steps", 1).err
     repeats = [int(number) for number in re.findall(r"(\d+) repeat others", log)]
     assert 0 < repeats[0] < 35, log
@@ -136,7 +136,7 @@ def test_texts_that_cannot_be_used_whole(directory):
     cut, lost = (float(number) for number in re.search(r"warning: train: ([\d.]+) % of the texts are cut at 16 tokens, "
                                                        r"which loses ([\d.]+) %", log).groups())
     assert cut == 30 and 50 < lost < 100 and "windows" not in log and "--max-length, up to" in log, log
-    # Shares are of the texts that were read, whatever is left of them.
+    # Shares refer to the texts read, not to those used.
     log = adapt(directory / "half", long, "--max-steps", 1, "--max-length", 16, "--eval-fraction", 0.5).err
     assert f"warning: train: {cut} % of the texts are cut" in log and log.count("of the texts are cut") == 1, log
     unknown = write(directory / "unknown.txt", "\n".join(texts(20) + ["\u4e2d\u6587 " * 9] * 20))
@@ -157,7 +157,7 @@ def test_options_of_masks(directory):
     succeed("adapt", "--config", directory / "a/config.toml", "--output", directory / "u")
     for name in ("t", "u"):
         assert facts_of(directory / name)["weights_sha256"] == facts_of(directory / "a")["weights_sha256"], name
-    # Threads and recomputation change nothing, nor does --json.
+    # Threads, recomputation and --json change nothing.
     for number, more in enumerate((["--threads", 1], ["--threads", 3, "--recompute"])):
         out = directory / f"v-{number}"
         line = adapt(out, data, "--max-steps", 2, "--dropout", 0, "--no-shuffle", "--json", *more).out
@@ -187,12 +187,12 @@ def test_stopped_and_killed_runs_go_on(directory):
         assert process.wait(timeout=PATIENCE) in ((85, 0) if number == signal.SIGUSR1 else (-9, 0))
         succeed(*line, "--resume")
         assert (facts_of(out)["weights_sha256"], metrics_of(out)["eval_loss"]) == expected, name
-    # A run of before n-grams were mixed in, which are for classification.
+    # A run from before n-grams were mixed in, which only classification does.
     config = (out / "config.toml").read_text()
     assert 'ngram-mix = "auto"' in config
     (out / "config.toml").write_text(config.replace('ngram-mix = "auto"\n', ""))
     succeed(*line, "--resume")
-    other = text_file(directory, 150)  # in place of the first
+    other = text_file(directory, 150)  # replaces the first file
     fail(3, *line, "--resume", words=["the data has changed"])
     assert other == data
 
@@ -243,7 +243,7 @@ def test_what_is_refused(directory):
             "\n[MASK]\n", "\n[GONE]\n"))
     fail(4, *line[:2], without, *line[3:], words=["[MASK]"])
     assert not (directory / "x").exists()
-    # One text, and one that has nothing to hide beside it.
+    # One text, and another one without a word to mask.
     for name, text in (("single", "one text"), ("nothing", "☃\n☃ ☃\nplain words\n")):
         out = directory / name
         succeed("adapt", "--model", MODEL, "--text", write(directory / f"{name}.csv", "text\n" + text), "--output", out,

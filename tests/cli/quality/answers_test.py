@@ -1,4 +1,4 @@
-"""Splits that tell the truth and answers one can act on: held-out rows, slices, calibration."""
+"""Honest splits and usable answers: held-out rows, slices, calibration."""
 import csv
 import json
 import math
@@ -14,7 +14,7 @@ LABELS = ("fuel", "food", "rent", "travel")
 
 
 def rows(count, seed=1):
-    """(text, label, merchant, division): the label follows from the merchant, but for one row in eight."""
+    """(text, label, merchant, division): the label follows from the merchant, except in one row of eight."""
     draw = random.Random(seed)
     out = []
     for _ in range(count):
@@ -59,7 +59,7 @@ def test_stratified_split(directory):
         assert abs(counts[label] - share) <= 1, (label, counts, share)
     train(directory / "b", file, *few, "--seed", 7)
     assert [row[0] for row in saved(directory / "a")] != [row[0] for row in saved(directory / "b")]
-    # As it was before there were strata, and not to be mixed up by --resume.
+    # As before there were strata; --resume must not mix the two.
     log = succeed("train", "--model", MODEL, "--reinit-head", "--train", file, "--output", directory / "c",
                   "--text-column", "text", *few, "--eval-split", "random").err
     assert "held out 41 of 403 rows, by chance" in log, log
@@ -79,7 +79,7 @@ def test_groups_stay_together(directory):
     assert 'eval-group = "merchant"' in (directory / "a" / "config.toml").read_text()
     log = (directory / "a" / "log.txt").read_text()
     assert f"whole groups: {len(merchants)} of {len({row[2] for row in data})} values of column 'merchant'" in log, log
-    # The run again from its config, and what cannot be.
+    # The run again from its config, and invalid combinations.
     succeed("train", "--config", directory / "a" / "config.toml", "--output", directory / "b", "--quiet")
     assert saved(directory / "b") == held
     train(directory / "x", file, "--eval-group", "merchant", fails=2, words=["--eval-group", "--eval-fraction"])
@@ -89,7 +89,7 @@ def test_groups_stay_together(directory):
     train(directory / "x", one, "--eval-fraction", 0.2, "--eval-group", "merchant", fails=3,
           words=["one value alone, 'm'", "two groups"])
     assert not (directory / "x").exists()
-    # A label that lies in one group alone, and a group of half of the rows.
+    # A label that occurs in only one group, and a group with half of the rows.
     odd = table(directory / "odd.csv", [(f"text {i}", f"of{i // 60}" if i < 120 else "c", f"m{i // 60}" if i < 120 else "big", "")
                                         for i in range(240)])
     train(directory / "odd", odd, "--max-steps", 1, "--eval-fraction", 0.25, "--eval-group", "merchant")
@@ -110,7 +110,7 @@ def trained_model(directory):
 
 
 def softmax_scores(path, labels, truth_column=1):
-    """ECE of ten bins and Brier from predict's --all-probabilities."""
+    """ECE with ten bins and the Brier score from predict's --all-probabilities."""
     found = rows_of(path)
     first = found[0].index("probability:" + labels[0])
     bins, brier, right_ones = [[0, 0, 0.0] for _ in range(10)], 0, 0
@@ -138,14 +138,14 @@ def test_calibration(directory):
     assert 0.1 <= temperature <= 10 and metrics["eval_accuracy"] > 0.5, metrics
     stored = config["finetune"].get("calibration", {"temperature": 1})
     assert stored["temperature"] == temperature != 1, "the test's rows should need a calibration"
-    # The scores of the model's own probabilities, computed here; the same of evaluate.
+    # Scores of the model's own probabilities, computed here, equal evaluate's.
     own = predict(dev, "--all-probabilities", "--no-calibration", model=run).out
     ece, brier, accuracy = softmax_scores(own, labels)
     for name, value in (("eval_ece", ece), ("eval_brier", brier), ("eval_accuracy", accuracy)):
         assert abs(metrics[name] - value) < 1e-5, (name, metrics[name], value)
     again = metrics_in(evaluate(dev, "--json", "--no-calibration", model=run).out)
     assert abs(again["eval_ece"] - metrics["eval_ece"]) < 1e-5 and "eval_ece_calibrated" not in again
-    # With the temperature: log p changes by it, and the best label does not.
+    # With the temperature log p changes accordingly, and the best label stays.
     found = rows_of(predict(dev, "--all-probabilities", model=run).out)
     first = found[0].index("probability:" + labels[0])
     for raw, row in zip(rows_of(own)[1:50], found[1:50]):
@@ -158,12 +158,12 @@ def test_calibration(directory):
     given = metrics_in(evaluate(dev, "--json", model=run).out)
     assert abs(given["eval_ece_calibrated"] - ece) < 1e-5 and abs(given["eval_brier_calibrated"] - brier) < 1e-5
     assert abs(given["eval_ece"] - metrics["eval_ece"]) < 1e-5
-    # predictions.csv of the run has the model's own probabilities, as its metrics.
+    # predictions.csv of the run has the model's own probabilities, as its metrics do.
     assert abs(float(saved(run)[0][5]) - float(rows_of(own)[1][5])) < 1e-5
     succeed("train", "--config", run / "config.toml", "--no-calibration", "--output", directory / "plain", "--quiet")
     assert "eval_temperature" not in metrics_of(directory / "plain")
     assert "calibration" not in json.loads((directory / "plain" / "model" / "config.json").read_text())["finetune"]
-    # A calibration that no fit has given is no model.
+    # A calibration that no fit produced is refused.
     config["finetune"]["calibration"] = {"temperature": 0}
     (run / "model" / "config.json").write_text(json.dumps(config))
     fail(4, "predict", "--model", run, "--input", dev, "--output", "-", words=["finetune.calibration.temperature is 0"])
@@ -192,7 +192,7 @@ def test_unsure(directory):
     lines = predict(dev, "--min-probability", least, "--json-lines", model=run).out.splitlines()
     assert [json.loads(line)["predicted_label"] for line in lines] == [row[4] for row in found[1:]]
     assert json.loads(lines[0])["best_label"] == found[1][6]
-    # A threshold for a wanted accuracy, which --min-probability then has.
+    # A threshold for a required accuracy, which --min-probability then reaches.
     result = evaluate(dev, "--target-accuracy", 0.9, model=run)
     metrics = dict(line.split() for line in result.out.splitlines() if line.startswith("eval_"))
     assert float(metrics["eval_accuracy_covered"]) >= 0.9 > float(metrics["eval_accuracy"]), metrics
@@ -234,7 +234,7 @@ def test_slices(directory):
     assert set(counted.values()) == {400}, counted
     assert [int(row[2]) for row in slices[1:3]] == sorted((int(row[2]) for row in slices[1:3]), reverse=True)
     assert "division" in result.out and "east" in result.out and "values with fewer rows" in result.out, result.out
-    # Nothing of it on standard output with --json.
+    # With --json none of this is on standard output.
     metrics_in(evaluate(dev, "--slice", "division", "--json", model=run).out)
     fail(3, "evaluate", "--model", run, "--data", dev, "--slice", "shop", words=["no column 'shop'", "--slice"])
     fail(2, "evaluate", "--model", run, "--data", dev, "--slice", "seen:merchant", words=["--seen-in"])
@@ -246,7 +246,7 @@ def test_several_labels(directory):
     draw = random.Random(3)
     data = []
     for text, label, merchant, division in rows(1100, 4):
-        # Two of five texts that begin alike have a tip: less than one half, and worth saying.
+        # Two of five texts with equal beginnings: less than half, but worth a hint.
         both = f"{label};tip" if text[0] in "aeh" and draw.random() < 0.4 else label
         data.append((text, both if draw.random() < 0.9 else "", merchant, division))
     file, dev = table(directory / "train.csv", data[:600]), table(directory / "dev.csv", data[600:])
@@ -296,12 +296,12 @@ def test_regression_in_units_of_its_own(directory):
     variance = sum((n - sum(v for _, v in data[300:]) / 100) ** 2 for _, n in data[300:]) / 100
     assert metrics["eval_mse"] < variance < metrics_of(directory / "raw")["eval_mse"], (metrics, variance)
     assert metrics["eval_loss"] == metrics["eval_mse"] and metrics["train_loss"] < 10
-    # The exported head gives numbers: evaluate knows of no scale.
+    # The exported head gives numbers in the original unit, so evaluate needs no scale.
     again = metrics_in(evaluate(dev, "--json", model=directory / "run").out)
     assert abs(again["eval_mse"] / metrics["eval_mse"] - 1) < 1e-4
     for before, row in zip(saved(directory / "run"), rows_of(predict(dev, model=directory / "run").out)[1:]):
         assert abs(float(before[2]) - float(row[2])) < 0.05, (before, row)
-    # A run that starts from such a model starts where it ended, whatever its own rows' scale.
+    # A run that starts from such a model continues where it ended, whatever its own rows' scale.
     other = table(directory / "other.csv", [row for row in data[:300] if row[1] > 1100], ("text", "label"))
     succeed("train", "--model", directory / "run", "--train", other, "--eval", dev, "--regression", "--text-column",
             "text", "--lr", 0, "--max-steps", 1, "--output", directory / "next", "--quiet", *DEVICE)

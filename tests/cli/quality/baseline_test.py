@@ -1,4 +1,4 @@
-"""The n-gram baseline beside train's and evaluate's metrics, and `finetune check`."""
+"""The n-gram baseline beside the metrics of train and evaluate, and `finetune check`."""
 import csv
 import json
 import os
@@ -34,26 +34,26 @@ def test_train_and_evaluate_have_the_same_baselines(directory):
     for name in ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc"):
         assert f"baseline_majority_{name}" in metrics and f"baseline_ngram_{name}" in metrics, metrics
     assert metrics["baseline_ngram_accuracy"] > 2 * metrics["baseline_majority_accuracy"], metrics
-    # Two steps of a tiny model learn nothing: the line says so.
+    # Two steps of a tiny model learn nothing, and the line says so.
     line = result.out.splitlines()[-1]
     assert line.startswith("majority ") and ", n-grams " in line and "this model" in line, result
     assert "warning: the majority's answer to every text is better than this model" in result.err, result
-    # The run's own files train the same one again; another --data is scored by it, too.
+    # evaluate trains the same baseline from the run's files; it also scores another --data.
     evaluated = succeed("evaluate", "--model", out / "model", "--data", EVAL, "--json")
     assert baselines(metrics_in(evaluated.out)) == baselines(metrics), evaluated
     plain = succeed("evaluate", "--model", out, "--data", EVAL, "--no-ngram-baseline", "--json")
     assert "baseline_ngram" not in plain.out, plain
-    # The majority stays that of the rows of training.
+    # The majority class is still that of the training rows.
     majority = {name: value for name, value in baselines(metrics).items() if name.startswith("baseline_majority")}
     assert baselines(metrics_in(plain.out)) == majority, (plain, majority)
-    # A finished run is not computed again, but says the same.
+    # For a finished run it is not computed again, but reported.
     again = succeed("train", *ARGUMENTS, "--max-steps", 2, "--output", out, "--resume")
     assert again.out == result.out, (again, result)
 
 
 def test_a_model_that_knows_less_than_nothing_is_told(directory):
     need(*MODELS)
-    # The majority is 9 of 10, and one step with a large rate says something else.
+    # The majority is 9 of 10; after one step with a large rate the model answers differently.
     rows = write_rows(directory / "rows.csv", [(f"item {i} {'x' if i % 10 else 'y'}", "big" if i % 10 else "small")
                                                for i in range(60)])
     for more in ([], ["--no-ngram-baseline"]):
@@ -88,7 +88,7 @@ def test_without_the_rows_there_is_the_majority(directory):
     assert "baseline_majority_accuracy" in changed.out and "baseline_ngram" not in changed.out, changed
     named = succeed("evaluate", "--model", out, "--data", EVAL, "--train", TRAIN, "--json")
     assert baselines(metrics_in(named.out)) == baselines(metrics_of(out)), named
-    # Rows that are named and are not those of the model, or cannot be read, are an error.
+    # Naming other rows than the model's, or unreadable ones, is an error.
     other = write_rows(directory / "other.csv", [("a", "x"), ("b", "y")], ("text", "category"))
     fail_at_the_end(3, "evaluate", "--model", out, "--data", EVAL, "--train", other, words=["other.csv", "labels"])
     fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", directory / "absent.csv")
@@ -96,13 +96,13 @@ def test_without_the_rows_there_is_the_majority(directory):
     fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", TRAIN, no_label)
     fail(2, "check", "--train", TRAIN, "--label-column", "category", "--eval-group", "category", words=["label column"])
     assert "held out" in succeed("check", "--train", TRAIN, "--label-column", "category", "--eval-group", "text").out
-    # Nor are bad rows further on in them.
+    # So are bad rows further down.
     bad = write_rows(directory / "bad.csv", [("a text", "Utilities"), ("", "Utilities")], ("text", "category"))
     fail_at_the_end(3, "evaluate", "--model", out, "--data", EVAL, "--train", bad, words=["bad.csv:3"])
 
 
 def fail_at_the_end(code, *arguments, words=(), **options):
-    """As fail() for a command that has a log: its last line is the error."""
+    """Like fail() for a command with a log: its last line is the error."""
     result = run(*arguments, **options)
     errors = [line for line in result.err.splitlines() if line.startswith("finetune: error: ")]
     assert result.code == code and len(errors) == 1 and errors[0] == result.err.splitlines()[-1], result
@@ -113,7 +113,7 @@ def test_without_room_for_their_rows_baselines_are_an_error(directory):
     need(*MODELS)
     nowhere = {"TMPDIR": str(directory / "absent")}
     run_directory = trained(directory, "run", *ARGUMENTS)
-    # Before the first step, and nothing is left.
+    # Before the first step, with nothing left behind.
     fail(4, "train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "nowhere", env=nowhere,
          words=["n-gram baseline cannot be written", "TMPDIR"])
     assert not (directory / "nowhere").exists()
@@ -121,7 +121,7 @@ def test_without_room_for_their_rows_baselines_are_an_error(directory):
     # Without evaluation data there are no baselines.
     without = [word for word in ARGUMENTS if word not in ("--eval", EVAL)]
     succeed("train", *without, "--max-steps", 1, "--output", directory / "no eval", env=nowhere)
-    # What check finds is right without them: it says that they are missing, and why.
+    # check's findings are correct without baselines; it says that they are missing, and why.
     check = ["check", "--train", TRAIN, "--eval", EVAL, "--label-column", "category"]
     text = succeed(*check, env=nowhere)
     assert "warning  no " in text.out and "TMPDIR" in text.out and "worth a warning" not in text.out, text
@@ -129,7 +129,7 @@ def test_without_room_for_their_rows_baselines_are_an_error(directory):
     assert [(finding["kind"], finding["level"]) for finding in found["findings"] if "TMPDIR" in finding["text"]] == [
         ("no-baselines", "warning")], found
     assert run(*check, "--fail-on", "warning", env=nowhere).code == 7
-    # One row cannot be held out from itself.
+    # A single row cannot be held out.
     one = write_rows(directory / "one.csv", [("a", 1.5)])
     found = json.loads(succeed("check", "--train", one, "--regression", "--json").out)
     assert any(finding["kind"] in ("no-baselines", "one-value") for finding in found["findings"]), found
@@ -175,13 +175,13 @@ def test_a_sweep_computes_them_once(directory):
         out = directory / f"sweep{len(more)}"
         succeed("sweep", grid, "--output", out, *more)
         metrics = [metrics_of(run) for run in sorted(out.glob("lr=*"))]
-        # Two measurements would not agree to the last digit.
+        # Two timings would not agree to the last digit.
         times = {each["baseline_ngram_runtime"] for each in metrics}
         assert len(metrics) == 2 and len(times) == 1 and baselines(metrics[0]) == baselines(metrics[1]), metrics
 
 
 def test_signals_leave_it_whole(directory):
-    """Ctrl-C goes to all processes of a terminal: a run that is over has its figures all the same."""
+    """Ctrl-C goes to all processes of a terminal; a completed run still has its baseline."""
     need(*MODELS)
     out = directory / "run"
     process = subprocess.Popen([BINARY, "train", *map(str, ARGUMENTS), "--max-steps", "1", "--output", str(out)],
@@ -193,7 +193,7 @@ def test_signals_leave_it_whole(directory):
             break
         time.sleep(0.0005)
     process.communicate(timeout=PATIENCE)
-    if process.returncode == 0:  # else it came before the last step
+    if process.returncode == 0:  # otherwise it came before the last step
         assert "baseline_ngram_accuracy" in metrics_of(out)
 
 
@@ -221,18 +221,18 @@ def test_check_finds_what_is_wrong(directory):
     text = succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline")
     assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning  ") >= 3, text
     assert text.out == succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline").out
-    # A text with several labels has each of them; one row in a thousand is a note.
+    # A text with several labels counts for each; one row in a thousand is only a note.
     many = write_rows(directory / "many.csv", [(f"text {i}", "a" if i % 2 else "b") for i in range(1000)] + [("foo", "a")]
                       + [("foo", "b")] * 9)
     few = write_rows(directory / "few.csv", [(f"other {i}", "a" if i % 2 else "b") for i in range(2000)] + [("foo", "b")])
     overlap = next(f for f in json.loads(succeed("check", "--train", many, "--eval", few, "--no-ngram-baseline", "--json").out)[
         "findings"] if f["kind"] == "overlap")
     assert overlap["level"] == "note" and "too, 1 with the same label" in overlap["text"], overlap
-    # Labels that people would take for one.
+    # Labels that people would regard as equal.
     alike = write_rows(directory / "alike.csv", [(f"text {i}", ["Food", "food ", "fo od", "Rent"][i % 4]) for i in range(80)])
     found = succeed("check", "--train", alike, "--no-ngram-baseline").out
     assert "2 classes differ only in case, white space" in found and "'Food' and 'food '" in found, found
-    # The exit code where a script asks for it: there are warnings and no error.
+    # With the option, warnings alone determine the exit code.
     plain = ["check", "--train", train, "--eval", dev, "--no-ngram-baseline", "--fail-on"]
     assert succeed(*plain, "error").out == text.out
     failed = run(*plain, "warning")
@@ -241,7 +241,7 @@ def test_check_finds_what_is_wrong(directory):
 
 
 def test_check_of_long_labels(directory):
-    """Looks for a label in its text in time in proportion to both, also where all beginnings of it are there."""
+    """Searching a label in its text takes linear time, even if the text contains all its prefixes."""
     def seconds_of(half):
         long = write_rows(directory / "long.csv", [(f"{'a' * 2 * half} {i}", "a" * half + "bc"[i % 2]) for i in range(8)])
         start = computing_seconds()
@@ -262,11 +262,11 @@ def test_check_of_numbers_and_sets(directory):
     assert "label-shift" not in findings("--train", train, "--eval", near, "--regression")
     shifted = findings("--train", train, "--eval", far, "--regression")
     assert "label-shift" in shifted, shifted
-    # Four numbers of each text: no model comes nearer than their spread.
+    # Each text has four different numbers: no model gets nearer than their spread.
     values = [[i % 7 + i % 2 for i in range(text, 200, 50)] for text in range(50)]
     least = sum(sum((v - sum(of) / 4) ** 2 for v in of) for of in values) / 200
     assert f"at least {least:.4f}" in shifted["contradictions"]["text"], (least, shifted)
-    # Equal numbers are equal, however their mean is rounded and they are written.
+    # Equal numbers are equal, however they are written and their mean is rounded.
     equal = write_rows(directory / "equal.csv", [("same", "0.9")] * 3 + [("as", "3"), ("as", "3.0")]
                        + [(f"other {i}", i % 5) for i in range(9)])
     assert "contradictions" not in findings("--train", equal, "--regression")
@@ -279,7 +279,7 @@ def test_check_of_numbers_and_sets(directory):
     assert "too, 1 with the same label" in overlap, overlap
     constant = write_rows(directory / "constant.csv", [(f"thing {i}", 3) for i in range(50)])
     assert findings("--train", constant, "--regression")["one-value"]["level"] == "warning"
-    # Numbers that single precision does not hold.
+    # Numbers beyond single precision.
     large = ["--train", write_rows(directory / "large.csv", [(f"thing {i}", "1e308" if i % 2 else "-1e308") for i in range(50)]),
              "--regression"]
     assert findings(*large)["large-numbers"] == {
@@ -290,18 +290,18 @@ def test_check_of_numbers_and_sets(directory):
     assert "coarse-numbers" not in findings("--train", write_rows(directory / "days.csv", [(f"thing {i}", 20000 + i) for i in
                                                                                           range(50)]), "--regression")
     assert not any(word in succeed("check", *large).out for word in ("inf", "nan"))
-    # The order of a row's labels says nothing.
+    # The order of a row's labels does not matter.
     sets = write_rows(directory / "sets.csv", [("same text", "x|y" if i % 2 else "y|x") for i in range(20)]
                       + [(f"other {i}", "x") for i in range(100)])
     assert "contradictions" not in findings("--train", sets, "--multi-label", "|")
-    # What train refuses is an error here, too.
+    # Rows that train refuses are an error here too.
     amounts = write_rows(directory / "amounts.csv", [(f"text {i}", f"{i}.{i % 90 + 10}") for i in range(60)])
     assert findings("--train", amounts)["amounts"]["level"] == "error"
     fail(2, "check", "--train", train, "--regression", "--eval-fraction", 1.5, words=["--eval-fraction 1.5", "below 1"])
 
 
 def test_the_linear_model_of_numbers_is_trained_to_its_end(directory):
-    """One text with many numbers: their mean has the least error, and one pass of the solver is far from it."""
+    """One text with many numbers: their mean has the smallest error, and one pass of the solver is far from it."""
     rows = [("same text", i) for i in range(54)]
     found = json.loads(succeed("check", "--train", write_rows(directory / "a.csv", rows), "--eval",
                                write_rows(directory / "b.csv", rows), "--regression", "--json").out)
@@ -312,7 +312,7 @@ def test_check_of_the_samples(directory):
     result = succeed("check", "--train", SAMPLES / "toronto-train.csv", "--eval", SAMPLES / "toronto-dev.csv",
                      "--label-column", "category", "--text-column", "text", "--json")
     found = json.loads(result.out)
-    # scikit-learn's vectors and LinearSVC with the same settings have 84.0 %.
+    # scikit-learn's vectorizer and LinearSVC with the same settings reach 84.0 %.
     assert abs(found["baseline_ngram_accuracy"] - 0.84) < 0.003, found
     held_out = json.loads(succeed("check", "--train", SAMPLES / "toronto-train.csv", "--label-column", "category",
                                   "--text-column", "text", "--json").out)
@@ -327,7 +327,7 @@ def test_check_counts_what_is_cut(directory):
     assert "are cut at 8 tokens" in text.out, text
     windows = [*check, "--long-text", "windows", "--window-stride", 2]
     assert "cut at" not in succeed(*windows).out
-    # As many as train warns of.
+    # As many as train warns about.
     cut = [*windows, "--max-windows", 2]
     found = json.loads(succeed(*cut, "--json").out)["findings"]
     count = next(finding["count"] for finding in found if finding["kind"] == "cut-texts")
@@ -346,7 +346,7 @@ def test_check_refuses_what_it_cannot_read(directory):
     fail(2, "check", "--train", rows, "--epochs", 3, words=["--epochs"])
     if SQUAD.exists():
         fail(2, "check", "--train", SQUAD, words=["questions"])
-    # What training would refuse is a finding.
+    # Rows that training would refuse are findings.
     one = write_rows(directory / "one.csv", [("a", "x"), ("b", "x"), ("", "x")])
     result = succeed("check", "--train", one)
     assert "error    " in result.out and "'text' is empty" in result.out and "1 class;" in result.out, result

@@ -1,4 +1,4 @@
-"""--class-weights with --label-smoothing: a rare class is learnt, and does not take all rows."""
+"""--class-weights with --label-smoothing: a rare class is learnt without taking all rows."""
 import random
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Labels as people have them: new ones, lists of them, and ones that differ in what nobody sees."""
+"""Labels of real data: unseen ones, lists of labels, and ones with invisible differences."""
 import json
 import random
 import sys
@@ -45,7 +45,7 @@ def test_a_new_label_is_named(directory):
          "--output", directory / "no", words=("b.csv:5", "'Crypto'", "the training data lacks"))
 
 
-# What a person takes for one; the form that --normalize-labels gives, by its most frequent spelling.
+# Labels that look equal; --normalize-labels uses the most frequent spelling.
 ALIKE = [("Food", ["Food", "Food", "food", "FOOD", "Food ", " Food", "Food\u00a0", "F\u200bood"]),
          ("1", ["1", "1", "1.0", "1.00", "\ufeff1"]), ("-3", ["-3.0", "-3", "-3"]),
          ("Café au lait", ["Café au lait", "Cafe\u0301 au lait", "Cafe\u0301  au\u2003lait", "CAFÉ AU LAIT"]),
@@ -69,7 +69,7 @@ def test_labels_that_a_person_takes_for_one_are_said(directory):
     similar = [finding for finding in found if finding["kind"] == "similar-labels"]
     assert len(similar) == 1 and similar[0]["level"] == "warning" and similar[0]["count"] == 17, found
     assert "'1.0'" in similar[0]["text"] and "--normalize-labels" in similar[0]["text"], similar
-    # Of the evaluation data alone.
+    # Only in the evaluation data.
     plain = table(directory / "b.csv", ["Food", "Rent"] * 4)
     other = table(directory / "c.csv", ["Food\u00a0", "Rent"] * 4)
     fail(3, "train", "--model", MODEL, "--reinit-head", *TRAINING, "--train", plain, "--eval", other,
@@ -90,18 +90,18 @@ def test_normalize_labels_joins_them(directory):
     header, *lines = (run / "predictions.csv").read_text().splitlines()
     expected = [name for name, spellings in ALIKE for _ in spellings]
     assert [line.split(",")[1] for line in lines] == expected, lines
-    # The model knows the option, and evaluate does as train did.
+    # The model stores the option, and evaluate does as train did.
     scored = evaluate(data, "--json", "--precision", "fp32", model=run / "model")
     metrics = json.loads((run / "metrics.json").read_text())
     assert json.loads(scored.out)["eval_accuracy"] == metrics["eval_accuracy"]
     assert abs(json.loads(scored.out)["eval_loss"] - metrics["eval_loss"]) < 1e-6
-    # The same data written in one way give the same bits.
+    # The same data with one spelling gives the same bits.
     clean = write(directory / "clean.tsv", "text\tlabel\n" + "".join(f"memo {i}\t{label}\n" for i, label in
                                                                    enumerate(expected)))
     same, _ = train(directory, "same", clean)
     sums = [json.loads((directory / name / "run.json").read_text())["weights_sha256"] for name in ("run", "same")]
     assert sums[0] == sums[1]
-    # A model without the option: evaluate's own.
+    # For a model without the option: evaluate's own option.
     fail(3, "evaluate", "--model", same / "model", "--data", data, words=("is like", "--normalize-labels"))
     evaluate(data, "--normalize-labels", "--slice", "label", model=same / "model")
     found = json.loads(succeed("check", "--train", data, "--normalize-labels", "--json", "--no-ngram-baseline").out)

@@ -1,4 +1,4 @@
-"""--long-text windows: texts of which only the end tells the label, from training to prediction."""
+"""--long-text windows with texts whose label depends on their end, from training to prediction."""
 import csv
 import json
 import random
@@ -15,7 +15,7 @@ WINDOWS = ["--long-text", "windows", "--window-stride", 2]
 
 
 def texts(count, seed, least=20, most=40):
-    """(text, label): a word that tells the label, last, behind what says nothing."""
+    """(text, label): the last word determines the label; the words before it do not."""
     draw = random.Random(seed)
     out = []
     for i in range(count):
@@ -55,7 +55,7 @@ def test_what_the_end_tells_is_learnt_in_windows(directory):
     stored = json.loads((run / "model" / "config.json").read_text())["finetune"]
     assert (stored["long_text"], stored["window_stride"], stored["max_windows"]) == ("windows", 2, 16), stored
 
-    # evaluate and predict do what training did, and see texts.
+    # evaluate and predict use windows as training did, and report per text.
     out = directory / "evaluation"
     again = metrics_in(evaluate(dev, "--json", "--output", out, model=run).out)
     for name in ("eval_accuracy", "eval_f1_macro", "eval_loss"):
@@ -69,14 +69,14 @@ def test_what_the_end_tells_is_learnt_in_windows(directory):
     assert predicted.out == evaluated
     assert predict(dev, "--stream", model=run).out == predicted.out
     assert predict(dev, "--batch-size", 3, "--precision", "fp32", model=run).out.count("\n") == 61
-    # Unless they are told otherwise.
+    # Unless their own options differ.
     short = metrics_in(evaluate(dev, "--long-text", "cut", "--json", model=run).out)
     assert short["eval_accuracy"] < 0.6, short
     assert predict(dev, "--max-windows", 1, model=run).out == predict(dev, "--long-text", "cut", model=run).out
 
 
 def test_one_window_is_a_cut_text(directory):
-    """Also with short texts alone: windows change nothing there."""
+    """Also with short texts only: windows change nothing there."""
     need(*MODELS)
     data = table(directory / "train.csv", texts(30, 3, 4, 40))
     short = table(directory / "short.csv", texts(30, 4, 4, 9))

@@ -1,4 +1,4 @@
-"""A model that is mixed with n-grams: trained, evaluated, predicted with, copied, damaged."""
+"""Models mixed with n-grams: trained, evaluated, used for prediction, copied, damaged."""
 import csv
 import json
 import os
@@ -19,7 +19,7 @@ FIGURES = ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "ece", "bri
 
 
 def rows(count, seed):
-    """(text, label): mostly by the merchant's name, partly by a word."""
+    """(text, label): mostly determined by the merchant's name, partly by a word."""
     draw = random.Random(seed)
     out = []
     for _ in range(count):
@@ -59,7 +59,7 @@ def test_the_mix_is_what_the_run_says(directory):
     stored = json.loads((out / "model" / "config.json").read_text())["finetune"]["ngram_mix"]
     assert (out / "model" / "ngrams.bin").read_bytes()[-64:].decode() == stored["sha256"]
     assert stored["model"] == metrics["eval_mix_model"] and stored["ngrams"] == metrics["eval_mix_ngrams"]
-    # The log and the report say which figure is whose: the curve is the model's alone.
+    # Log and report name the source of each figure: the curve belongs to the model without n-grams.
     alone = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines() if "eval_accuracy" in line]
     figures = (f"eval_accuracy {metrics['baseline_unmixed_accuracy']:.4f} of the model alone, as in the evaluations above, "
                f"{metrics['eval_accuracy']:.4f} together with a linear model on n-grams")
@@ -67,7 +67,7 @@ def test_the_mix_is_what_the_run_says(directory):
     assert max(line["eval_accuracy"] for line in alone) == metrics["baseline_unmixed_accuracy"]
     page = succeed("report", out, "--output", "-").out
     assert "run, with n-grams" in page and "The curve is the model alone; the single mark is" in page
-    # evaluate has the run's figures, and those of the model alone beside them.
+    # evaluate repeats the run's figures, with those of the model alone beside them.
     found = metrics_in(evaluate(dev, "--json", model=out).out)
     for name in FIGURES:
         for prefix in ("eval_", "baseline_unmixed_"):
@@ -92,10 +92,10 @@ def test_the_mix_is_what_the_run_says(directory):
     assert alone["eval_accuracy"] == sum(
         row[1] == row[2] for row in rows_of(predict(dev, "--no-ngram-mix", model=out).out)[1:]) / 400
     assert predict(dev, "--threads", 1, model=out).out == predict(dev, "--threads", 3, model=out).out
-    # What is asked of probabilities is asked of the mix's.
+    # Options about probabilities use the mix's probabilities.
     sure = succeed("evaluate", "--model", out, "--data", dev, "--target-accuracy", 0.95, "--slice", "label", "--json")
     assert metrics_in(sure.out)["eval_accuracy_covered"] >= 0.95, sure
-    # Programs get the slices, too; names of metrics are training's.
+    # Programs get the slices too; metric names are those of training.
     line = json.loads(sure.out)
     assert sum(part["rows"] for part in line["slices"]) == 400 and line["options"]["slice"] == ["label"], line
     assert {part["value"] for part in line["slices"]} == set(LABELS), line
@@ -148,12 +148,12 @@ def test_what_follows_a_mixed_model(directory):
     succeed("convert", "--model", out, "--output", directory / "copy")
     assert predict(dev, model=directory / "copy").out == answers
     assert "n-grams to mix with: " in succeed("inspect", directory / "copy").out
-    # Going on from it begins with the model alone, and what it gives is no mix unless one is asked for.
+    # Training from it starts with the model alone, and the result is not a mix unless requested.
     plain = ["train", "--recipe", "hf", "--model", out / "model", "--train", dev, "--eval-fraction", 0.5, "--max-steps", 1, "--quiet"]
     succeed(*plain, "--output", directory / "next")
     assert not (directory / "next" / "model" / "ngrams.bin").exists()
     assert "ngram_mix" not in (directory / "next" / "model" / "config.json").read_text()
-    # Another export into the run's model leaves no n-grams of before; a finished run says the same again.
+    # Exporting another model into the run's directory removes earlier n-grams; a finished run reports the same again.
     again = succeed(*arguments(directory), "--ngram-mix", "yes", "--output", out, "--resume")
     assert ", without n-grams " in again.out
     fail(2, *arguments(directory), "--ngram-mix", "no", "--output", out, "--resume", words=["ended with a mix"])
@@ -166,7 +166,7 @@ def test_processes_and_resume_change_no_bit(directory):
     need(*MODELS)
     given = [*arguments(directory), "--ngram-mix", "yes", "--virtual-shards", 2, "--batch-size", 16]
     succeed(*given, "--output", directory / "one")
-    # Stopped after the first epoch; what is not given is the run's.
+    # Stopped after the first epoch; missing options are the run's.
     run(*given, "--output", directory / "two", "--time-limit", "1s")
     given[given.index("yes")] = "auto"
     succeed(*given, "--output", directory / "two", "--resume")
@@ -183,7 +183,7 @@ def test_processes_and_resume_change_no_bit(directory):
 
 
 def kill_linear_model(job):
-    """The first process of the training's that computes it."""
+    """The first child process of the training that computes it."""
     while job.poll() is None:
         for task in Path(f"/proc/{job.pid}/task").glob("*/children"):
             try:
@@ -206,7 +206,7 @@ def test_a_linear_model_that_was_killed(directory):
                                text=True)
         kill_linear_model(job)
         return job.communicate(timeout=PATIENCE)[1], job.returncode
-    # Neither a mix nor a baseline is left out: --resume computes it from the last checkpoint.
+    # Neither the mix nor the baseline is skipped: --resume computes them from the last checkpoint.
     for name, more, without in (("auto", ("--recipe", "auto"), "--no-ngram-baseline"),
                                 ("yes", ("--ngram-mix", "yes"), "--ngram-mix no --no-ngram-baseline"),
                                 ("baseline", ("--ngram-mix", "no"), "--no-ngram-baseline")):
@@ -220,14 +220,14 @@ def test_a_linear_model_that_was_killed(directory):
         assert "step 1/1" not in resumed.err and "baseline_ngram_accuracy" in metrics_of(out), resumed
         if name == "auto":
             assert (out / "model" / "ngrams.bin").exists() and " of theirs" in facts_of(out)["ngram_mix"], facts_of(out)
-    # Without it, if it cannot be had.
+    # Without the mix, if it is impossible.
     trained(directory / "not", "--ngram-mix", "yes")
     succeed(*given, directory / "not", "--ngram-mix", "no", "--no-ngram-baseline", "--resume")
     assert "eval_accuracy" in metrics_of(directory / "not") and "ngram_mix" not in facts_of(directory / "not")
 
 
 def test_a_linear_model_without_its_training_ends_at_once(directory):
-    foreign = os.getppid()  # as if the parent had died before the child could ask for a signal
+    foreign = os.getppid()  # as if the parent had died before the child could request a signal
     done = run("ngram-baseline-process", 0, 2, 1, "without-model", foreign)
     assert done.code == 1 and done.out == done.err == "", done
 
@@ -244,7 +244,7 @@ def test_when_there_is_a_mix(directory):
     fail(2, "train", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--ngram-mix", "yes", "--output", directory / "x",
          words=["--ngram-mix", "classification"])
     assert not (directory / "x").exists()
-    # Too few rows to fit to.
+    # Too few rows for fitting.
     few = [*arguments(directory, 60), "--max-steps", 1, "--max-eval-samples", 50]
     log = succeed(*[word for word in few if word != "--quiet"], "--ngram-mix", "yes", "--output", directory / "few").err
     assert "no mix with n-grams" in log and "50 evaluation rows" in log, log
@@ -252,7 +252,7 @@ def test_when_there_is_a_mix(directory):
     for fact in ("ngram_mix", "calibration"):
         assert facts_of(directory / "few")[fact].startswith("none: 50 evaluation rows"), facts_of(directory / "few")
     assert not (directory / "few" / "model" / "ngrams.bin").exists()
-    # With --recipe auto there is one, unless it is not wanted or cannot be.
+    # --recipe auto includes a mix unless it is unwanted or impossible.
     auto = [*arguments(directory, 60), "--max-steps", 1, "--recipe", "auto"]
     succeed(*auto, "--output", directory / "auto")
     assert (directory / "auto" / "model" / "ngrams.bin").exists()

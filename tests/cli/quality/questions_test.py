@@ -1,4 +1,4 @@
-"""Questions as people have them: misplaced answers, missing ids, contradicting flags."""
+"""Questions of real data: misplaced answers, missing ids, contradicting flags."""
 import csv
 import json
 import sys
@@ -43,7 +43,7 @@ GOOD = [question("a", "When was it built?", [answer("1811")]), question("b", "Wh
 def test_a_misplaced_first_answer_is_not_taught_as_no_answer(directory):
     need("golden/tiny-bert-qa")
     good = rows(directory / "good.jsonl", *GOOD)
-    # A wrong answer before the right one; an offset that is off by one.
+    # A wrong answer before the right one; an offset off by one.
     mended = rows(directory / "mended.jsonl", question("a", "When was it built?", [answer("1811", 3), answer("1811")]),
                   GOOD[1], question("c", "When was it put there?", [answer("1856", 101)]), GOOD[3])
     one, quiet = train(directory, "one", good)
@@ -59,7 +59,7 @@ def test_a_misplaced_first_answer_is_not_taught_as_no_answer(directory):
 
 def test_a_question_without_a_place_is_left_out_of_training_alone(directory):
     need("golden/tiny-bert-qa")
-    lost = question("x", "How many?", [answer("it", 0)])  # twice in the context, never at byte 0
+    lost = question("x", "How many?", [answer("it", 0)])  # occurs twice in the context, never at byte 0
     good = rows(directory / "good.jsonl", *GOOD)
     more = rows(directory / "more.jsonl", GOOD[0], lost, *GOOD[1:])
     one, _ = train(directory, "one", good)
@@ -150,7 +150,7 @@ def test_training_on_tables_of_questions(directory):
     answers = [q["answers"][0] if q["answers"] else {"text": "", "answer_start": ""} for q in GOOD]
     columns = csv_of(directory / "columns.csv", ("id", "question", "context", "answer_text", "answer_start"),
                      *((q["id"], q["question"], CONTEXT, a["text"], a["answer_start"]) for q, a in zip(GOOD, answers)))
-    # As JSON, as pandas writes a dict, and as it writes one with numpy's arrays.
+    # As JSON, as pandas writes a dict, and as pandas writes one with numpy arrays.
     flat = [{"text": [a["text"] for a in q["answers"]], "answer_start": [a["answer_start"] for a in q["answers"]]} for q in GOOD]
     arrays = [f"{{'text': array({f['text']}, dtype=object), 'answer_start': array({f['answer_start']}, dtype=int32)}}" for f in flat]
     header = ("id", "question", "context", "answers")
@@ -159,7 +159,7 @@ def test_training_on_tables_of_questions(directory):
                           for number, cells in enumerate([map(json.dumps, flat), map(str, flat), arrays])]
     for number, data in enumerate(tables):
         out = directory / f"run{number}"
-        # The header tells that these are questions: no --task.
+        # The header identifies questions: no --task needed.
         succeed("train", *TRAINING[2:], "--train", data, "--eval", data, "--output", out)
         assert sum_of(out) == sum_of(one), data
         assert (out / "predictions.json").read_text() == (one / "predictions.json").read_text()

@@ -1,4 +1,4 @@
-"""Evaluation rows whose text is trained on: metrics of all rows and of the others."""
+"""Evaluation rows whose text was trained on: metrics of all rows and of the others."""
 import csv
 import json
 import random
@@ -34,7 +34,7 @@ def accuracy(predictions, keep):
 def test_both_figures_for_files(directory):
     need(*MODELS)
     seen, new = rows(30, 1, "s"), rows(50, 2, "n")
-    # White space around a text does not make it another one; its label may be another one.
+    # White space around a text is ignored; its label may differ.
     data = table(directory / "train.csv", rows(40, 3, "t") + seen)
     dev = table(directory / "dev.csv", [f"  {seen[0].split(',')[0]} ,b", *seen[1:], *new])
     out = directory / "run"
@@ -52,9 +52,9 @@ def test_both_figures_for_files(directory):
     last = (f"accuracy {100 * metrics['eval_accuracy']:.1f} % on all rows, "
             f"{100 * metrics['eval_accuracy_unseen']:.1f} % on those whose text is not trained on (30 left out)")
     assert warning in result.err and result.out.splitlines()[-2] == last and last in result.err, result
-    # The evaluations on the way are as short as before.
+    # Evaluations during training are as short as before.
     assert "_unseen  " not in result.err and "_unseen" not in (out / "metrics.jsonl").read_text()
-    # evaluate reads the run's own files again; with other names they have to be given.
+    # evaluate reads the run's own files again; under other names they must be given.
     unseen = {name: value for name, value in metrics.items() if "unseen" in name or name == "eval_repeated"}
     evaluated = succeed("evaluate", "--model", out, "--data", dev, "--json")
     found = metrics_in(evaluated.out)
@@ -64,7 +64,7 @@ def test_both_figures_for_files(directory):
     assert "unseen" not in gone.out and "eval_repeated" not in gone.out, gone
     named = succeed("evaluate", "--model", out, "--data", dev, "--train", directory / "moved.csv", "--json")
     assert metrics_in(named.out) == found, named
-    # They are metrics like others.
+    # They are ordinary metrics.
     gate = ["evaluate", "--model", out, "--data", dev, "--train", directory / "moved.csv", "--assert"]
     assert run(*gate, "eval_accuracy_unseen>=0", "--assert", "eval_repeated<=30").code == 0
     assert run(*gate, "eval_accuracy_unseen>=1.01").code == 7
@@ -78,7 +78,7 @@ def test_no_repeated_text_and_nothing_else(directory):
     metrics = metrics_of(directory / "none")
     assert metrics["eval_repeated"] == 0 and metrics["eval_accuracy_unseen"] == metrics["eval_accuracy"], metrics
     assert "trained on, too" not in result.err + result.out, result
-    # All of them: there is nothing to say of new texts, and a gate on them fails.
+    # If all texts are known there are no metrics of new texts, and a gate on them fails.
     result = train(directory / "all", "--train", data, "--eval", data)
     assert metrics_of(directory / "all")["eval_repeated"] == 40
     assert not any("unseen" in name for name in metrics_of(directory / "all"))
@@ -104,7 +104,7 @@ def test_distinct_split(directory):
     with open(directory / "distinct/predictions.csv", newline="") as file:
         held = {row["text"] for row in csv.DictReader(file)}
     assert sum(line.split(",")[0] in held for line in repeated) == metrics["eval_rows"]
-    # A pair is the same where both its texts are.
+    # A pair is known if both of its texts match.
     pairs = table(directory / "pairs.csv", [f"text {i % 7},other {i % 11},{'ab'[i % 2]}" for i in range(231)], "text,pair,label")
     train(directory / "pairs", "--train", pairs, "--text-pair-column", "pair", "--eval-fraction", 0.2, "--eval-split",
           "distinct")
@@ -115,7 +115,7 @@ def test_distinct_split(directory):
     line = ["train", "--model", MODEL, "--train", data, "--output", directory / "x", "--eval-split", "distinct"]
     fail(2, *line, words=["--eval-fraction"])
     fail(2, *line, "--eval-fraction", 0.2, "--eval-group", "text", words=["--eval-group"])
-    # check says it of held-out rows, too.
+    # check reports it for held-out rows too.
     found = json.loads(succeed("check", "--train", data, "--json").out)["findings"]
     assert any(each["kind"] == "overlap" and each["level"] == "warning" and "distinct" in each["text"] for each in found)
     found = json.loads(succeed("check", "--train", data, "--eval-split", "distinct", "--json").out)["findings"]
@@ -143,7 +143,7 @@ def test_questions_with_their_contexts(directory):
     context = "The lazy dog sleeps in the warm sun all day long"
     other = "A brown fox jumps over one lazy dog in the field"
     data = write(directory / "train.json", squad([("1", "Who sleeps?", context, "lazy dog"), ("2", "Where?", context, "sun")]))
-    # The same question about another context is another one.
+    # The same question about another context is a different text.
     dev = write(directory / "dev.json", squad([("a", "Who sleeps?", context, "lazy dog"), ("b", "Who jumps?", other, "fox"),
                                                ("c", "Where?", other, "field")]))
     out = directory / "run"

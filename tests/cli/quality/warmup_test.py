@@ -21,7 +21,7 @@ def test_warnings(directory):
                  "reinit-head = true\nmax-steps = 4\nno-ngram-baseline = true\n[sweep]\nwarmup-steps = [1, 500]\n")
     done = succeed("sweep", grid, "--output", directory / "sweep")
     assert done.err.count("warm-up") == 1 and f"warning: warmup-steps=500: {WARNING}" in done.err, done
-    done = run("sweep", grid, "--output", directory / "sweep")  # all are there
+    done = run("sweep", grid, "--output", directory / "sweep")  # all runs exist
     assert done.code == 0 and "warm-up" not in done.err, done
 
 

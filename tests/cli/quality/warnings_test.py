@@ -1,4 +1,4 @@
-"""Warnings: printed with --quiet, too, once each; exit code 7 with --fail-on-warning."""
+"""Warnings: printed even with --quiet, once each; exit code 7 with --fail-on-warning."""
 import json
 import os
 import subprocess
@@ -49,10 +49,10 @@ def test_the_work_is_done_before_a_warning_fails_it(directory):
     assert run(*train, *CUT).code == 7
     assert (out / "model/model.safetensors").exists() and (out / "metrics.json").exists()
     assert "fail-on-warning" not in (out / "config.toml").read_text()
-    # Nothing to warn of: as without the option. An error stays the error that it is.
+    # Without warnings the option changes nothing. An error keeps its own code.
     assert run(*train, "--overwrite").code == 0
     fail(3, "train", "--model", MODEL, "--train", directory / "none.csv", "--output", directory / "b", "--fail-on-warning")
-    # A gate that fails has the same code; files are written all the same.
+    # A failed gate has the same code; all files are written.
     assert run("evaluate", "--model", out, "--data", EVAL, "--assert", "eval_accuracy>=2", "--fail-on-warning").code == 7
 
 
@@ -85,7 +85,7 @@ def test_commands_without_a_log_fail_on_their_warnings_too(directory):
     for command in (["compare", runs], ["report", runs, "--output", directory / "report.html"]):
         done = run(*command, "--fail-on-warning")
         assert done.code == 7 and "warning: " in done.err and str(runs / "b") in done.err, done
-    # What never warns takes the option as well.
+    # Commands that never warn accept the option too.
     assert run("inspect", MODEL, "--fail-on-warning").code == 0
     assert run("convert", "--model", MODEL, "--output", directory / "converted", "--fail-on-warning").code == 0
     assert run("plan", "--model", MODEL, "--train", TRAIN, *LABELS, "--no-time", "--fail-on-warning").code == 0
@@ -107,12 +107,12 @@ seed = [1, 2, 3]
         out = directory / f"sweep{jobs}"
         sweep = ["sweep", grid, "--output", out, "--jobs", jobs, "--quiet", "--fail-on-warning"]
         done = run(*sweep)
-        # The first run that has it tells it, with its name; each run's log has it.
+        # The first run with the warning prints it, with its name; every run's log has it.
         assert done.code == 7 and len(warnings_of(done)) == 1 and others_of(done) == [], done
         assert "warning: seed=" in done.err and "are cut at 6 tokens" in done.err, done
         for seed in (1, 2, 3):
             assert (out / f"seed={seed}/log.txt").read_text().count("are cut at 6 tokens") == 1, seed
-        # Nothing is run again, and nothing is warned of.
+        # No run is repeated, and no warning is printed again.
         assert run(*sweep).code == 0
 
 
@@ -133,7 +133,7 @@ seed = [1, 2]
         line = ["sweep", grid, "--output", out, "--jobs", jobs]
         lost = run(*line, env={"TMPDIR": str(directory / "absent")})
         assert lost.code == 4 and "TMPDIR" in lost.err and not list(out.glob("*/metrics.json")), lost
-        # The same command makes up for it.
+        # The same command repairs it.
         done = succeed(*line)
         for seed in (1, 2):
             assert "ngram_mix" in facts_of(out / f"seed={seed}"), done

@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish and the manual page, held to what --help says."""
+"""Completion in bash, zsh and fish, and the manual page, compared with --help."""
 import os
 import pty
 import re
@@ -75,7 +75,7 @@ done
 
 
 class Bash:
-    """Answers what bash would offer; `...|` at the end of a line is the cursor."""
+    """The words that bash would offer; `...|` marks the cursor at the end of a line."""
 
     def __init__(self, path):
         self.path = path
@@ -122,14 +122,14 @@ def test_bash_knows_where_it_is(directory):
             ("finetune train --task q", ["qa"]),
             ("finetune train --dev", ["--device"]),
             ("finetune train --quiet --dev", ["--device"]),
-            ("finetune train --train a.csv b", ["<default>"]),       # it takes several
+            ("finetune train --train a.csv b", ["<default>"]),  # accepts several
             ("finetune train --output runs --dev", ["--device"]),
-            ("finetune train --lr ", []),                            # any number
+            ("finetune train --lr ", []),  # any number
             ("finetune train --lr 1 --schedule c", ["cosine", "constant"]),
             ("finetune compare runs/a ", ["<dirnames>"]),
             ("finetune sweep ", ["<default>"]),
             ("finetune completion ", ["bash", "zsh", "fish"]),
-            ("finetune bench step --shape x", ["<dirnames>"]),       # a model's directory
+            ("finetune bench step --shape x", ["<dirnames>"]),  # a model directory
             ("finetune nonsense ", [])):
         assert bash.offers([line])[0] == expected, (line, bash.offers([line]))
 
@@ -152,7 +152,7 @@ def typed(command, lines, env=None):
         for keys, wanted in lines:
             os.write(terminal, keys.encode())
             read_until(re.escape(wanted))
-            os.write(terminal, b"\x15echo x$((1+1))x\r")  # an answer that was not typed: all before it has been read
+            os.write(terminal, b"\x15echo x$((1+1))x\r")  # its answer shows that all previous keys were read
             read_until("x2x.*" + PROMPT)
     finally:
         os.kill(child, 9)
@@ -183,7 +183,7 @@ def test_zsh(directory):
             assert not words_of(kind or "") or " ".join(words_of(kind)) in body, (name, option, kind)
     (directory / "some-rows.csv").touch()
     (directory / "somewhere").mkdir()
-    # Once found by its name in $fpath, once read.
+    # Found once by its name in $fpath, and read once directly.
     (directory / ".zshrc").write_text(f"fpath=({directory} $fpath)\nautoload -U compinit; compinit -u -D\n"
                                       f"PS1='{PROMPT}'\nunsetopt prompt_cr prompt_sp\ncd {directory}\n")
     typed(["zsh", "-i"], [
@@ -219,7 +219,7 @@ def test_fish(directory):
         files = has_any(kind, FILES)
         expected = ["some-rows.csv", "somewhere/"] if files else ["somewhere/"] if has_any(kind, FOLDERS) else []
         if kind.startswith("["):
-            continue  # its value comes after "=" alone
+            continue  # its value follows "=" only
         assert sorted(offered) == expected, (command.path, name, kind, offered)
     for line, expected in (("finetune tr", ["train"]), ("finetune help tok", ["tokenize"]),
                            ("finetune bench st", ["step"]), ("finetune train --task ", ["classification", "mlm", "qa"]),

@@ -1,4 +1,4 @@
-"""An ELF file as far as tests ask: segments, the dynamic section, its symbols and libraries."""
+"""Reads ELF files as far as tests need: segments, the dynamic section, symbols and libraries."""
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,14 +48,14 @@ class ElfFile:
         return address - segment.address + segment.offset
 
     def symbols(self):
-        """Names of the dynamic symbols, whose table ends where their strings begin."""
+        """Names of the dynamic symbols; the table ends where their strings begin."""
         first, strings = self.offset_of(self.dynamic[SYMBOLS][0]), self.offset_of(self.dynamic[STRINGS][0])
         assert first < strings and (strings - first) % 24 == 0
         for at in range(first, strings, 24):
             yield self.text(strings + struct.unpack_from("<I", self.data, at)[0])
 
     def libraries(self):
-        """Names of the shared libraries that it is linked with."""
+        """Names of the linked shared libraries."""
         strings = self.offset_of(self.dynamic[STRINGS][0])
         return [self.text(strings + at) for at in self.dynamic.get(NEEDED, [])]
 

@@ -1,4 +1,4 @@
-"""The test data that travels with the project: whole, described, and small."""
+"""The test data in the repository: complete, described, and small."""
 import hashlib
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def test_all_together_are_small(_):
 
 
 def test_the_readme_names_each_file(_):
-    """By its own name, by its folder's, or by a pattern."""
+    """Described by its own name, its folder's, or a pattern."""
     text = (FOLDER / "README.md").read_text()
     for path in files_of(FOLDER):
         name = path.relative_to(FOLDER)
@@ -42,7 +42,7 @@ def test_the_readme_names_each_file(_):
 
 
 def test_models_are_made(directory):
-    """The build has made the formats and the broken models; the script makes the same again."""
+    """The build has made the formats and broken models; running the script again gives the same."""
     made = GOLDEN / "formats"
     if not (made.parent.parent / "models.stamp").exists():
         raise Skip("the program is not in a build folder that has tests")

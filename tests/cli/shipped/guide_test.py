@@ -1,4 +1,4 @@
-"""docs/guide: every command of its pages runs, on a part of the samples and with a tiny model."""
+"""docs/guide: all commands of its pages run, on a part of the samples with a tiny model."""
 import os
 import re
 import subprocess
@@ -19,7 +19,7 @@ def guide(*arguments, script=GUIDE):
 
 
 def test_every_command(directory):
-    need("golden/tiny-bert-qa")  # its head is of another task: each run begins a new one
+    need("golden/tiny-bert-qa")  # its head is of another task, so each run creates a new one
     done = guide("--rows", "900")
     assert done.returncode == 0, done.stdout + done.stderr
     count = re.search(r"^(\d+) commands of (\d+) pages, 0 of", done.stdout, re.M)
@@ -28,7 +28,7 @@ def test_every_command(directory):
 
 
 def test_it_can_fail(directory):
-    """A page whose command fails, whose exit code is another, or that shows what is not printed."""
+    """Pages with a failing command, a wrong exit code, or output that is not printed."""
     need("golden/tiny-bert-qa")
     for folder in ("scripts", "docs/guide"):
         (directory / folder).mkdir(parents=True)

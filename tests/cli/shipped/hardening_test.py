@@ -1,4 +1,4 @@
-"""The program is built against abuse of a defect, as its ELF file says."""
+"""The program is built with hardening, according to its ELF file."""
 import sys
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from harness import BINARY, main
 from elf_file import (BIND_NOW, EXECUTABLE, FLAGS, FLAGS_1, GNU_RELRO, GNU_STACK, INTERPRETER, LOAD, TEXT_RELOCATIONS,
                       WRITABLE, ElfFile)
 
-# Functions of the C library with bounds that the compiler puts in place of others.
+# Bounds-checked C library functions that the compiler substitutes.
 CHECKED = "_chk"
-# Reads of the canary, by mov and sub of fs:0x28.
+# Instructions that read the stack canary: mov and sub of fs:0x28.
 CANARY, LEAST_CANARY_READS = b"\x25\x28\x00\x00\x00", 1000
 
 

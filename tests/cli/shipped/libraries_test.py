@@ -1,4 +1,4 @@
-"""The table of libraries in docs/reliability is true: what is linked, what is installed."""
+"""The table of libraries in docs/reliability is correct: linked and installed versions."""
 import csv
 import platform
 import re
@@ -17,11 +17,11 @@ LOADER = "ld-linux-x86-64.so.2"
 LIBRARY_OF = {"libopenmpi-dev": "libopenmpi3", "libhdf5-dev": "libhdf5-103-1", "libsimdjson-dev": "libsimdjson14",
               "libsentencepiece-dev": "libsentencepiece0", "libhwy-dev": "libhwy1", "zlib1g-dev": "zlib1g",
               "libzstd-dev": "libzstd1", "libssl-dev": "libssl3"}
-OPTIONAL = {"libdnnl2", "libgomp1"}  # linked where building found them
+OPTIONAL = {"libdnnl2", "libgomp1"}  # linked if found at build time
 
 
 def rows():
-    """Package: version."""
+    """Package name to version."""
     with open(ROOT / "docs/reliability/libraries.csv", encoding="utf-8", newline="") as file:
         found = [(row["package"], row["version"]) for row in csv.DictReader(file) if all(row.values())]
     assert len(found) == len(dict(found)) >= 10, found
@@ -52,7 +52,8 @@ def test_what_the_program_is_linked_with(_):
     on_debian_12()
     libraries = ElfFile(BINARY).libraries()
     assert "libc.so.6" in libraries, libraries
-    found = query("-S", *(f"*/{library}" for library in libraries)).stdout  # by either path, where usr is merged
+    # by either path, on systems with merged /usr
+    found = query("-S", *(f"*/{library}" for library in libraries)).stdout
     for library in libraries:
         owners = set(re.findall(rf"^([^:]+):.*/{re.escape(library)}$", found, re.M))
         assert library == LOADER or owners & rows().keys(), f"{library} of {owners or 'no package'} has no row"

@@ -1,4 +1,4 @@
-"""The wheel's form, and what the program says where it cannot run: too old a processor, no MPI."""
+"""The wheel's layout, and the message where the program cannot run: old processor, no MPI."""
 import base64
 import hashlib
 import os
@@ -56,7 +56,7 @@ def test_wheel(directory):
         assert not [name for name in libraries if re.match(r"lib(c|m|mpi|stdc\+\+)\.so", name)], libraries
         data = f"finetune_bert-{version}.data/"
         assert f"{data}data/share/man/man1/finetune.1" in names and f"{info}/licenses/LICENSE" in names
-        for name in names:  # as pip lays them: scripts into bin, data beside it
+        for name in names:  # as pip installs them: scripts into bin, data beside it
             if name.startswith(data):
                 place = directory / "installed" / name[len(data):].replace("scripts/", "bin/").replace("data/", "", 1)
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The scripts around the suite: how cases are counted, which run again, and what CI builds."""
+"""The suite's scripts: how cases are counted, which ones run again, and what CI builds."""
 import json
 import os
 import re
@@ -36,7 +36,7 @@ def test_counts(directory):
 
 
 def test_what_lacked_data_runs_again(directory):
-    """With the folder, that case alone, and it is counted in place of its skip."""
+    """With the folder, only that case runs again, and it replaces its skip in the count."""
     lacking, shared = directory / "lacking", directory / "shared"
     shared.mkdir()
     program = directory / "program_test.py"
@@ -71,7 +71,7 @@ def test_doctest_runs_the_named_cases_alone(_):
 
 
 def test_ci_types_what_the_readme_says(_):
-    """README's commands, word for word but for the folder."""
+    """README's commands, verbatim except for the folder."""
     readme = (PROJECT / "README.md").read_text()
     assert "`scripts/install_deps.sh && meson setup build && meson compile -C build`" in readme
     commands = [line.split("#")[0].strip() for line in (PROJECT / "scripts/test.sh").read_text().splitlines()]
@@ -147,11 +147,11 @@ def options_in(script, pattern):
 
 
 def test_quickstart_and_packages_compile_what_ci_compiles(directory):
-    """What their options change is a few files, and these are compiled here."""
+    """Their options affect only a few files, which are compiled here."""
     build = Path(BINARY).resolve().parent
     if not (build / "compile_commands.json").exists() or not shutil.which("meson"):
         raise Skip("the program is not in a build folder")
-    # Beside the other build folder, as the scripts' folders are, so that paths of sources are the same.
+    # Beside the other build folder, as in the scripts, so that source paths are equal.
     quickstart = options_in("scripts/quickstart.sh", r'configure.sh "\$build" (-D.*)')
     package = options_in("scripts/package/build_packages.sh", r"\noptions=\((.*)\)")
     ours = {(source, arguments) for source, arguments, _ in commands_of(build).values()}
