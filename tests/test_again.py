@@ -14,7 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-AT_ONCE = 2  # programs; the largest data take a gigabyte of memory
+AT_ONCE = 2  # programs; the largest data need a gigabyte of memory
 
 
 def lacking_cases(output, folder):
@@ -23,7 +23,7 @@ def lacking_cases(output, folder):
 
 
 def only(command, names):
-    """The command that runs these cases alone: doctest takes a list of patterns, our Python tests take names."""
+    """The command that runs only these cases: doctest takes a list of patterns, our Python tests take names."""
     if command[-1].endswith(".py"):
         return [*command, *names]
     patterns = [re.sub(r'[,"*?\[\]\\]', "?", name) for name in names]

@@ -1,4 +1,4 @@
-"""What a checkpoint file holds, without the library that writes it: equal bytes of equal runs."""
+"""Reads a checkpoint file without the HDF5 library, to compare the files of equal runs."""
 import hashlib
 import os
 import re
@@ -6,7 +6,7 @@ import struct
 
 SEAL = 512  # bytes before the HDF5 file
 BLOCK = 1 << 20
-CLOCKS = (b"seconds\0", b"runtime\0")  # attributes of /totals that no two runs have alike
+CLOCKS = (b"seconds\0", b"runtime\0")  # attributes of /totals that differ between any two runs
 VALUE = 24  # bytes from an attribute's name to its value: the type, a float of 8 bytes, and the scalar's space
 
 
@@ -27,7 +27,7 @@ def checkpoint_content(path):
 
 
 def blank_attribute(data, name):
-    """The value, and the checksum of the object header around it."""
+    """The value, and the checksum of the object header that contains it."""
     assert data.count(name) == 1, f"{data.count(name)} attributes {name}"
     at = data.index(name)
     header = data.rindex(b"OHDR", 0, at)

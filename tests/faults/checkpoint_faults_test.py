@@ -1,7 +1,7 @@
-"""Checkpoints whose bytes are lost or wrong though the system says that all is well.
+"""Checkpoints with lost or wrong bytes although the system reports success.
 
-What a reader needs of the file is read back before it counts. Of bytes that nobody needs none can tell: a run that goes
-on from them must not differ.
+A checkpoint counts only after the bytes that readers need were read back. Damage in other bytes is undetectable, but
+a run that resumes from them must not differ.
 """
 import shutil
 from collections import Counter
@@ -28,7 +28,7 @@ class Checkpoints(Undisturbed):
         self.weights = facts_of(here / "run")["weights_sha256"]
 
     def examine(self, fault):
-        """How the run ended; Wrong if what it left is wrong."""
+        """Returns how the run ended; raises Wrong if its files are wrong."""
         here = self.new_directory(str(fault))
         result = self.run(here, fault)
         ending = self.ending(result, fault)
@@ -48,7 +48,7 @@ class Checkpoints(Undisturbed):
         return ending
 
     def goes_on_from(self, before, name):
-        """A copy of the run goes on from this checkpoint to the weights of the undisturbed run."""
+        """A copy of the run resumes from this checkpoint and gets the weights of the undisturbed run."""
         here = self.new_directory(f"{before} from {name}")
         (here / "run/checkpoints").mkdir(parents=True)
         shutil.copy(before / "run/config.toml", here / "run")
@@ -69,7 +69,7 @@ def test_data_that_are_lost_or_wrong(directory):
 
 
 def test_a_model_that_was_read_from_hdf5(directory):
-    """The library was at work before the checkpoint's writer: at the exit it must leave alone what has failed."""
+    """The library was used before the writer: at exit it must not touch files whose writing failed."""
     need_module()
     need("golden/formats/tensorflow-h5", "golden/trajectory-classification-train.csv")
     for nth in (30, 60, 120):

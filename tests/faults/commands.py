@@ -1,4 +1,4 @@
-"""The commands whose every call fails once: their lines, and what is there before."""
+"""The commands in which each call fails once: command lines, and files that exist before."""
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -7,24 +7,24 @@ from harness import run, succeed
 from tiny import TRAIN, copy_format
 
 
-# Between two of these the disk stays as it is: a kill there is one before the second.
+# The disk does not change between two of these calls: a kill between them equals one before the second.
 CHANGES = "open,write,close,sync,rename,truncate,mkdir,unlink"
 
 
 @dataclass(frozen=True)
 class Command:
-    """Run in a directory of its own beside the inputs."""
+    """A command, run in its own directory beside the inputs."""
     name: str
     line: tuple
-    outputs: tuple  # files and directories there
-    again: tuple = ()  # what is added to do it again
-    removes: str = ""  # files of its own that it removes in its end
-    before: Callable = field(default=lambda here: None)  # makes what an earlier command has left in its directory
-    setup: Callable = field(default=lambda root: None)  # makes inputs of its own
+    outputs: tuple  # files and directories in it
+    again: tuple = ()  # added when the command is repeated
+    removes: str = ""  # own files that it removes at its end
+    before: Callable = field(default=lambda here: None)  # makes files that an earlier command left in its directory
+    setup: Callable = field(default=lambda root: None)  # makes its own inputs
 
 
 def train(steps, *more, data="../train.csv", evaluation="../eval.csv"):
-    """Steps of half of the rows, a checkpoint after each two."""
+    """Steps over half of the rows, with a checkpoint every two steps."""
     return ("train", "--model", "../model", "--train", data, "--eval", evaluation, "--output", "run", "--max-steps",
             steps, "--save-every", 2, *TRAIN, *more)
 
@@ -33,7 +33,7 @@ TWO_CHECKPOINTS = train(4, "--keep-checkpoints", 9)
 
 
 def stopped_run(here):
-    """Killed when the second checkpoint begins."""
+    """Killed at the start of the second checkpoint."""
     fault = Fault("write", f"{here}/run/checkpoints/step-00000004", "kill", nth=1)
     killed = run(*TWO_CHECKPOINTS, cwd=here, env=fault.environment(here / "calls"))
     assert killed.code < 0, killed
@@ -70,7 +70,7 @@ COMMANDS = {command.name: command for command in (
     Command("train", train(2, "--keep-checkpoints", 9), ("run",), again=("--resume",)),
     Command("train over a run", train(2, "--keep-checkpoints", 9, "--overwrite"), ("run",), before=earlier_run),
     Command("resume", (*TWO_CHECKPOINTS, "--resume"), ("run",), before=stopped_run),
-    # Its checkpoints go in the end.
+    # Its checkpoints are removed at the end.
     Command("train questions", train(2, "--tensorboard", data="../questions.json", evaluation="../questions.json"),
             ("run",), again=("--resume",), removes="run/checkpoints/step-"),
     Command("evaluate", ("evaluate", "--model", "../trained", "--data", "../eval.csv", "--output", "out", "--overwrite",

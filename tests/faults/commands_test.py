@@ -1,6 +1,6 @@
-"""Commands of which any call on files fails: they say so, or all is as without it.
+"""Commands in which any call on files fails: they report it, or the result is as without the fault.
 
-What is left is compared with it file by file, and the command is done again. A sample; scripts/faults.sh takes all.
+Files are compared with an undisturbed run's, and the command is repeated. A sample; scripts/faults.sh does all.
 """
 import shutil
 import signal
@@ -12,7 +12,7 @@ from harness import main, need
 from tiny import prepare
 from walk import Undisturbed, of_directory
 
-# Calls, how they fail, and how many of a sample.
+# Calls, how they fail, and the sample's size.
 WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("write", "short", 1, 2),
          ("write", "torn", 1, 2), ("read", "EIO", 1, 4), ("read", "short", 1, 2), ("open", "EIO", 1, 5),
          ("open", "EMFILE", 1, 2), ("close", "EIO", 1, 3), ("sync", "EIO", 1, 3), ("rename", "EIO", 1, 2),
@@ -20,12 +20,12 @@ WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("wri
          ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), ("chmod", "EIO", 1, 2), (CHANGES, "EIO", 0, 3), (CHANGES, "kill", 1, 5))
 
 
-MOST_OF_ALL = {"short": 100, "torn": 100, "EMFILE": 60}  # spread over a whole walk, of others every call
+MOST_OF_ALL = {"short": 100, "torn": 100, "EMFILE": 60}  # spread over the whole walk; other faults: every call
 READING = tuple(walk for walk in WALKS if walk[0] in ("read", "open", "close", "mmap"))
 
 
 def walk_over(directory, *names, share=1.0, walks=WALKS):
-    """`share`: of the sample's numbers."""
+    """`share`: of the sample's size."""
     need_module()
     prepare(directory)
     wrong = []
@@ -48,7 +48,7 @@ def test_train(directory):
 
 
 def test_train_over_a_run(directory):
-    """Killed while it removes the earlier run: what has ended has its model, and what has none goes on or begins anew."""
+    """Killed while it removes the earlier run: a finished run still has its model; one without resumes or restarts."""
     need_module()
     prepare(directory)
     undisturbed = Undisturbed(directory, COMMANDS["train over a run"])
@@ -87,7 +87,7 @@ def test_predict(directory):
 
 
 def test_files_without_a_name(directory):
-    """Where none can be made, one that has a name for an instant is no way out: its name may stay."""
+    """If an unnamed file is impossible, one that is briefly named is no alternative: its name might stay."""
     need_module()
     prepare(directory)
     undisturbed = Undisturbed(directory, COMMANDS["evaluate"])

@@ -1,4 +1,4 @@
-"""What a command has written, without times, rates and its own path: equal for equal runs."""
+"""The contents that a command wrote, without times, rates and its path: equal for equal runs."""
 import csv
 import io
 import json
@@ -18,7 +18,7 @@ EVENTS = "run/events.out.tfevents"
 
 
 def contents(here, outputs):
-    """Of each file of these files and directories its content, by its path from `here`. Wrong: it is damaged."""
+    """The contents of these files and directories by path relative to `here`. Wrong: a file is damaged."""
     found = {}
     for output in outputs:
         top = here / output
@@ -37,7 +37,7 @@ def contents(here, outputs):
 
 
 def curves(path):
-    """Numbers by step; of the last record, which may be cut where the process was, nothing."""
+    """Numbers by step; a truncated last record, where the process was killed, is ignored."""
     try:
         for _, step, what in events(path):
             if isinstance(what, dict):
@@ -67,7 +67,7 @@ def timeless(values):
 
 
 def appended(name, text):
-    """Its whole lines: the last one may be cut where the process was."""
+    """Whole lines; the last one may be truncated by a kill."""
     lines = text[:text.rfind("\n") + 1]
     if name.endswith(".jsonl"):
         return tuple(timeless(json.loads(line)) for line in lines.splitlines())
@@ -77,7 +77,7 @@ def appended(name, text):
 
 
 def without_times(line):
-    """Of the log: no time before it, nothing of what tells rates and times."""
+    """Log lines without the leading time, rates and times."""
     words = line.split()[1:]
     if words[0] == "step":  # up to the loss
         return tuple(words[:6])

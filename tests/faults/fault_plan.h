@@ -1,4 +1,4 @@
-// Which call is to fail, and how: the plan that fail_call.c's functions ask about each call.
+// The plan of fail_call.c's functions: which call fails, and how.
 #pragma once
 
 #include <stdbool.h>
@@ -18,21 +18,21 @@ enum family {
   FAMILIES
 };
 
-// What is done to one call.
+// The fault applied to one call.
 enum fault { NONE, ERROR, SHORT, LOST, FLIP, KILL, STOP, TORN };
 
-// Each counts a call that matches the plan and says what is done to it (KILL and STOP were, then).
-// errno stays as it is.
+// Each counts a call that matches the plan and returns the fault for it (KILL and STOP act at
+// once). errno is unchanged.
 enum fault on_descriptor(enum family family, const char* call, int descriptor);
 enum fault on_path(enum family family, const char* call, int directory, const char* path);
-// Of two paths either may match.
+// Matches if either of two paths does.
 enum fault on_paths(enum family family, const char* call, int directory, const char* path,
                     int second_directory, const char* second_path);
 
-// False: none of these calls fails or is counted.
+// Returns false if no such call fails or is counted.
 bool concerns(enum family family);
 
-// errno of a call that fails like this.
+// The errno of a call with this fault.
 int error_of(enum fault fault);
 // Kills the process.
 void die(void);

@@ -26,7 +26,7 @@ FAMILIES = {"open": ("open", "creat", "fopen", "memfd_create"), "read": ("read",
 
 
 class Wrong(Exception):
-    """How a command with a fault did not end as it should: one of a few kinds, and the details."""
+    """A command with a fault did not end as it should: one of a few kinds, with details."""
 
     def __init__(self, kind, details):
         super().__init__(f"{kind}: {details}")
@@ -40,11 +40,11 @@ def need_module():
 
 @dataclass(frozen=True)
 class Fault:
-    """A call of some families on paths that contain `path`: the n-th, and with it `times` in a row (0: all)."""
+    """A call of some families on paths that contain `path`: the n-th, and `times` calls in a row (0: all)."""
     calls: str
     path: str = ""
     kind: str = "EIO"
-    nth: int = 0  # none: calls are counted alone
+    nth: int = 0  # 0: calls are only counted
     times: int = 1
     only: str = ""  # NAME=VALUE of the processes that it is for
 
@@ -73,7 +73,7 @@ class Call:
 
 
 def calls_in(report):
-    """What the processes that had this report did, in order."""
+    """What the processes with this report did, in order."""
     calls = []
     for line in Path(report).read_text().splitlines() if Path(report).exists() else ():
         done, _, fault = line.partition(" -> ")
@@ -83,7 +83,7 @@ def calls_in(report):
 
 
 def each(fault, count, most):
-    """The fault at every n up to `count`, or at `most` of them, from the first to the last."""
+    """The fault at every n up to `count`, or at `most` of them, spread from first to last."""
     if count <= most:
         chosen = range(1, count + 1)
     elif most == 0:

@@ -18,7 +18,7 @@ CHANGES = "open,write,close,sync,rename,truncate,mkdir,unlink"
 
 
 def numbers(endings, of):
-    """In the order of TITLES. A call that was not reached, since two threads' calls change places, ended well."""
+    """Rows in the order of TITLES. A call that was not reached, because threads changed their order, counts as passed."""
     rest = {**endings}
     rest["exit 0"] = rest.get("exit 0", 0) + rest.pop("not reached", 0)
     known = [rest.pop(name, 0) for name in (*CODES, *BAD)]

@@ -1,4 +1,4 @@
-"""Models and data so small that a command on them takes some 50 ms, for walks over faults."""
+"""Models and data so small that a command takes about 50 ms, for walks over faults."""
 import array
 import json
 import random
@@ -15,7 +15,7 @@ TRAIN = ("--batch-size", "4", "--lr", "1e-2", "--threads", "1", "--quiet")
 
 
 def tiny_model(directory, source):
-    """Of random weights, in which a part that is lost is seen."""
+    """Random weights, so that a lost part is visible."""
     source.mkdir()
     (source / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     (source / "config.json").write_text(json.dumps(CONFIG))
@@ -39,7 +39,7 @@ def questions(path):
 
 
 def prepare_training(root):
-    """In `root`: model and rows."""
+    """Makes model and rows in `root`."""
     tiny_model(root / "model", root / "source")
     rows(root / "train.csv", 8, 1)
     rows(root / "eval.csv", 6, 2)
@@ -47,7 +47,7 @@ def prepare_training(root):
 
 
 def prepare(root):
-    """Also questions, and models of one training step: trained and answering."""
+    """Also questions, and models after one training step: for rows and for answers."""
     prepare_training(root)
     questions(root / "questions.json")
     for name, data in (("trained", "train.csv"), ("answering", "questions.json")):
@@ -58,7 +58,7 @@ def prepare(root):
 
 
 def copy_format(root, name):
-    """A golden model of another format, to have it below `root`."""
+    """Copies a golden model of another format below `root`."""
     shutil.copytree(GOLDEN / "formats" / name, root / name)
     for path in (root / name).iterdir():
         path.chmod(0o644)

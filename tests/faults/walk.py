@@ -1,4 +1,4 @@
-"""One command and one fault: what is there before and after, and when it is done again."""
+"""One command with one fault: files before, after, and after repeating the command."""
 import hashlib
 import os
 import shutil
@@ -11,15 +11,16 @@ from faults import Fault, Wrong, calls_in
 from harness import run
 
 CODES = (0, 3, 4, 5)  # of a system that fails; whatever the usage says is right
-LONGEST = 1000  # bytes of an error's line
+LONGEST = 1000  # bytes of an error line
 SECONDS = 300
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device", "ENOMEM": "Cannot allocate memory",
            "EMFILE": "Too many open files"}
-TOLD = ("write", "pwrite", "close", "fsync", "rename", "mkdir", "ftruncate")  # whose reason is in the message
+# calls whose failure reason must be in the message
+TOLD = ("write", "pwrite", "close", "fsync", "rename", "mkdir", "ftruncate")
 
 
 class Undisturbed:
-    """A command without faults: what it leaves, and how many calls it makes."""
+    """The command without faults: its files and its number of calls."""
 
     def __init__(self, root, command):
         command.setup(root)
@@ -35,11 +36,11 @@ class Undisturbed:
 
     @cached_property
     def calls(self):
-        """What it calls below the root."""
+        """Its calls below the root."""
         return self.calls_of(Fault("all", f"{self.root}/"))
 
     def before_end(self):
-        """Files that it removes in its end."""
+        """The files that it removes at its end."""
         here = self.new_directory("before its end")
         killed = self.run(here, Fault("unlink", f"{here}/{self.command.removes}", "kill", nth=1))
         assert killed.code == -signal.SIGKILL, killed
@@ -49,7 +50,7 @@ class Undisturbed:
         return [path.name for path in self.root.iterdir() if not path.name.startswith("run-") and path.name != "tmp"]
 
     def new_directory(self, what):
-        """Of a name that is as long as any other's: the options in a checkpoint have it."""
+        """A name as long as any other's, because the options in a checkpoint contain it."""
         name = f"{self.command.name} {what}"
         here = self.root / f"run-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
         here.mkdir()
@@ -67,11 +68,11 @@ class Undisturbed:
         return calls_in(f"{here}.calls")
 
     def count(self, families, path="", calls=None):
-        """How many of these families it makes on such paths below the root."""
+        """The number of its calls of these families on such paths below the root."""
         return sum(call.family() in families.split(",") and path in call.path for call in calls or self.calls)
 
     def examine(self, fault):
-        """How the command ended; Wrong if it left what it should not."""
+        """Returns how the command ended; raises Wrong if it left wrong files."""
         here = self.new_directory(str(fault))
         try:
             result = self.run(here, fault)
@@ -104,7 +105,7 @@ class Undisturbed:
     def is_as_expected(self, here, found, result):
         other = differences(found, self.expected)
         if other == {"run/log.txt"} and any(line[-1] == "refused" for line in found["run/log.txt"] if line):
-            other = set()  # a checkpoint that could not be read: it says so, and goes on from before
+            other = set()  # an unreadable checkpoint: it says so and resumes from an earlier one
         if other:
             raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {result.err}")
         if "finetune: error" in result.err or (self.error_lines(result) and not without_warnings(self.clean.err)):
@@ -117,12 +118,12 @@ class Undisturbed:
             told_clearly(result, self.error_lines(result), failed)
 
     def error_lines(self, result):
-        """All but warnings and the log, where there is one."""
+        """Everything except warnings and the log."""
         lines = without_warnings(result.err)
         return lines[-1:] if without_warnings(self.clean.err) and result.err.count("finetune: error") == 1 else lines
 
     def is_old_or_new(self, found):
-        """Each file is that of the earlier command or of this one; a directory is all of one of them."""
+        """Each file is the earlier command's or this one's; a directory is entirely one or the other."""
         right = (self.expected, self.earlier, self.on_the_way)
         bad = [name for name, value in found.items()
                if value not in [of.get(name) for of in right] and not self.is_beginning(name, value)]
@@ -134,7 +135,7 @@ class Undisturbed:
             if here not in (new, old):
                 raise Wrong("damaged file", f"{top} is partly old and partly new")
 
-    # What a run that goes on writes anew.
+    # Files that a resumed run writes again.
     may_go = ("run/metrics.csv", "run/evaluations.csv")
 
     def is_beginning(self, name, value):
@@ -151,7 +152,7 @@ class Undisturbed:
         if again.code != 0:
             raise Wrong("cannot go on", f"{again!r}")
         found = contents(here, self.command.outputs)
-        # A finished run is left as it is, with the checkpoints that it said it could not remove.
+        # A finished run is unchanged, with checkpoints that it reported it could not remove.
         other = {name for name in differences(found, self.expected)
                  if not name.endswith("log.txt") and (name not in found or found[name] != self.on_the_way.get(name))}
         if other or temporaries(here):
@@ -177,14 +178,14 @@ def of_directory(found, top):
 
 
 def may_leave(fault, left, result):
-    """What cannot be removed since that fails, too; a command that ends well says so."""
+    """Files whose removal failed too; a command that succeeds reports them."""
     if result.code != 0:
         return fault.times == 0
     return all(any(name.split("/")[-1] in line for line in result.err.splitlines()) for name in left)
 
 
 def told_clearly(result, lines, calls):
-    """One line that names the file, or its directory, and the system's reason."""
+    """One line with the file, or its directory, and the system's reason."""
     call = calls[0]
     problem = ""
     if len(lines) != 1 or not lines[0].startswith("finetune: error: "):
@@ -202,6 +203,6 @@ def told_clearly(result, lines, calls):
 
 
 def names(line, path):
-    """Or the path is that of a nameless file."""
+    """Or the path is an unnamed file's."""
     parts = [part.split(".tmp.")[0] for part in path.split("/")]
     return any(part in line for part in parts[-2:]) or path.endswith(" (deleted)")

@@ -1,4 +1,4 @@
-// Operators new and delete that count.
+// Operators new and delete that count bytes.
 #include "fuzz/allocations.h"
 
 #include <malloc.h>
@@ -34,7 +34,7 @@ void* aligned(size_t size, std::align_val_t alignment) {
 
 }  // namespace
 
-// The forms that are left out call one of these.
+// Other forms call one of these.
 void* operator new(size_t size) {
   return counted(std::malloc(std::max<size_t>(size, 1)));
 }

@@ -1,15 +1,15 @@
-// What is allocated: counted by operators of our own, or by a sanitizer.
+// Counts allocated bytes, with our own operators or a sanitizer.
 #pragma once
 
 #include <cstddef>
 
 namespace finetune::fuzz {
 
-// From its making on.
+// Counts from its construction on.
 class AllocationCount {
  public:
   AllocationCount();
-  size_t peak() const;  // most bytes at once, beside those that were there before
+  size_t peak() const;  // largest number of bytes beyond those at construction
 
  private:
   size_t before_ = 0;

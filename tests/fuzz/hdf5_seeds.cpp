@@ -31,7 +31,7 @@ class KerasFile {
     H5Pset_create_intermediate_group(links_, 1);
   }
 
-  // A layer with its weights' names; more than eight of them make other storage.
+  // A layer with its weights' names; more than eight attributes use dense storage.
   void group(const std::string& path) {
     Hdf5Handle(checked(H5Gcreate2(file_, path.c_str(), links_, H5P_DEFAULT, H5P_DEFAULT)),
                H5Gclose);

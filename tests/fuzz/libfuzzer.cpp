@@ -1,4 +1,4 @@
-// The functions that libFuzzer, and engines like it, call: one target in each program.
+// The entry points that libFuzzer and similar engines call, for one target per program.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -26,7 +26,7 @@ def joined(parts):
 
 
 class Corpora:
-    """The folders of inputs; each input is named after what makes it special."""
+    """The folders of inputs; each input is named after its special property."""
 
     def __init__(self, out):
         self.out = out
@@ -50,7 +50,7 @@ class Corpora:
 
 
 def add_golden(corpora):
-    """Real files; large ones are left out or cut."""
+    """Real files; large ones are omitted or truncated."""
     for path in sorted([*GOLDEN.glob("*/config.json"), *GOLDEN.glob("*/*/*config.json")]):
         corpora.add("config_json", f"{path.parent.name}-{path.name}", path.read_bytes())
     for path in sorted(GOLDEN.glob("tokenizers/*/tokenizer.json")):

@@ -27,7 +27,7 @@ std::string content_of(const fs::path& path) {
 
 void replay(const Target& target, const fs::path& file, Counts& counts) {
   ++counts.inputs;
-  // Of an input that ends the program the last line is this one.
+  // If an input crashes the program, this is the last line of output.
   std::fprintf(stderr, "%s\r", file.c_str());
   try {
     run_target(target, content_of(file));

@@ -41,7 +41,7 @@ def test_seeds(directory):
 
 
 def test_regressions(directory):
-    """regressions/TARGET/NAME: what a target was broken by."""
+    """regressions/TARGET/NAME: inputs that once broke a target."""
     folders = {path.name for path in (HERE / "regressions").iterdir() if path.is_dir()}
     assert folders <= set(targets()), folders
     status, out, err = replay(HERE / "regressions")

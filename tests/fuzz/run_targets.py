@@ -88,7 +88,7 @@ class Runner:
         return self.build / "tests" / "fuzz" / f"fuzz_{target}"
 
     def inputs(self, target):
-        """Where inputs are read from, the folder that new ones go to first."""
+        """The folders of inputs; the first receives new ones."""
         corpus = self.folder / "corpus" / target
         corpus.mkdir(parents=True, exist_ok=True)
         others = [self.seeds / target, HERE / "regressions" / target]
@@ -107,7 +107,7 @@ class Runner:
             began = time.monotonic()
             try:
                 status, output = self.fuzz(target, left, crashes, log)
-            except OSError as error:  # others go on
+            except OSError as error:  # other inputs are still tried
                 result.fault = str(error)
                 break
             result.seconds += time.monotonic() - began
@@ -142,7 +142,7 @@ class Runner:
         result.edges = max([result.edges, *map(int, covered)])
 
     def covered_lines(self, target):
-        """By clang's own coverage, of a run over all inputs; None where llvm-cov is not installed."""
+        """Coverage by clang, of a run over all inputs; None if llvm-cov is not installed."""
         tools = [shutil.which(f"{tool}-14") or shutil.which(tool) for tool in ("llvm-profdata", "llvm-cov")]
         if not all(tools):
             return None
@@ -218,7 +218,7 @@ def main():
         sys.exit(f"run_targets: error: no target {' '.join(unknown)} in {build}; there are: {' '.join(known)}")
     targets = options.targets or known
     commit = version(["git", "rev-parse", "--short", "HEAD"])
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files of an input are written and read at once
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # inputs' files are written and read at once
     with tempfile.TemporaryDirectory(prefix="fuzz-targets-", dir=memory) as scratch:
         seeds = build / "fuzz" / "seeds"
         shutil.rmtree(seeds, ignore_errors=True)
@@ -233,7 +233,7 @@ def main():
                 last = results[-1]
                 rows.append(row(last, commit))
                 print(f"{last.target}: {last.executions} executions, {len(last.crashes)} crashes {last.fault}", flush=True)
-                if options.report:  # after each: a run that is ended early keeps what it has
+                if options.report:  # after each target: an interrupted run keeps its results
                     write_report(options.report, rows, known)
     print("\n" + table(rows))
     crashes = [path for result in results for path in result.crashes]

@@ -1,4 +1,4 @@
-// What is allocated, as a sanitizer's own allocator tells it; nothing where there is none.
+// Counts allocated bytes through a sanitizer's allocator hooks, or nothing without one.
 #include <algorithm>
 #include <atomic>
 
@@ -21,7 +21,7 @@ void on_malloc(const volatile void*, size_t size) {
   }
 }
 
-// What was allocated before the hooks were there is not counted back.
+// Memory allocated before the hooks existed is not subtracted when freed.
 void on_free(const volatile void* memory) {
   if (memory == nullptr) return;
   const size_t size = __sanitizer_get_allocated_size(memory);

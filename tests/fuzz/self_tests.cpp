@@ -1,4 +1,4 @@
-// Tests of the fuzz targets' own means: what counts as a finding, and checksums that are mended.
+// Tests of the fuzz targets' own tools: findings, and repaired checksums.
 #include <doctest/doctest.h>
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Runs a target on an input: what may come of it, and what is a finding.
+// Runs a target on an input and decides what is a finding.
 #include "fuzz/target.h"
 
 #include <cxxabi.h>
@@ -20,7 +20,7 @@
 namespace finetune::fuzz {
 namespace {
 
-// A file of a few bytes may name vocabularies or unpack to this many times its size.
+// A small file may name a large vocabulary or unpack to this many times its size.
 constexpr size_t kMostExpansion = 1100;
 constexpr std::string_view kSeparator = "\n--8<--\n";
 

@@ -1,4 +1,4 @@
-// What holds of any communicator, checked by all of its processes together.
+// Checks of a communicator that all of its processes do together.
 #include "comm_checks.h"
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace finetune {
 namespace {
 
-// Byte i of what rank r says; no two ranks or sizes say the same.
+// Byte i of rank r's data; ranks and sizes all differ.
 constexpr size_t kPeriod = 251;
 
 uint8_t said(int rank, size_t i, size_t bytes) {
@@ -28,7 +28,7 @@ const std::vector<size_t> kSizes = {0,
                                     (size_t(1) << 20) + 1,
                                     (size_t(3) << 20) + 5};
 
-// What goes from one rank to another in the first or second message of an exchange.
+// The data from one rank to another in the first or second message of an exchange.
 size_t exchanged_bytes(size_t bytes, int from, int to, int turn) {
   return turn == 1 && from + 1 == to ? 0 : bytes + size_t(turn);
 }
@@ -36,7 +36,7 @@ int exchanged_text(int from, int to, int turn) {
   return from * 100 + to * 2 + turn;
 }
 
-// Of other hosts, that this one exchanges so much with: large messages take memory.
+// Ranks of other hosts to exchange this much with: large messages need memory.
 std::vector<int> exchange_peers(Communicator& c, size_t bytes) {
   std::vector<int> peers;
   for (int host = 0; host < c.hosts(); ++host) {
@@ -58,7 +58,7 @@ void require(bool condition, std::string_view what) {
 
 std::vector<uint8_t> saying(int rank, size_t bytes) {
   std::vector<uint8_t> out(bytes);
-  for (size_t begin = 0; begin < bytes; begin += kPeriod) {  // no division for each byte
+  for (size_t begin = 0; begin < bytes; begin += kPeriod) {  // avoids a division per byte
     const uint8_t first = said(rank, begin, bytes);
     const size_t length = std::min(kPeriod, bytes - begin);
     for (size_t i = 0; i < length; ++i) out[begin + i] = uint8_t(first + i * 11);
@@ -103,7 +103,7 @@ void check_collectives(Communicator& c, size_t most) {
       c.broadcast(data.data(), bytes, root);
       require(data == saying(root, bytes), "broadcast" + size);
     }
-    // A size of its own for each rank.
+    // A different size for each rank.
     const auto bytes_of = [&](int rank) { return rank % 3 == 2 ? 0 : bytes + size_t(rank) * 1000; };
     std::vector<std::vector<uint8_t>> parts;
     for (int r = 0; c.rank() == 0 && r < c.size(); ++r) parts.push_back(saying(r, bytes_of(r)));
@@ -145,14 +145,14 @@ void check_memory(Communicator& c) {
 
 void check_exchange(Communicator& c, size_t most) {
   std::vector<size_t> sizes = kSizes;
-  sizes.push_back((size_t(33) << 20) + 3);  // more than one piece of MPI's
+  sizes.push_back((size_t(33) << 20) + 3);  // several pieces of MPI transfers
   const LinkMessage message{"bytes of the test"};
   for (size_t bytes : sizes) {
     if (bytes > most) continue;
     std::map<std::pair<int, int>, std::vector<uint8_t>> sent, got;
     std::vector<Communicator::Outgoing> out;
     std::vector<Communicator::Incoming> in;
-    for (int turn : {0, 1}) {  // two messages between the same two: order counts
+    for (int turn : {0, 1}) {  // two messages between the same ranks must keep their order
       for (int peer : exchange_peers(c, bytes)) {
         auto& text = sent[{peer, turn}];
         text = saying(exchanged_text(c.rank(), peer, turn),

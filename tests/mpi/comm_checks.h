@@ -1,4 +1,4 @@
-// What holds of any communicator, checked by all of its processes together.
+// Checks of a communicator that all of its processes do together.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace finetune {
 
-// Error(internal) unless it is so.
+// Throws Error(internal) unless the condition holds.
 void require(bool condition, std::string_view what);
 
-// What rank r says: no two ranks or sizes say the same.
+// Rank r's data; ranks and sizes all differ.
 std::vector<uint8_t> saying(int rank, size_t bytes);
 
-// Each is collective. runs_rank: a rank's number in the run; most: bytes of a message.
+// Each is collective. runs_rank: converts a rank to the run's; most: bytes of a message.
 void check_numbers(Communicator& c, const std::function<int(int)>& runs_rank);
 void check_collectives(Communicator& c, size_t most);
 void check_memory(Communicator& c);

@@ -21,7 +21,7 @@ void check_agreement(Communicator& c) {
   int calls = 0;
   agree_on_errors(c, [&] { ++calls; });
   require(calls == 1, "the action is called once");
-  // Rank `failing` alone, or all (-1); what each process gets.
+  // Rank `failing` fails, or all ranks (-1); checks what each process throws.
   const auto outcome = [&](auto fails, auto make) -> std::string {
     try {
       agree_on_errors(c, [&] {
@@ -57,7 +57,7 @@ void check_agreement(Communicator& c) {
     require(outcome([](int r) { return r == 1; }, [] { throw std::runtime_error("odd"); }) ==
                 message(1, "1", "odd"),
             "internal");
-    // An agreement inside another is settled by the inner one.
+    // The inner agreement decides who reports.
     const auto inner = [&] {
       agree_on_errors(c, [&] {
         if (c.rank() == 1) throw model_error("no head");
@@ -72,7 +72,7 @@ void run(Communicator& c, const std::string& scenario, int number) {
   const int victim = number;
   if (scenario == "all") {
     check_numbers(c, [](int rank) { return rank; });
-    // More would take long.
+    // More would take too long.
     const size_t most = c.size() > 4 ? size_t(1) << 20 : size_t(1) << 30;
     check_collectives(c, most);
     check_memory(c);
@@ -93,12 +93,12 @@ void run(Communicator& c, const std::string& scenario, int number) {
     c.barrier();
     if (c.rank() == victim) ::raise(scenario == "kill" ? SIGKILL : SIGSTOP);
     c.barrier();
-  } else if (scenario == "late") {  // computes, and does not come; -1: all but rank 0
+  } else if (scenario == "late") {  // computes instead of communicating; -1: all except rank 0
     c.set_timeout(2);
     c.note("forward pass", 4);
     if (c.rank() == victim || (victim < 0 && c.rank() > 0)) ::sleep(60);
     c.barrier();
-  } else if (scenario == "kill-computing") {  // while the others are not in any wait
+  } else if (scenario == "kill-computing") {  // while no other process waits
     c.note("forward pass", 4);
     c.barrier();
     if (c.rank() == victim) ::raise(SIGKILL);
@@ -111,7 +111,7 @@ void run(Communicator& c, const std::string& scenario, int number) {
     }
     while (scenario == "abort-computing") ::pause();
     c.barrier();
-  } else if (scenario == "abort-all") {  // all find a fault at once: one of them speaks
+  } else if (scenario == "abort-all") {  // all find a fault at once; one reports
     c.barrier();
     if (c.claim_error_report()) std::fprintf(stderr, "finetune: error: no model\n");
     c.abort(4);

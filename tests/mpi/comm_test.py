@@ -54,7 +54,7 @@ def test_a_process_dies(directory):
 def test_a_process_does_not_come(directory):
     line = r"finetune: error: rank {} on \S+ has not responded for {} s \({}, in {}\); the job ends"
     stopped, late = "backward pass, step 17", "forward pass, step 4"
-    # Alone on its host; and two that are, of which either may be the one.
+    # One process alone on its host; and two, either of which may be named.
     from_afar = (r"finetune: error: {} has not responded for 2 s "
                  r"\(rank 0 on \S+ waits for it in forward pass, step 4\); the job ends")
     together(
@@ -102,7 +102,7 @@ def test_advice_on_binding(_):
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
         raise Skip("this machine has one core")
-    # Open MPI binds each of one or two processes to one core. NUMBER 1: there must be advice.
+    # Open MPI binds each of one or two processes to a core. NUMBER 1: there must be advice.
     result = launch(RANKS, 1, "all", 1, options=("--bind-to", "core"))
     assert result.code == 0, result
     if cores > 2:

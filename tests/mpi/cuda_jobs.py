@@ -42,7 +42,7 @@ def need_several_devices():
 
 
 def same_on(directory, line, *cases, env=None):
-    """Each case: processes, hosts, further options; all give the results of one process. Returns its directory."""
+    """Each case: processes, hosts, further options; all must give the results of one process. Returns its directory."""
     expected = directory / "one"
     if not expected.exists():
         succeed(*line, "--output", expected)
@@ -60,7 +60,7 @@ def same_on(directory, line, *cases, env=None):
 
 
 def cut_back(out, step):
-    """The run as it was after `step`."""
+    """The run's state after `step`."""
     (out / "metrics.json").unlink()
     shutil.rmtree(out / "model")
     for checkpoint in (out / "checkpoints").iterdir():

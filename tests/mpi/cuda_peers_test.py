@@ -15,13 +15,13 @@ from cuda_jobs import (ANSWERS, EACH, FEW, LABELS, a_killed_process_ends_the_job
                        prepared, same_on)
 from cuda_on_host import counts_of
 
-# Transfers are as far ahead of the backward pass as events let them: one too few, and they take what is not there yet.
+# Transfers run as early as events allow: with a missing event they would send unfinished data.
 AHEAD = {**EACH, "HOST_CUDA_STREAMS": "priority"}
 SMALL = ("--bucket-mb", "0.1")  # several buckets of the small models
 
 
 def test_processes_take_devices_in_turn(directory):
-    """The second device has another name, of which the processes are warned. Who shares one goes through the host."""
+    """The second device has another name, which causes a warning. Processes that share one go through the host."""
     need_several_devices()
     prepared()
     one = directory / "one"
@@ -55,7 +55,7 @@ def test_auto_is_a_gpu_for_all_or_for_none(directory):
 
 
 def test_the_smallest_device_decides(directory):
-    """What is computed at once, unless the user says it."""
+    """The default layout computes in place, unless the user overrides it."""
     prepared()
     need_several_devices()
     found = []
@@ -75,7 +75,7 @@ def test_from_device_to_device(directory):
 
 
 def transfers_of(directory, processes, *line, env=AHEAD):
-    """Runs; of each rank what has been counted."""
+    """Runs; returns each rank's counters."""
     report = directory / "report"
     succeed_on(processes, *line, env={**env, "HOST_CUDA_REPORT": str(report)})
     return [counts_of(f"{report}{rank}") for rank in range(processes)]
@@ -98,13 +98,13 @@ def test_buckets_go_during_the_backward_pass(directory):
             same_results(out, results_of(one))
         for whole, cut in zip(counts[1000], counts[0.1]):
             assert all((count["graphs"] > 9) == (graphs == "256") for count in (whole, cut)), counts
-            # Three buckets in the place of one, of which two go while what is below is computed.
+            # Three buckets instead of one: two of them are sent while the layers below are computed.
             assert cut["transfers"] - whole["transfers"] == 2 * 9, counts
             assert (whole["beside"], cut["beside"]) == (0, 2 * 9), counts
 
 
 def test_the_host_waits_for_no_exchange(directory):
-    """It waits for a step's result alone, when the next step is under way."""
+    """It waits only for a step's result, while the next step runs."""
     need_several_devices()
     prepared()
     late = {**EACH, "HOST_CUDA_STREAMS": "late"}
@@ -116,7 +116,7 @@ def test_the_host_waits_for_no_exchange(directory):
 
 
 def test_stopped_and_continued_from_device_to_device(directory):
-    """What is asked of one process all learn from what their devices exchange, and stop after the same step."""
+    """A request to one process reaches all through the devices' exchange, and all stop after the same step."""
     need_several_devices()
     prepared()
     line = [*LABELS, "--quiet", "--max-steps", 40, "--eval-every", 1000]
@@ -133,7 +133,7 @@ def test_stopped_and_continued_from_device_to_device(directory):
 
 
 def test_divergence_from_device_to_device(directory):
-    """All end with the same step, and wait for nothing that is under way."""
+    """All end with the same step without waiting for work in progress."""
     need_several_devices()
     prepared()
     line = [*LABELS, "--quiet", "--lr", 999, "--weight-decay", "1e38", "--schedule", "constant", "--output",
@@ -199,7 +199,7 @@ def test_continued_from_device_to_device(directory):
 
 
 def test_no_fixed_order(directory):
-    """The library's own sums: near those of the tree, and not the same."""
+    """The library's own sums: close to the tree's, but not identical."""
     need_several_devices()
     prepared()
     line = [*LABELS, "--quiet", "--no-deterministic", "--output"]
@@ -278,7 +278,7 @@ def test_a_stopped_process_is_named(directory):
 
 
 def test_one_that_fails_alone_ends_the_job(directory):
-    """It says why, and waits for nobody: to end NCCL's communicator is for all processes together."""
+    """It reports the reason without waiting: destroying NCCL's communicator would be collective."""
     need_several_devices()
     prepared()
     for number, call in enumerate(("cudaMalloc 30", "cudaMemcpyAsync 40")):

@@ -27,19 +27,19 @@ def test_questions(directory):
 
 
 def test_frozen_layers(directory):
-    """The word embedding does not move."""
+    """The word embedding is frozen."""
     prepared()
     same_on(directory, [*LABELS, "--quiet", "--freeze", 1, "--class-weights", "balanced"], (3, 1), (2, 2))
 
 
 def test_bf16_and_other_shards(directory):
-    """K is no power of two; auto is bf16."""
+    """K is not a power of two; auto means bf16."""
     prepared()
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
 
 
 def test_prediction_in_stages(directory):
-    """Hidden states go between devices through memory of the host."""
+    """Hidden states go between devices through host memory."""
     prepared()
     rows = directory / "rows.csv"
     rows.write_text("".join(EVAL.read_text().splitlines(keepends=True)[:30]))

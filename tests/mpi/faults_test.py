@@ -1,4 +1,4 @@
-"""When something fails on several processes: one line, one exit code, and nothing left."""
+"""Failures with several processes: one line, one exit code, and no leftovers."""
 import contextlib
 import json
 import os
@@ -17,7 +17,7 @@ from training_jobs import EVAL, LONG, MODEL, SMALL, TRAIN, prepared
 
 
 def test_errors_are_told_once(directory):
-    """The exit code and the words of one process, in one line."""
+    """Checks the exit code and that one process printed one line with these words."""
     prepared()
     rows = TRAIN.read_text().splitlines(keepends=True)[:100]
     bad = directory / "bad.csv"
@@ -52,7 +52,7 @@ def test_errors_are_told_once(directory):
 
 
 def test_weights_that_are_cut_while_they_are_read(directory):
-    """They are open before the data come, and read after them."""
+    """The files are opened before the data arrive, and read after them."""
     prepared()
     model, pipe, out = directory / "model", directory / "train.csv", directory / "run"
     shutil.copytree(MODEL, model)
@@ -74,7 +74,7 @@ def test_weights_that_are_cut_while_they_are_read(directory):
 
 
 def test_out_of_memory(directory):
-    """The process that has too little says so, whichever looks first."""
+    """The process with too little memory reports, whichever checks first."""
     prepared()
     wrapper = directory / "limited.sh"
     wrapper.write_text('#!/bin/bash\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then ulimit -v 700000; fi\nexec "$@"\n')
@@ -95,10 +95,10 @@ def test_full_disk(directory):
         for hosts in (1, 2):
             run_directory = out / f"run{hosts}"
             line = [*LONG, "--output", run_directory]
-            # More than the disk has: found before anything is written.
+            # More than the disk has: detected before anything is written.
             one_error(run_on(4, *line, "--keep-checkpoints", 9, hosts=hosts), 4, "rank 0", "MiB of disk")
             assert not run_directory.exists()
-            # Somebody else fills the disk.
+            # Another program fills the disk.
             job = Job("-n", 4, BINARY, *line, "--keep-checkpoints", 1, "--max-steps", 9999, hosts=hosts)
             assert wait_for(lambda: list(run_directory.glob("checkpoints/*.h5")), job), job.wait()
             with open(out / "filler", "wb", buffering=0) as filler:
@@ -117,7 +117,7 @@ def test_full_disk(directory):
 
 
 def test_a_checkpoint_that_cannot_be_written(directory):
-    """One line of the process that writes it, all end, the one before is kept, and from there it goes on."""
+    """The writing process prints one line, all end, the previous checkpoint stays, and the run can resume from it."""
     prepared()
     need_module()
     succeed(*LONG, "--output", directory / "straight")
@@ -166,7 +166,7 @@ def test_other_options_of_inference_are_named(directory):
 
 
 def test_other_models_of_inference_are_named(directory):
-    """A stale copy on one host: replicas, stages and tensor ranks."""
+    """An outdated copy on one host, for replicas, stages and tensor ranks."""
     prepared()
     for rank in (0, 1):
         (directory / str(rank)).mkdir()
@@ -196,7 +196,7 @@ def test_other_models_of_inference_are_named(directory):
 
 
 def test_other_data_and_weights_are_named(directory):
-    """Hosts that read files of the same name but not of the same content."""
+    """Hosts that read files of the same name with different content."""
     prepared()
     for rank in (0, 1):
         (directory / str(rank)).mkdir()
@@ -263,7 +263,7 @@ def test_a_stopped_process_ends_the_job_in_time(directory):
 
 
 def opened(fifo, job):
-    """The end for writing, once rank 0 has opened the other: all processes have found each other by then."""
+    """The writing end, once rank 0 has opened the other: all processes have met by then."""
     ends = []
 
     def is_open():
@@ -277,7 +277,7 @@ def opened(fifo, job):
 
 
 def test_a_stopped_process_of_inference_ends_the_job_in_time(directory):
-    """Whichever it is: rank 0, which may wait for the data for ever, or one that it sends them to."""
+    """Any process may die: rank 0, which waits for data without limit, or one of its receivers."""
     prepared()
     rows, fifo = EVAL.read_bytes(), directory / "rows.fifo"
     os.mkfifo(fifo)
@@ -298,7 +298,7 @@ def test_a_stopped_process_of_inference_ends_the_job_in_time(directory):
 
 
 def test_inference_waits_for_its_input(directory):
-    """Longer than --comm-timeout, while all processes run."""
+    """Waits longer than --comm-timeout while all processes run."""
     prepared()
     rows, fifo, out = EVAL.read_bytes(), directory / "rows.fifo", directory / "labels.csv"
     os.mkfifo(fifo)

@@ -18,7 +18,7 @@ using namespace finetune;
 
 constexpr size_t kMost = (size_t(256) << 10) + 1;  // more than a mailbox
 
-// The ranks of the run that have this color, checked as a group of their own.
+// The run's ranks of this color, checked as a group of their own.
 void check_group(Communicator& run, const std::function<int(int)>& color_of) {
   const auto group = run.split(color_of(run.rank()));
   std::vector<int> members;
@@ -45,7 +45,7 @@ void check_groups(Communicator& run) {
   check_group(run, [](int r) { return r; });                              // each alone
   check_group(run, [](int r) { return r / 2; });                          // pairs of neighbours
   check_group(run, [](int r) { return r % 2; });                          // across hosts
-  check_group(run, [&](int r) { return int(r > 0); });                    // all but one, uneven
+  check_group(run, [&](int r) { return int(r > 0); });                    // all but one
   check_group(run, [&](int r) { return int(r == 0 || r == 2); });         // not neighbours
   check_group(run, [&](int r) { return hosts[size_t(r)]; });              // a host
   check_group(run, [&](int r) { return locals[size_t(r)]; });             // one process a host
@@ -193,12 +193,12 @@ class Rings {
   std::vector<std::unique_ptr<Link>> links_;
 };
 
-// Messages that fit go before anybody receives; longer ones need a receiver.
+// Messages within the capacity are sent before anybody receives; longer ones need a receiver.
 void check_links(Communicator& run, int turns) {
   const auto group = run.split(run.rank() % 2);
   Rings rings(run, 1000);
   for (int turn = 0; turn < turns; ++turn) {
-    // In an odd ring two neighbours would send first.
+    // In an odd ring two neighbours would both send first.
     const bool fits = turn % 3 != 0 || run.size() % 2 == 1;
     rings.most = !fits && turn % 99 == 0 ? size_t(2) << 20 : fits ? 1000 : 5000;
     if (turn % 50 == 0) check_all_gather(*group, turn);
@@ -215,8 +215,8 @@ void check_links(Communicator& run, int turns) {
   }
 }
 
-// What rank 0 has sent to another host goes on while rank 0 waits for one of its own, which needs
-// an answer from there first.
+// A message from rank 0 to another host must make progress while rank 0 waits on its own host for a
+// process that needs an answer from there.
 void check_handover(Communicator& run) {
   require(run.size() == 4 && run.hosts() == 2, "4 processes on 2 hosts");
   const size_t bytes = size_t(8) << 20;
@@ -238,7 +238,7 @@ void check_handover(Communicator& run) {
   require(seconds_now() - start < 60, "nobody waits for the time limit");
 }
 
-// Messages that nobody receives hold nobody up.
+// Messages that are never received block nobody.
 void check_unreceived(Communicator& run) {
   const size_t bytes = size_t(4) << 20;
   const std::vector<LinkEnds> ends = {{0, run.size() - 1, bytes}};
@@ -264,7 +264,7 @@ void time_links(Communicator& run, int turns) {
   }
 }
 
-// A fault of `victim` while the others wait for it, and for those who wait for it.
+// `victim` fails while others wait for it, directly or through another process.
 struct Fault {
   std::string how, where;
   int victim;
@@ -287,7 +287,8 @@ void pipeline(Communicator& run, const Fault& fault) {
   std::vector<uint8_t> data(size_t(1) << 20);
   for (int micro = 0; micro < 5; ++micro) {
     if (rank == fault.victim && micro == 3) fail(run, fault);
-    // Computes for long before it waits for the victim: those who wait for it have waited longer.
+    // Computes for a long time before it waits for the victim, so that its waiters have waited
+    // longer.
     if (fault.where == "slow" && micro == 3 && rank == fault.victim + 1) ::usleep(3'000'000);
     if (rank > 0)
       links[size_t(rank) - 1]->receive(data.data(), data.size(),
@@ -308,7 +309,7 @@ void wait_in_vain(Communicator& run, const Fault& fault) {
   run.note("forward pass", 17);
   if (fault.where == "links" || fault.where == "slow") return pipeline(run, fault);
   const Axes axes(run);
-  // Who has come to many in one group has not come to those of another.
+  // The counters of one group are independent of another's.
   for (int turn = 0; turn < 20; ++turn) check_all_gather(*axes.d, turn);
   run.barrier();
   for (int turn = 0; turn < 3; ++turn) {

@@ -85,7 +85,7 @@ def test_a_stage_stops_that_is_alone_on_its_host(directory):
 
 
 def test_a_stage_that_waits_is_not_to_blame(directory):
-    """Those above it have waited for longer than it has."""
+    """The stages above it have waited longer than it has."""
     together(partial(fault, directory, 4, "stop", "slow", 0, code=5,
                      line=ABSENT.format(0, 4, "stopped", WISH.format(1, "activations", 3))),
              partial(fault, directory, 3, "stop", "slow", 0, hosts=3, code=5,

@@ -109,7 +109,7 @@ def test_a_checkpoint_of_two_hosts_continues_on_one_and_the_other_way_round(dire
     succeed(*run, "--output", directory / "whole")
     wanted = facts_of(directory / "whole")["weights_sha256"]
     with TwoHosts(directory) as hosts:
-        # A run that was stopped after step 4: the later files of a whole one are gone.
+        # The state of a run stopped after step 4: later files are removed.
         for name, first, then in (("a", hosts.run, None), ("b", None, hosts.run)):
             out = directory / name
             if first:

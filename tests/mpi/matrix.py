@@ -16,7 +16,7 @@ from training_jobs import MODEL, QA, QA_MODEL, SMALL
 sys.path.insert(0, str(Path(__file__).resolve().parent / "stages"))
 from deeper_model import deeper_model  # noqa: E402
 
-# Both say where to cut: what stages would choose for themselves depends on their number.
+# Both fix the cut: the stages' default depends on their number.
 TWO, TOKENS = ["--micro-batches", 2], ["--micro-batch-tokens", 160]
 WAYS = {"plain": TWO, "recompute": [*TWO, "--recompute"], "shard-optimizer": [*TWO, "--shard-optimizer"],
         "micro-batches": TOKENS}
@@ -39,7 +39,7 @@ def words(places):
 
 
 def interrupt(out):
-    """What a kill after the second checkpoint leaves."""
+    """Leaves the state after a kill in the second checkpoint."""
     (out / "metrics.json").unlink()
     shutil.rmtree(out / "model")
     for checkpoint in sorted((out / "checkpoints").iterdir())[2:]:
@@ -54,11 +54,11 @@ def main(part=0, parts=1):
         for (task, (source, line)), (way, more) in itertools.product(TASKS.items(), WAYS.items()):
             model = directory / task
             line = [*line, "--model", model if model.exists() else deeper_model(model, source)]
-            # Saving memory changes no bits; other micro-batches do, and are compared among themselves.
+            # Saving memory changes no bits; other micro-batches do, and are compared with each other.
             if way in ("plain", "micro-batches"):
                 expected = None
             for number, places in enumerate(PLACES):
-                # A part has every line of which the others are copies.
+                # Each part includes the lines that the others are compared with.
                 if next(lines) % parts != part and expected:
                     continue
                 out = directory / "run"

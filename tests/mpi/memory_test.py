@@ -1,4 +1,4 @@
-"""Memory of several processes on one host: what they share is counted once, and known before."""
+"""Memory of several processes on one host: shared memory counts once and is forecast."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ COPIES = 800
 
 
 def proportional_mb(directory):
-    """Sum of the proportional set sizes of the run's processes, in MiB; each process's own part."""
+    """Sum of the processes' proportional set sizes in MiB, and each process's own part."""
     sizes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -50,7 +50,7 @@ def peak_of(processes, directory, *arguments):
 def test_samples_and_weights_of_four_processes_are_counted_once(directory):
     need_mpirun()
     need(*MODELS)
-    # Enough rows that a copy of their tokens in each process would show.
+    # Enough rows that a copy of their tokens per process would be visible.
     lines = TRAIN.read_text(encoding="utf-8").splitlines()
     long = directory / "train.csv"
     with open(long, "w", encoding="utf-8") as out:
@@ -60,7 +60,7 @@ def test_samples_and_weights_of_four_processes_are_counted_once(directory):
     run = ("--model", MODEL, "--train", long, "--label-column", "category", "--batch-size", 8, "--max-steps", 400)
     tokens = COPIES * 13643 * 4 / 2**20  # MiB of ids alone
     alone, four = peak_of(1, directory, *run), peak_of(4, directory, *run)
-    # Each further process has its program, its MPI and its activations, but no copy of the samples.
+    # Each further process adds its program, MPI and activations, but no copy of the samples.
     further = (four - alone) / 3
     print(f"one process {alone:.0f} MiB, four {four:.0f} MiB; ids alone {tokens:.0f} MiB")
     assert further < 30, f"{further:.1f} MiB for each further process"

@@ -18,7 +18,7 @@ from tiny import prepare_training
 from walk import Undisturbed
 
 LINE = train(4, "--keep-checkpoints", 9, "--virtual-shards", 2, "--comm-timeout", "5s")
-MOST_OF_WRITER = 12  # of a walk over calls of rank 0, which the walks of one process take whole
+MOST_OF_WRITER = 12  # for calls of rank 0, which the single-process walks cover completely
 
 
 class Ranks(Undisturbed):
@@ -29,7 +29,7 @@ class Ranks(Undisturbed):
         super().__init__(root, Command(f"train, 2 ranks, {hosts} hosts", LINE, ("run",), again=("--resume",)))
 
     def run(self, here, fault=None, more=(), before=(), env=()):
-        # One mpirun removes the folder in which another one is about to make its own; paths of sockets are short.
+        # mpirun may remove a folder in which another mpirun is about to create its own; socket paths must be short.
         with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as scratch:
             environment = {"TMPDIR": scratch, **dict(env), **(fault.environment(f"{here}.calls") if fault else {})}
             job = Job("-n", 2, *before, BINARY, *self.command.line, *more, cwd=here, env=environment, hosts=self.hosts)
@@ -47,7 +47,7 @@ class Ranks(Undisturbed):
         return "killed" if fault.kind == "kill" and result.code != 0 else super().ending(result, fault)
 
     def is_told(self, result, failed, fault):
-        """One line names the rank, of us or, of a process whose host has no other, of the launcher."""
+        """One line names the rank: ours, or the launcher's for a process that is alone on its host."""
         super().is_told(result, failed, fault)
         lines, rank = self.error_lines(result), fault.only[-1]
         if not lines and fault.kind == "kill" and f"process rank {rank} " in result.err:
@@ -56,7 +56,7 @@ class Ranks(Undisturbed):
             raise Wrong("unclear message", f"not one line of rank {rank}: {result!r}")
 
     def walk(self, rank, path, walks, most_of_all=MOST):
-        """Over the calls of one rank on such paths."""
+        """Walks over the calls of one rank on such paths."""
         wrong = []
         only = f"OMPI_COMM_WORLD_RANK={rank}"
         found = self.calls_of(Fault("all", path, only=only))
@@ -72,7 +72,7 @@ class Ranks(Undisturbed):
         return wrong
 
 
-# Calls, how they fail, from which on (0: all), and how many of a sample.
+# Calls, how they fail, from which call on (0: all), and the sample's size.
 OF_FILES = (("open", "EIO", 1, 1), ("read", "EIO", 1, 1), ("mmap", "ENOMEM", 1, 0), ("open,read,mmap", "kill", 1, 1))
 OF_A_WRITER = (("write", "EIO", 1, 1), ("write,truncate,mkdir", "ENOSPC", 0, 1), ("write", "short", 1, 0),
                ("sync", "EIO", 1, 0), ("rename", "EIO", 1, 1), (CHANGES, "EIO", 0, 0), (CHANGES, "kill", 1, 1))
@@ -109,7 +109,7 @@ def test_memory_that_processes_share(directory):
 
 
 def test_a_process_that_stops_before_others_watch_it(directory):
-    """On two hosts each makes memory before it has met the other."""
+    """On two hosts each allocates memory before it has met the other."""
     ranks = prepared(directory, 2)
     here = ranks.new_directory("stops")
     fault = Fault("open", "/memfd:finetune", "stop", nth=1, only="OMPI_COMM_WORLD_RANK=1")
@@ -137,7 +137,7 @@ def limited(directory, kib):
 
 
 def test_a_limit_of_address_space(directory):
-    """Too little for MPI, too little for the run, enough: never a crash, and never waiting for each other."""
+    """Too little memory for MPI, for the run, and enough: never a crash or an endless wait."""
     ranks = prepared(directory)
     endings = []
     for kib in range(60_000, 520_000, 10_000) if WHOLE else (60_000, 210_000, 300_000, 400_000):
@@ -146,7 +146,7 @@ def test_a_limit_of_address_space(directory):
         endings.append(result.code)
         if result.code == 0:
             ranks.is_as_expected(here, contents(here, ("run",)), result)
-        elif kib >= 100_000:  # with less the program itself may not be loaded
+        elif kib >= 100_000:  # with less, the program itself may not load
             line = one_error(result, 5, "rank 1")
             assert "memory" in line or "address space" in line, line
     print("limits of address space:", endings)
@@ -154,7 +154,7 @@ def test_a_limit_of_address_space(directory):
 
 
 def test_a_full_dev_shm(directory):
-    """The size of /dev/shm is no limit: our memory is elsewhere, and Open MPI can do without."""
+    """A small /dev/shm is no limit: our shared memory is elsewhere, and Open MPI does not need it."""
     if str(directory).startswith("/dev/shm/"):
         with tempfile.TemporaryDirectory(prefix="finetune-test-", dir="/var/tmp") as elsewhere:
             return with_a_full_dev_shm(Path(elsewhere))
@@ -179,7 +179,7 @@ def with_a_full_dev_shm(directory):
 
 
 def test_a_clock_that_jumps(directory):
-    """By years: results are the same, and time limits are as long as they were."""
+    """The clock jumps by years: results and time limits do not change."""
     library = os.path.abspath(os.environ.get("FINETUNE_JUMP_CLOCK", "build/tests/faults/jump_clock.so"))
     for hosts, seconds, rank in ((2, -10**9, 0), (1, 10**9, 1)):
         (directory / str(hosts)).mkdir()
@@ -189,7 +189,7 @@ def test_a_clock_that_jumps(directory):
         result = ranks.run(here, env={**jump, "LD_PRELOAD": library})
         assert result.code == 0, result
         ranks.is_as_expected(here, contents(here, ("run",)), result)
-    # A process that stops is still noticed by the other's clock.
+    # The other's clock still detects a process that stops.
     here = ranks.new_directory("clock and stop")
     fault = Fault("write", "/run/metrics.jsonl", "stop", nth=1, only="OMPI_COMM_WORLD_RANK=0")
     start = time.time()

@@ -1,4 +1,4 @@
-"""Programs under mpirun that check themselves, and jobs that must end by a fault."""
+"""Programs under mpirun that check themselves, and jobs that a fault must end."""
 import itertools
 import os
 import re
@@ -30,7 +30,7 @@ def command(program, processes, *arguments, hosts=1, options=("--bind-to", "none
 
 
 def environment(token, directory=None):
-    """Other runs on this machine leave their files elsewhere: all of this one's come to `directory`."""
+    """Gives the run a directory of its own for temporary files, which other runs do not use."""
     places = {"TMPDIR": str(directory), "OMPI_MCA_btl_vader_backing_directory": str(directory)}
     return {**os.environ, TOKEN: token, **(places if directory else {})}
 
@@ -46,7 +46,7 @@ def own_lines(result):
 
 
 def living(token):
-    """The processes of the run of this token, zombies apart, which wait for nobody but init."""
+    """The processes of the run with this token, without zombies, which only init must reap."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -71,7 +71,7 @@ def files_in(directory):
 
 
 def check_fault(directory, processes, *arguments, program, code, line, hosts=1):
-    """The job ends soon with this code and exactly one line of ours, and leaves nothing."""
+    """The job ends soon with this code and exactly one of our lines, and leaves nothing."""
     token = new_token()
     directory = directory / token  # runs beside this one have their own
     directory.mkdir()

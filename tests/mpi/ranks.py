@@ -65,7 +65,7 @@ def succeed_on(processes, *arguments, **options):
 
 
 def one_error(result, code, *words):
-    """The error that one process has told, among mpirun's own text."""
+    """The error line of one process, found in mpirun's own output."""
     assert result.code == code, f"expected exit {code}: {result!r}"
     lines = [line for line in result.err.splitlines() if "finetune: error:" in line]
     assert len(lines) == 1 and lines[0].startswith(PREFIX), result
@@ -76,7 +76,7 @@ def one_error(result, code, *words):
 
 
 def ranks_of(output):
-    """Processes of a job (rank: pid) by the path of their output; not those that a rank has for a while."""
+    """Processes of a job (rank: pid) by the path of their output, without short-lived children."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -124,7 +124,7 @@ def kill_rank(job, out, rank):
 
 
 def kill_one(job, out, rank, steps):
-    """After so many steps of training."""
+    """After this number of training steps."""
     assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= steps, job), job.wait()
     error = kill_rank(job, out, rank)
     assert error.endswith("; --resume continues from the newest whole checkpoint"), error
@@ -135,7 +135,7 @@ def lines_in(path):
 
 
 def results_of(out):
-    """What must not depend on processes, hosts, threads or interruptions."""
+    """Results that must not depend on processes, hosts, threads or interruptions."""
     out = Path(out)
     timeless = {name: value for name, value in metrics_of(out).items()
                 if not name.endswith(("_per_second", "runtime", "memory_mb", "startup_seconds", "_bytes", "_bubble"))}

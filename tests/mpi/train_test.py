@@ -94,7 +94,7 @@ def test_questions_in_few_shards_and_micro_batches(directory):
 
 
 def test_masked_words(directory):
-    """The decoder's share of the word embedding is in every row, whoever owns it."""
+    """The decoder adds to every row of the word embedding, whoever owns it."""
     prepared()
     options = ["adapt", "--model", MODEL, "--text", TRAIN, "--eval", EVAL, "--max-train-samples", 90,
                "--max-eval-samples", 40, "--lr", "3e-3", "--batch-size", 16, "--epochs", 2, "--quiet", "--virtual-shards", 4]
@@ -117,7 +117,7 @@ def test_windows_of_long_texts(directory):
 
 
 def test_frozen_layers(directory):
-    """The word embedding does not move, or has owners without rows of the batch."""
+    """The word embedding is frozen, or some owners have no rows of the batch."""
     prepared()
     options = [*SMALL, "--epochs", 1, "--virtual-shards", 4]
     same_on(directory / "a", [*options, "--freeze", 1], (3, 1), (4, 2))
@@ -141,7 +141,7 @@ def test_other_targets(directory):
 
 
 def test_calibration_and_slices(directory):
-    """What is fitted to held-out groups, and what is said of slices, on any number of processes."""
+    """Fits to held-out groups, and reports about slices, for any number of processes."""
     prepared()
     line = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--eval-fraction", 0.3,
             "--eval-group", "text", "--lr", "1e-3", "--max-steps", 8, "--virtual-shards", 2, "--quiet"]
@@ -171,14 +171,14 @@ def test_idle_processes_are_said_once(directory):
     line = [word for word in SMALL if word != "--quiet"]
     result = succeed_on(4, *line, "--epochs", 1, "--virtual-shards", 3, "--output", directory / "run")
     for text in (result.err, (directory / "run/log.txt").read_text()):
-        # The majority may be as good as a model of one epoch, which is another warning.
+        # The majority may be as good as a model after one epoch, which causes another warning.
         told = [line for line in text.splitlines() if "warning:" in line and "majority" not in line]
         assert len(told) == 1 and "1 of 4 processes" in told[0], result
     assert result.err.count("steps of 32 samples") == 1, result
 
 
 def stopped(out, processes, hosts, number=signal.SIGUSR1):
-    """A run that is stopped by a signal to the launcher after some steps."""
+    """A run stopped by a signal to the launcher after some steps."""
     job = Job("-n", processes, BINARY, *LONG, "--output", out, hosts=hosts)
     assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 12, job), job.wait()
     job.process.send_signal(number)
@@ -196,7 +196,7 @@ def test_continued_at_another_number_of_processes(directory):
     for name, processes, hosts, ways in (("a", 4, 1, [(1, 1), (8, 1), (3, 2)]), ("b", 4, 2, [(2, 1)])):
         stopped(directory / name, processes, hosts)
         for number, (count, groups) in enumerate(ways):
-            # The run's output is one of its options: each goes on in a copy at the same place.
+            # The output path is one of a run's options, so each resumes in a copy at the same place.
             shutil.move(directory / name, directory / "kept")
             shutil.copytree(directory / "kept", directory / name)
             more = [*LONG, "--output", directory / name, "--resume"]
@@ -204,7 +204,7 @@ def test_continued_at_another_number_of_processes(directory):
             same_results(directory / name, expected)
             shutil.rmtree(directory / name)
             shutil.move(directory / "kept", directory / name)
-    # From one process to several; a finished run is said to be so once.
+    # From one process to several; a finished run is reported once.
     out = directory / "c"
     result = run(*LONG, "--output", out, "--time-limit", "1s")
     assert result.code in (0, 8), result
@@ -217,7 +217,7 @@ def test_continued_at_another_number_of_processes(directory):
 
 
 def test_continued_by_its_directory_alone(directory):
-    """Hosts whose file systems differ, the directory being on that of rank 0, and processes that its layout does not fit."""
+    """Hosts with different file systems (the directory is on rank 0's), and processes that do not fit the layout."""
     prepared()
     line = [*LONG, "--tensor-shards", 2]
     succeed(*line, "--output", directory / "straight")
@@ -232,7 +232,7 @@ def test_continued_by_its_directory_alone(directory):
     assert result.code == 0 and "continuing from" in result.err, result
     assert not list(theirs.iterdir()), "another host has something of the run"
     same_results(ours / "run", results_of(directory / "straight"))
-    # What is wrong is told once.
+    # An error is reported once.
     one_error(run_on(2, "train", "--resume", "--output", theirs, hosts=2), 2, "theirs holds no run")
 
 

@@ -14,7 +14,7 @@ NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/traje
 BASE = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "hf", "--lr", "3e-3",
         "--dropout", "0.1", "--no-progress", "--quiet"]
 WITH_BASELINE = [*BASE, "--eval", EVAL, "--max-eval-samples", 100, "--max-train-samples", 150]
-SMALL = [*WITH_BASELINE, "--no-ngram-baseline"]  # which takes longer than these runs
+SMALL = [*WITH_BASELINE, "--no-ngram-baseline"]  # the baseline takes longer than these runs
 QA = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--lr", "1e-3", "--max-length",
       128, "--doc-stride", 32, "--max-train-samples", 21, "--max-eval-samples", 8, "--batch-size", 16, "--dropout",
       "0.1", "--max-steps", 5, "--eval-every", 3, "--no-progress", "--quiet"]

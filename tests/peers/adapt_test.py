@@ -33,7 +33,7 @@ def reference(model, tokenizer, texts, **masks):
     model.train()
     keep = set(transformers.trainer_pt_utils.get_parameter_names(
         model, [torch.nn.LayerNorm], ["bias", "layernorm", "rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]))
-    named = list(model.named_parameters())  # the tied ones once
+    named = list(model.named_parameters())  # tied ones once
     optimizer = torch.optim.AdamW([{"params": [p for n, p in named if n in keep], "weight_decay": 0.01},
                                    {"params": [p for n, p in named if n not in keep], "weight_decay": 0.0}], lr=RATE)
     scheduler = transformers.get_scheduler("linear", optimizer, num_warmup_steps=2, num_training_steps=STEPS)
@@ -61,7 +61,7 @@ def evaluation(model, tokenizer, texts, **masks):
 
 
 def compare(directory, source, *options, **masks):
-    """Ours from `source`, theirs from the weights that ours begins with."""
+    """Our result from `source`, and theirs from the same initial weights."""
     texts = [row["text"] for row in sample_rows("toronto-train.csv", 2 * ROWS)]
     data, dev = (write_csv(directory / name, ["text"], [[t] for t in part])
                  for name, part in (("train.csv", texts[:ROWS]), ("dev.csv", texts[ROWS:])))
@@ -85,7 +85,7 @@ def compare(directory, source, *options, **masks):
 
 
 def masked_model(directory, **shape):
-    """Random weights, the head's too, saved as the class saves them."""
+    """Random weights, including the head's, saved by the class itself."""
     random_model(directory / "other", ["a"], "regression", **shape)
     config = transformers.BertConfig.from_pretrained(directory / "other")
     config.id2label, config.problem_type = {0: "LABEL_0", 1: "LABEL_1"}, None
@@ -120,7 +120,7 @@ def test_pieces_by_themselves_in_more_of_the_text(directory):
 
 
 def test_weights_in_pickles_have_the_tied_tensors(directory):
-    """Old files hold the decoder too; the one bias is in them under both names, or under one."""
+    """Old files contain the decoder too; its bias has both names, or one of them."""
     model, source = masked_model(directory)
     state = model.state_dict()
     (source / "model.safetensors").unlink()

@@ -7,7 +7,7 @@ from peer import load
 from harness import GOLDEN, main, need, shared_path, succeed
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-ROUNDED = {"safetensors-f16": torch.float16, "safetensors-bf16": torch.bfloat16}  # formats that hold less
+ROUNDED = {"safetensors-f16": torch.float16, "safetensors-bf16": torch.bfloat16}  # formats with less precision
 
 
 def logits(model, tokenizer):

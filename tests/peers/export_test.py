@@ -21,7 +21,7 @@ def train(directory, model, data, *options):
 
 
 def predictions(directory, model, rows, *options):
-    """Ours for each row: the values of its columns probability:NAME, or of `label` where there are none."""
+    """Our values for each row: the columns probability:NAME, or `label` if there are none."""
     succeed("predict", "--model", model, "--input", rows, "--output", directory / "out.csv", "--precision", "fp32",
             *options)
     with open(directory / "out.csv", encoding="utf-8", newline="") as file:
@@ -105,7 +105,7 @@ def test_regression(directory):
 
 
 def answers_by_transformers(model, tokenizer, question, context, length, stride, longest):
-    """{(text): [(start logit, end logit)]} of every valid span of every window, and the best sum."""
+    """{(text): [(start logit, end logit)]} of all valid spans of all windows, and the best sum."""
     encoded = tokenizer(question, context, truncation="only_second", max_length=length, stride=stride, padding=True,
                         return_overflowing_tokens=True, return_offsets_mapping=True, return_tensors="pt")
     inputs = {name: encoded[name] for name in tokenizer.model_input_names}

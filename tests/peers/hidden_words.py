@@ -1,4 +1,4 @@
-"""Which words adapt hides, computed again: Philox, a text's words, the choice among them."""
+"""Recomputes which words adapt masks: Philox, a text's words, and the choice among them."""
 MASKING, OF_WORDS, OF_PIECES, EVALUATION = 7, 0, 1, 0xFFFFFFFF
 LOW = 0xFFFFFFFF
 
@@ -22,7 +22,7 @@ def unit_interval(bits):
 
 
 def hidden(pieces, special, sample, epoch, seed=42, probability=0.15, whole_words=True):
-    """Places of the pieces (strings) that are hidden; special: those that never are."""
+    """Places of the masked pieces (strings); special: pieces that are never masked."""
     key = key_of(seed)
     if not whole_words:
         return [i for i, piece in enumerate(pieces) if piece not in special

@@ -1,4 +1,4 @@
-"""What the tests beside Hugging Face share: models, loading that notices warnings, texts."""
+"""Shared by the tests beside Hugging Face: models, loading that records warnings, texts."""
 import csv
 import json
 import logging
@@ -35,7 +35,7 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
 
 
 class Listener(logging.Handler):
-    """Every warning that transformers logs or Python's warnings raise while it is open."""
+    """Records every warning of transformers or of Python's warnings module while open."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -59,8 +59,8 @@ class Listener(logging.Handler):
 
 
 def load(directory, dtype="float32"):
-    """The model of a directory, in the class that its config names; no warning, no key too many or too few.
-    dtype "auto": in the type that its config names."""
+    """Loads a directory's model in the class of its config; fails on warnings and on missing or unexpected keys.
+    dtype "auto": the type in its config."""
     config = json.loads((Path(directory) / "config.json").read_text(encoding="utf-8"))
     with Listener() as listener:
         model, info = CLASSES[config["architectures"][0]].from_pretrained(directory, dtype=dtype,
@@ -93,7 +93,7 @@ def write_csv(path, names, rows):
 
 
 def random_model(directory, labels=None, problem=None, seed=0, **shape):
-    """A random BERT of shapes unlike the golden ones, with a head for `labels` (None: answers), saved."""
+    """A random BERT with other shapes than the golden ones and a head for `labels` (None: answers), saved."""
     vocabulary = GOLDEN / "tiny-bert-classification"
     if not vocabulary.exists():
         raise Skip(f"{vocabulary} is absent")

@@ -17,8 +17,8 @@ from harness import Skip, main, metrics_of, need, run, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
 BIN = Path(sys.executable).parent
-# What a JUnit file may hold, by the schema that Jenkins's plugin for such reports goes by: of each element the
-# attributes that must be there, those that may, and the elements in it.
+# The allowed contents of a JUnit file, by the schema of Jenkins's plugin: for each element its required attributes, its
+# optional ones, and its child elements.
 JUNIT = {
     "testsuites": ((), ("name", "time", "tests", "failures", "disabled", "errors"), ("testsuite",)),
     "testsuite": (("name", "tests"), ("failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname", "id",
@@ -129,7 +129,7 @@ def test_dvc(directory):
     after = metrics_of(work / "run")
     changes = json.loads(dvc("metrics", "diff", "--json"))
     changes = changes.get("diff", changes)["run/metrics.json"]
-    # Its numbers have five significant digits unless it is asked for more.
+    # pandas prints five significant digits by default.
     assert abs(changes["eval_loss"]["old"] - before["eval_loss"]) < 1e-4, changes["eval_loss"]
     assert abs(changes["eval_loss"]["new"] - after["eval_loss"]) < 1e-4, changes["eval_loss"]
     assert abs(changes["eval_loss"]["diff"] - (after["eval_loss"] - before["eval_loss"])) < 2e-4
@@ -143,7 +143,7 @@ def test_dvc(directory):
 
 
 def points_of(plot, revision):
-    """The rows of one revision in a plot as `dvc plots --json` gives it."""
+    """The rows of one revision in a plot of `dvc plots --json`."""
     if "datapoints" in plot:
         return plot["datapoints"].get(revision, [])
     values = plot.get("content", plot)
@@ -176,7 +176,7 @@ def test_junit(directory):
 
 
 def test_the_hub_cache(directory):
-    """Where huggingface_hub has its cache, and which snapshot it takes there, by the same variables."""
+    """The cache folder and snapshot that huggingface_hub chooses for the same variables."""
     need(DATA)
     need_package("huggingface_hub")
     home = directory / "home"

@@ -26,7 +26,7 @@ def parameter_groups(model, decay, layer_decay):
 
 
 def freeze(model, layers):
-    """layers: None, or how many encoder layers stay as they are, with the embeddings."""
+    """layers: None, or the number of frozen encoder layers (embeddings included)."""
     if layers is None:
         return
     for name, parameter in model.named_parameters():
@@ -36,7 +36,7 @@ def freeze(model, layers):
 
 def reference(model, batches, loss_of, schedule="linear", warmup=2, decay=0.01, clip=1.0, layer_decay=1.0,
               frozen=None):
-    """[(loss, gradient norm)] of each step, with as many passes over `batches` as there are epochs."""
+    """[(loss, gradient norm)] of each step; `batches` is repeated once per epoch."""
     model.train()
     freeze(model, frozen)
     groups = [g for g in parameter_groups(model, decay, layer_decay) if g["params"][0].requires_grad]
@@ -210,7 +210,7 @@ def test_answers(directory):
         out = model(**inputs)
         starts = torch.tensor([inputs.char_to_token(i, begin, 1) for i, (begin, _) in enumerate(places)])
         ends = torch.tensor([inputs.char_to_token(i, end - 1, 1) for i, (_, end) in enumerate(places)])
-        padding = inputs["attention_mask"] == 0  # ours is over a window's real tokens
+        padding = inputs["attention_mask"] == 0  # ours covers a window's real tokens only
         return sum(torch.nn.functional.cross_entropy(logits.masked_fill(padding, float("-inf")), places)
                    for logits, places in ((out.start_logits, starts), (out.end_logits, ends))) / 2
 

@@ -1,4 +1,4 @@
-"""Commands of a soak: peak memory, descriptors, kills at any moment, what they leave behind."""
+"""Runs the soak's commands: peak memory, descriptors, kills at random moments, leftovers."""
 import ctypes
 import os
 import random
@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mpi"))
 from ranks import BINARY, MPIRUN, ranks_of  # noqa: E402
 
-LONGEST = 400  # seconds of any command
-GRACE = 50  # seconds until processes of a command that has ended are gone
-HANGING = 20  # seconds in which mpirun is still there when all its processes have gone
+LONGEST = 400  # seconds that any command may take
+GRACE = 50  # seconds until the processes of an ended command are gone
+HANGING = 20  # seconds that mpirun may outlive all its processes
 # Runs a command and writes its peak memory into a file. The kernel counts what the parent had at the fork, too: this one
 # has little. Where libraries lie decides on some pages (7 % of an evaluation's): here they lie where they always do.
 MEASURED = [sys.executable, "-S", "-E", "-c", """import os, sys
@@ -35,7 +35,7 @@ SET_CHILD_SUBREAPER, NEW_MOUNTS, PRIVATE = 36, 0x20000, 0x44000  # of prctl, uns
 
 
 class Finding(Exception):
-    """Something that a soak is to find, in one line or more."""
+    """A finding of the soak, in one or more lines."""
 
 
 @dataclass
@@ -48,12 +48,12 @@ class Outcome:
 
 
 def become_subreaper():
-    """Processes whose parent has ended become children of this one: none can be overlooked."""
+    """Orphaned processes become children of this one, so that none is overlooked."""
     ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def own_shared_memory():
-    """A /dev/shm that nobody else uses, where root may have one; else other people's files are told by their use."""
+    """A private /dev/shm if root allows it; otherwise others' files are recognised by their use."""
     library = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0 and library.unshare(NEW_MOUNTS) == 0:
         library.mount(b"none", b"/", None, ctypes.c_ulong(PRIVATE), None)
@@ -61,7 +61,7 @@ def own_shared_memory():
 
 
 def status_of(process):
-    """(state, parent) of a process; none if it has gone."""
+    """(state, parent) of a process; none if it is gone."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -70,7 +70,7 @@ def status_of(process):
 
 
 def kill(process):
-    """False if it had gone."""
+    """False if it was gone."""
     try:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:
@@ -89,7 +89,7 @@ def descendants(root):
 
 
 def memory_and_descriptors(process):
-    """KiB that are resident, and a count."""
+    """Resident KiB, and the number of descriptors."""
     try:
         text = Path(f"/proc/{process}/status").read_text()
         return int(re.search(r"^VmRSS:\s+(\d+)", text, re.MULTILINE)[1]), len(os.listdir(f"/proc/{process}/fd"))
@@ -102,7 +102,7 @@ def shared_files():
 
 
 def used_files(names):
-    """Those that a living process has open or mapped: somebody else's, who works beside us."""
+    """Files that a living process has open or mapped: another program's on this machine."""
     used = set()
     for process in filter(str.isdigit, os.listdir("/proc")):
         for read in (lambda: Path(f"/proc/{process}/maps").read_text(), lambda: " ".join(open_files(process))):
@@ -128,12 +128,12 @@ class Commands:
         self.temporary = work / "tmp"
         self.temporary.mkdir()
         self.environment = {**os.environ, "TMPDIR": str(self.temporary)}
-        self.lasting = set()  # processes that are to stay
+        self.lasting = set()  # processes that must keep running
         self.shared_before = shared_files()
         self.count = self.jobs = self.kills = self.hangs = self.segments = 0
 
     def run(self, *words, output, processes=1, kill_after=None, stdin=None):
-        """Ends within LONGEST; `output` is among the words, and tells the command's processes."""
+        """The command ends within LONGEST; `output` is one of its words, and identifies its processes."""
         log, peak = self.work / "command.log", self.work / "peak"
         peak.write_text("0")
         launcher = [*MPIRUN, "-n", str(processes)] if processes > 1 else [*MEASURED, str(peak)]
@@ -168,7 +168,7 @@ class Commands:
                 killed = self.kill_one(output)
             if killed and processes > 1 and not hung:
                 seen = now if ranks_of(output) else seen
-                hung = now - seen > HANGING  # Open MPI 4's mpirun can, and heeds no other signal then
+                hung = now - seen > HANGING  # Open MPI 4's mpirun can hang, and then ignores other signals
                 if hung:
                     self.hangs += 1
                     kill(process.pid)
@@ -180,7 +180,7 @@ class Commands:
         return Outcome(process.returncode, time.monotonic() - begun, 0, bool(killed), "")
 
     def states(self):
-        """Of each process of the command, for whoever has to find out why it goes on."""
+        """Details of the command's processes, to find out why it does not end."""
         lines = []
         for pid, state in descendants(os.getpid()).items():
             if pid in self.lasting:
@@ -202,7 +202,7 @@ class Commands:
         return f"rank {rank}, process {process}" if kill(process) else None
 
     def nothing_runs(self, line):
-        """Adopted processes that have ended are waited for; all others must end by themselves."""
+        """Reaps adopted processes that have ended; all others must end by themselves."""
         deadline = time.monotonic() + GRACE
         while left := {p: s for p, s in descendants(os.getpid()).items() if p not in self.lasting}:
             for pid, state in left.items():
@@ -213,27 +213,27 @@ class Commands:
             time.sleep(0.005)
 
     def left_in_shared_memory(self):
-        """What nobody uses, for so long that nobody is about to."""
+        """Files unused for so long that nobody is about to use them."""
         new = shared_files() - self.shared_before
         deadline = time.monotonic() + GRACE
         while new and time.monotonic() < deadline:
             time.sleep(0.2)
             new &= shared_files()
             new -= used_files(new)
-        # Open MPI's own memory of a killed process, which its mpirun removes, but in rare cases does not.
+        # Open MPI's own memory of a killed process, which mpirun usually removes.
         segments = {name for name in new if name.startswith("vader_segment.")} if self.kills else set()
         self.segments += len(segments)
         self.shared_before |= segments
         return sorted(new - segments)
 
     def left_files(self, outputs, apart=None):
-        """Names in /dev/shm, in $TMPDIR, and of unfinished files among the outputs, but for `apart`."""
+        """Names in /dev/shm and $TMPDIR, and of unfinished outputs, except `apart`."""
         temporary = sorted(str(path.relative_to(self.temporary)) for path in self.temporary.rglob("*"))
         unfinished = sorted(str(path) for path in Path(outputs).rglob("*.tmp.*") if apart not in path.parents)
         return self.left_in_shared_memory(), temporary, unfinished
 
     def forget(self):
-        """What is left is found once, and not at all of an mpirun that was killed from here."""
+        """Reports each leftover once; none of an mpirun that this program killed."""
         self.shared_before |= shared_files()
         shutil.rmtree(self.temporary)
         self.temporary.mkdir()

@@ -18,7 +18,7 @@ def words_of(model):
 
 
 def texts(generator, words, count):
-    """Of 4 to 12 words, by the row's number; the first word tells the label."""
+    """A text of 4 to 12 words, by the row's number; the first word determines the label."""
     return [" ".join([words[row % len(LABELS)], *generator.choices(words, k=3 + row * 7 % 9)]) for row in range(count)]
 
 

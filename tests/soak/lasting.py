@@ -1,4 +1,4 @@
-"""Processes that live as long as the soak: a predict that is asked, a training that pauses."""
+"""Processes that run as long as the soak: a predict that answers, a training that pauses."""
 import os
 import queue
 import random
@@ -11,14 +11,14 @@ from commands import BINARY, Finding, memory_and_descriptors
 from data import texts
 
 PATIENCE = 300  # seconds
-AT_ONCE = 64  # rows on their way
+AT_ONCE = 64  # rows in flight
 REMEMBERED = 250_000  # rows after which predict remembers as many texts as it ever will: 2^15, by their hash
 FIXED_ROWS, NEW_ROWS = 200, 600
 STEPS = 40  # of the training, a round
 
 
 class StreamingPredict:
-    """Rows through its standard input, answers from its standard output."""
+    """Sends rows to its standard input and reads answers from its standard output."""
 
     def __init__(self, commands, model, words):
         self.words = words
@@ -55,7 +55,7 @@ class StreamingPredict:
         self.answers(texts(random.Random("warm up"), self.words, REMEMBERED))
 
     def ask(self, seed):
-        """New texts, and the same as always: their answers must be, too. Its memory and descriptors."""
+        """New texts, and constant ones with constant answers. Returns its memory and descriptors."""
         self.answers(texts(random.Random(f"asked {seed}"), self.words, NEW_ROWS))
         found = self.answers(self.fixed)
         self.expected = self.expected or found
@@ -70,7 +70,7 @@ class StreamingPredict:
 
 
 class PausedTraining:
-    """A training that evaluates and saves often, and stands still between its turns."""
+    """A training that evaluates and saves often, and is stopped between its turns."""
 
     def __init__(self, commands, output, words):
         self.output = output
@@ -84,7 +84,7 @@ class PausedTraining:
         return path.read_bytes().count(b'"loss"') if path.exists() else 0
 
     def go_on(self):
-        """Some steps more. Its memory and descriptors."""
+        """Runs some more steps. Returns its memory and descriptors."""
         goal, deadline = self.steps() + STEPS, time.monotonic() + PATIENCE
         os.kill(self.process.pid, signal.SIGCONT)
         while self.steps() < goal:
@@ -97,7 +97,7 @@ class PausedTraining:
         return memory_and_descriptors(self.process.pid)
 
     def end(self):
-        """With a checkpoint, as it promises."""
+        """Stops it, with a checkpoint as promised."""
         os.kill(self.process.pid, signal.SIGTERM)
         os.kill(self.process.pid, signal.SIGCONT)
         if self.process.wait(timeout=PATIENCE) != 85:

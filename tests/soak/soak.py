@@ -24,7 +24,7 @@ TRAIN = ["train", "--model", MODEL, "--reinit-head", "--lr", "1e-3", "--dropout"
 SHORT = ["--batch-size", 16, "--max-steps", 24, "--eval-every", 6, "--save-every", 3]
 QA = ["train", "--task", "qa", "--model", QA_MODEL, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 32,
       "--batch-size", 8, "--max-steps", 6, "--eval-every", 3, "--threads", 1, "--no-progress", "--quiet"]
-# Processes, options: each gives the bits of one process.
+# Processes and options: each must give the bits of one process.
 LAYOUTS = [(1, []), (1, ["--recompute"]), (2, []), (2, ["--shard-optimizer"]), (2, ["--shard-optimizer"]),
            (2, ["--pp", 2]), (2, ["--tp", 2]), (2, ["--shard-optimizer", "--recompute"])]
 INFERENCE_LAYOUTS = [(1, []), (2, []), (2, ["--pp", 2]), (2, ["--tp", 2])]
@@ -46,13 +46,13 @@ class Soak:
         self.descriptors = {name: Series(f"{name}: descriptors", False) for name in DESCRIPTORS}
         self.left = {name: Series(name, False) for name in LEFT}
         self.same = RoundData(work / "same", 0, self.words)
-        self.expected = None  # results of the same work
-        self.seconds = {}  # that an undisturbed command took
+        self.expected = None  # results of the constant work
+        self.seconds = {}  # of undisturbed commands
         self.rounds = self.compared = 0
         self.findings, self.turns = [], ""
 
     def must(self, kind, *words, **options):
-        """A command that succeeds; `kind`: its measurements are kept by that name."""
+        """A command that must succeed; its measurements are recorded under `kind`."""
         outcome = self.commands.run(*words, **options)
         if outcome.code != 0:
             raise Finding(f"exit {outcome.code} of {' '.join(map(str, words))}:\n{outcome.text}")
@@ -99,7 +99,7 @@ class Soak:
                                   "--tensor-shards", 2, "--quiet", *layout, output=out, processes=processes, **options)
 
     def command(self, kind):
-        """Of kind "killed" it may end as it will."""
+        """The kind "killed" may end in any way."""
         return self.commands.run if kind == "killed" else lambda *words, **options: self.must(kind, *words, **options)
 
     # ---- other data each round
@@ -108,7 +108,7 @@ class Soak:
         return self.seed * 100_003 + self.rounds
 
     def moment(self, kind):
-        """Of a kill: any, the start and some time after the usual end included."""
+        """A random moment for a kill, from the start to some time after the usual end."""
         return self.generator.uniform(0, 1.1 * self.seconds[kind])
 
     def other_work(self):
@@ -145,7 +145,7 @@ class Soak:
             raise Finding(f"{'; '.join(story)}; then {processes} {layout}: {str(error)[:2000]}") from None
 
     def disturbed_inference(self, command, name, model, data, straight, file):
-        """A killed one leaves all of its output or nothing; the next one has the bytes of an undisturbed one."""
+        """A killed command leaves all of its output or nothing; the next one writes the undisturbed bytes."""
         out = straight.with_name(f"{name}-disturbed")
         processes, layout = self.generator.choice(INFERENCE_LAYOUTS)
         outcome = command("killed", model, data, out, processes, layout, kill_after=self.moment(name) * processes)
@@ -173,7 +173,7 @@ class Soak:
             self.descriptors[name].values.append(descriptors)
 
     def run(self, seconds):
-        """Rounds until the time is over; their number and the findings."""
+        """Runs rounds until the time is over; returns their number and the findings."""
         end = time.monotonic() + seconds
         self.same_work()
         predict = StreamingPredict(self.commands, self.work / "same-work/run", self.words)

@@ -1,4 +1,4 @@
-"""A soak (scripts/soak.sh) finds what it is for: growth, files and processes that are left."""
+"""A soak (scripts/soak.sh) detects growth, and files and processes that are left behind."""
 import os
 import random
 import signal

@@ -1,4 +1,4 @@
-"""What a soak measures each round, whether it grows, and the section of the report."""
+"""A soak's measurements per round, their trends, and the section of the report."""
 import datetime
 import os
 import re
@@ -11,20 +11,20 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "plots"))
 import csv_files  # noqa: E402
 
-ALLOWED = 0.01  # of change in memory
+ALLOWED = 0.01  # relative change in memory
 LEAST_ROUNDS = 9  # for a trend
-WARM_UP = 0.1  # share of the rounds that are not looked at
+WARM_UP = 0.1  # share of the rounds that is ignored
 
 
 @dataclass
 class Series:
-    """A number each round. Memory may change by 1 % from the first third to the last, all else not at all."""
+    """One number per round. Memory may change by 1 % from the first third to the last, other numbers not at all."""
     name: str
     memory: bool
     values: list = field(default_factory=list)
 
     def thirds(self):
-        """Of the first and the last third, after a warm-up: medians of memory, else what is always there."""
+        """Of the first and last third after a warm-up: medians of memory; of other numbers the minimum."""
         settled = self.values[int(len(self.values) * WARM_UP):]
         third = max(1, len(settled) // 3)
         of_third = statistics.median if self.memory else min

@@ -1,4 +1,4 @@
-// Whether a message says what a test awaits.
+// Whether a message contains the expected text.
 #pragma once
 
 #include <string_view>

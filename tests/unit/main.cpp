@@ -6,7 +6,7 @@
 
 namespace {
 
-// Each test case that lacks its data is one skip, however often it looks for it.
+// A test case that lacks its data counts as one skip, however often it looks for them.
 struct SkipCounter : doctest::IReporter {
   explicit SkipCounter(const doctest::ContextOptions&) {}
   void test_case_start(const doctest::TestCaseData& test_case) override {

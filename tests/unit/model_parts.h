@@ -1,4 +1,4 @@
-// Parts of a model for tests: every stage and tensor rank of a layout.
+// Parts of a model for tests: all stages and tensor ranks of a layout.
 #pragma once
 
 #include <vector>

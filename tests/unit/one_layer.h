@@ -1,4 +1,4 @@
-// A model of one small layer, for tests that look at its tensors and compute nothing.
+// A model of one small layer, for tests that inspect its tensors without computing.
 #pragma once
 
 #include "model/config.h"

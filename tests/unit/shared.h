@@ -1,4 +1,4 @@
-// Where test data lies: the small in tests/golden, the large in a folder `shared`.
+// The places of test data: small files in tests/golden, large ones in a folder `shared`.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ std::filesystem::path source_path(const std::string& name);
 // Counts the running test case as skipped, once, and prints the reason.
 void skip(const std::string& reason);
 
-// True if `name` is there; else the test case counts as skipped.
+// Returns true if `name` exists; else the test case counts as skipped.
 bool have_shared(const std::string& name);
 
 // main.cpp calls this when a test case starts.

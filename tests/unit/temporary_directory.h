@@ -1,4 +1,4 @@
-// A directory that a test may fill and that is gone afterwards.
+// A directory for a test's files, removed afterwards.
 #pragma once
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ class TemporaryDirectory {
                                 std::filesystem::directory_iterator()));
   }
 
-  // The path of the file that is made.
+  // Returns the path of the new file.
   std::filesystem::path write(std::string_view name, std::string_view text) const {
     std::ofstream(path_ / name, std::ios::binary) << text;
     return path_ / name;
@@ -47,7 +47,7 @@ class TemporaryDirectory {
     std::filesystem::copy_file(file, path_ / file.filename());
   }
 
-  // A message in which files of the directory are named relative to it.
+  // A message with the directory's files named relative to it.
   std::string without_path(std::string message) const {
     const std::string prefix = path_.string() + "/";
     for (size_t at; (at = message.find(prefix)) != std::string::npos;) {

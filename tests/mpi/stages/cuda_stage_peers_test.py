@@ -58,7 +58,7 @@ def test_rows_in_stages(directory):
 
 
 def test_replicas_of_stages(directory):
-    """With chunks too, of which each has buckets; and shards without samples."""
+    """Also with chunks, each of which has buckets, and with empty shards."""
     line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 3, "--micro-batches", 2,
             "--bucket-mb", "0.1"]
     same_on(directory, line, (4, 1, AHEAD, "--pp", 2, "--pipeline-schedule", "interleaved"),
@@ -68,7 +68,7 @@ def test_replicas_of_stages(directory):
 
 
 def test_questions_in_stages_in_bf16(directory):
-    """Whose inputs of layers wait on the host, whose stages are uneven."""
+    """With inputs of layers offloaded to the host, and uneven stages."""
     line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "bf16", "--virtual-shards", 2,
             "--micro-batches", 2]
     same_on(directory, line, (2, 1, EACH, "--pp", 2, "--stages", "1,3", "--recompute", "--offload-activations=1"),
@@ -90,7 +90,7 @@ def test_questions_on_tensor_ranks_in_bf16(directory):
 
 
 def test_bytes_are_those_through_the_host(directory):
-    """Which are those of the formulas (layout_bench_test.py)."""
+    """The counts equal the formulas (layout_bench_test.py)."""
     line = [*options_of(model_of(directory), *ROWS), "--virtual-shards", 2, "--micro-batches", 2, "--tensor-shards", 2]
     for number, layout in enumerate((["--pp", 2], ["--tp", 2], ["--pp", 2, "--tp", 2])):
         found = []
@@ -175,7 +175,7 @@ def test_a_failing_peer_ends_the_job(directory):
 
 
 def test_too_little_memory(directory):
-    """Of one stage or tensor rank: what it needs is what it takes, with what it exchanges and evaluates."""
+    """For a stage or tensor rank: the memory used equals the forecast, including exchange and evaluation."""
     line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--output", directory / "run"]
     for rank, layout in ((1, ["--pp", 2]), (1, ["--tp", 2]), (0, ["--pp", 2])):
         def memory(megabytes):

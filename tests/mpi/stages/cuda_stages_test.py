@@ -33,7 +33,7 @@ def model_of(directory, source=MODEL, **changes):
 
 
 def comparable(results):
-    """Without what only several stages have."""
+    """Without the keys that only several stages have."""
     sha256, metrics, *rest = results
     return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
 
@@ -67,7 +67,7 @@ def test_questions_in_stages_in_bf16(directory):
 
 
 def test_inputs_of_layers_on_the_host(directory):
-    """Of several micro-batches at once, of whole stages and chunks of them."""
+    """With several micro-batches in flight, for whole stages and chunks."""
     offload = ["--recompute", "--offload-activations=1"]
     line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "fp32", "--virtual-shards", 1,
             "--micro-batches", 4]
@@ -77,7 +77,7 @@ def test_inputs_of_layers_on_the_host(directory):
 
 
 def graphs_of(directory, processes, *line, env=None):
-    """Runs; how many graphs each rank has launched."""
+    """Runs; returns the number of graphs each rank launched."""
     report = directory / "report"
     succeed_on(processes, *line, "--output", directory / "run", "--overwrite",
                env={**(env or {}), "HOST_CUDA_REPORT": str(report)})
@@ -99,7 +99,7 @@ def test_graphs(directory):
 
 
 def test_too_little_memory(directory):
-    """Of one stage: what it needs, which is what it takes."""
+    """For a stage: the forecast equals the memory used."""
     need_several_devices()
     line = [*options_of(model_of(directory), *ROWS[:-6]), "--pp", 2, "--precision", "fp32", "--output", directory / "run"]
     for rank in (0, 1):

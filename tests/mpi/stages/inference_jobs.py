@@ -1,4 +1,4 @@
-"""What tests of evaluate and predict in a layout share: one process that fails among several."""
+"""Shared by tests of evaluate and predict in a layout: one failing process among several."""
 import os
 import shutil
 import sys
@@ -34,7 +34,7 @@ def endless_rows(pipe, written):
 
 
 def killed_prediction(directory, model, rank, *layout, hosts):
-    """Of endless rows on four processes: the job ends soon, one line names who died, and nothing is left."""
+    """With endless rows on four processes: the job ends soon, one line names the dead process, nothing is left."""
     pipe, out, written = directory / f"rows-{hosts}", directory / f"out-{hosts}.csv", []
     os.mkfifo(pipe)
     writer = threading.Thread(target=endless_rows, args=(pipe, written), daemon=True)

@@ -1,4 +1,4 @@
-"""bench layout: what is counted is what the formulas say, and memory is what plan forecasts."""
+"""bench layout: counted bytes equal the formulas, and memory equals plan's forecast."""
 import json
 import sys
 from pathlib import Path
@@ -45,13 +45,13 @@ def test_counted_bytes_are_the_formula(_):
 
 
 def test_defaults(_):
-    """Without data batches are those of train's recipe hf."""
+    """Without data, batches are those of train's recipe hf."""
     found = measured(1, "--length", 8, "--precision", "fp32")
     assert found["batch_size"] == 32 and found["every_step_moves_as_much"], found
 
 
 def test_memory_is_what_plan_forecasts(_):
-    """Within a tenth, of all that is not the program; and less of it where the model is cut."""
+    """Within a tenth, without the program's own memory, and smaller if the model is cut."""
     whole = measured(1, "--batch-size", 8, "--precision", "fp32", line=SIX_LAYERS)
     most = {"whole": whole["processes"][0]["measured_bytes"]}
     for processes, *more in ((2, "--pp", 2), (2, "--tp", 2), (2,)):
@@ -64,10 +64,10 @@ def test_memory_is_what_plan_forecasts(_):
 
 
 def test_bubble(_):
-    """With passes as long as they were it is near that of equal stages, and never nothing."""
+    """With measured pass times the bubble is near that of equal stages, and never zero."""
     found = measured(2, "--pp", 2, "--batch-size", 16, "--stages", "3,3", "--task", "qa", line=SIX_LAYERS)
     assert abs(found["formula_bubble"] - 1 / 9) < 1e-12 and 0.05 < found["recorded_bubble"] < 0.6, found
-    # Shards without samples, or with fewer than micro-batches.
+    # Empty shards, and shards with fewer samples than micro-batches.
     for more in (["--batch-size", 1, "--virtual-shards", 4], ["--batch-size", 3, "--virtual-shards", 2, "--micro-batches", 3]):
         check_bytes(measured(2, "--pp", 2, "--length", 8, *more))
     assert "recorded_bubble" not in measured(1, "--batch-size", 2, "--length", 8)

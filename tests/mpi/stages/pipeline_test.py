@@ -1,4 +1,4 @@
-"""Training in pipeline stages: the bits of one process, whatever layout goes on, and no hang."""
+"""Training in pipeline stages: the bits of one process, resuming in any layout, no deadlock."""
 import json
 import os
 import shutil
@@ -20,7 +20,7 @@ QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 1
              "--max-train-samples", 21, "--batch-size", 16, "--max-steps", 3, "--eval", SQUAD, "--max-eval-samples", 8,
              "--eval-every", 2]
 EVALUATED = ["--eval", EVAL, "--max-eval-samples", 60, "--eval-every", 2]
-NO_BASELINE = "--no-ngram-baseline"  # which takes longer than these runs
+NO_BASELINE = "--no-ngram-baseline"  # the baseline takes longer than these runs
 
 
 def rows(directory):
@@ -71,7 +71,7 @@ def test_single_precision_and_one_shard(directory):
 
 
 def test_frozen_layers(directory):
-    """Stages that send no gradient, or have nothing to train."""
+    """Stages that send no gradient, or train nothing."""
     for frozen, *case in (("embeddings", 4, 1, "--pp", 2), (2, 4, 2, "--pp", 4, "--recompute"), (4, 4, 1, "--pp", 2)):
         same_on(directory, [*rows(directory), "--virtual-shards", 3, "--micro-batches", 2, "--freeze", frozen], case)
 
@@ -87,7 +87,7 @@ def test_chunks_that_are_at_several_shards(directory):
 
 
 def test_few_samples(directory):
-    """More shards than the last batch has samples, fewer micro-batches than stages, replicas without shards."""
+    """More shards than samples in the last batch, fewer micro-batches than stages, replicas without shards."""
     line = [*rows(directory), "--max-train-samples", 37]
     same_on(directory, [*line, "--virtual-shards", 8, "--micro-batches", 1], (8, 2, "--pp", 4))
     same_on(directory, [*line, "--virtual-shards", 1, "--micro-batches", 2], (4, 1, "--pp", 4), (6, 2, "--pp", 2))
@@ -96,7 +96,7 @@ def test_few_samples(directory):
 
 
 def test_defaults_are_kept(directory):
-    """Shards are the replicas, micro-batches about four a stage; a run goes on with them."""
+    """Default: one shard per replica, about four micro-batches per stage; a resumed run keeps them."""
     line, out = rows(directory), directory / "run"
     first = succeed_on(4, *line, "--pp", 2, "--save-every", 2, "--keep-checkpoints", 9, "--output", out, "--json")
     expected = results_of(out)
@@ -120,7 +120,7 @@ def test_defaults_are_kept(directory):
 
 
 def test_bytes_between_stages(directory):
-    """Of each micro-batch and boundary its hidden states once up and their gradients once down, in fp32."""
+    """For each micro-batch and boundary: its hidden states up once and their gradients down once, in fp32."""
     out = directory / "run"
     succeed_on(2, *rows(directory), "--pp", 2, "--output", out)
     metrics = metrics_of(out)

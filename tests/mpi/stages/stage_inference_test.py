@@ -16,12 +16,12 @@ def files_in(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-# Replicas, stages, hosts; and what else is said.
+# Replicas, stages, hosts; and further options.
 LAYOUTS = ((1, 2, 1, ["--stages", "3,1"]), (2, 2, 2, ["--placement", "spread"]), (1, 4, 2, []), (1, 3, 1, []))
 
 
 def said(line):
-    """What a --json line says of the model and the data, wherever its files are and in whatever layout."""
+    """The facts in a --json line about model and data, independent of paths and layout."""
     line = json.loads(line)
     del line["output"]
     for option in ("pp", "stages", "placement"):
@@ -30,7 +30,7 @@ def said(line):
 
 
 def compare(directory, model, data, evaluate, predict):
-    """`evaluate` and `predict` are what else the task needs; batches are small, so that there are many."""
+    """`evaluate` and `predict`: the task's further options; small batches, so that there are many."""
     many = ["--batch-size", 5]
     line = ["evaluate", "--model", model, "--data", data, "--json", *evaluate, *many]
     expected = succeed(*line, "--output", directory / "alone").out

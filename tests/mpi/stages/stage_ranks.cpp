@@ -32,7 +32,7 @@ EncoderConfig stage_config() {
   return config;
 }
 
-// A device whose memory only upload and download reach.
+// A device whose memory is reachable only by upload and download.
 class Device final : public CpuBackend {
  public:
   Device() : CpuBackend(DType::f32) {}
@@ -99,7 +99,7 @@ void fill(Engine& engine) {
   });
 }
 
-// The whole model on one process.
+// The whole model in one process.
 std::vector<float> expected_of(Kind kind, Head head, const SampleSet& set) {
   const std::unique_ptr<Communicator> alone = make_solo_communicator();
   Engine engine(backend_of(kind), stage_config(), head, *alone);
@@ -115,7 +115,7 @@ struct Division {
   Placement placement = kCluster;
 };
 
-// A replica's model in stages, and what evaluates through them.
+// A replica's model in stages, and the evaluation through them.
 struct Staged {
   LayoutGroups groups;
   std::unique_ptr<Engine> engine;
@@ -174,7 +174,7 @@ void check_all(Communicator& comm) {
   if (comm.rank() == 0) std::printf("whole layers: %d\n", has_whole_layers(*bf16, stage_config()));
 }
 
-// Stops in the middle of an evaluation.
+// Stops during an evaluation.
 void stop_a_stage(Communicator& comm) {
   comm.set_timeout(2);
   const Head head{HeadKind::token, 2};

@@ -1,4 +1,4 @@
-"""sweep under mpirun: each run takes all processes, and goes on over the bits of one process."""
+"""sweep under mpirun: each run uses all processes, with the bits of one process."""
 import sys
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_sweep(directory):
     succeed("sweep", good, "--output", directory / "one")
     result = succeed_on(2, "sweep", good, "--output", directory / "two")
     assert len(weights(directory / "one")) == 2 and weights(directory / "one") == weights(directory / "two"), result
-    # Runs that diverge do not end the job, and finished ones are kept by another number of processes.
+    # Diverging runs do not end the job; a different number of processes keeps finished runs.
     mixed = write(directory / "mixed.toml", GRID)
     result = run_on(3, "sweep", mixed, "--output", directory / "two", hosts=2)
     assert result.code == 6 and result.err.count("there already") == 2, result

@@ -10,7 +10,7 @@ from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared
 from deeper_model import deeper_model
 from inference_jobs import killed_prediction, one_rank_cannot_read_its_weights
 
-# Replicas, stages, tensor ranks, hosts; what else is said; groups of tensor ranks on several hosts, of how many.
+# Replicas, stages, tensor ranks, hosts; further options; number of tensor groups that span hosts.
 OF_TWO = ((1, 1, 2, 1, [], None), (1, 2, 2, 2, ["--stages", "3,1"], None), (2, 1, 2, 2, ["--placement", "spread"], 2))
 OF_FOUR = ((1, 1, 2, 2, [], 1), (1, 1, 4, 3, [], 1), (2, 2, 1, 1, [], None), (1, 2, 4, 2, ["--placement", "TDP"], 2))
 
@@ -33,7 +33,7 @@ def said(line):
 
 
 def compare(directory, model, data, shards, layouts, evaluate, predict):
-    """`evaluate` and `predict` are what else the task needs; batches are small, so that there are many."""
+    """`evaluate` and `predict`: the task's further options; small batches, so that there are many."""
     line = ["evaluate", "--model", model, "--data", data, "--json", "--batch-size", 5, *evaluate]
     expected = succeed(*line, "--tensor-shards", shards, "--output", directory / "alone").out
     answers = ["predict", "--model", model, "--input", data, "--output", "-", "--batch-size", 5, *predict]

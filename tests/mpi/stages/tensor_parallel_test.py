@@ -1,4 +1,4 @@
-"""Training on tensor ranks: the bits of one process with the same tensor shards, and no hang."""
+"""Training on tensor ranks: the bits of one process with the same tensor shards, no deadlock."""
 import json
 import os
 import shutil
@@ -84,7 +84,7 @@ def test_frozen_layers_and_single_samples(directory):
 
 
 def test_continued_on_another_layout(directory):
-    """The shards are those of the start, then of the checkpoint."""
+    """The number of shards is fixed at the start, then by the checkpoint."""
     line = [*rows(directory, num_attention_heads=4), "--micro-batches", 2, "--save-every", 1, "--keep-checkpoints", 9]
     out = directory / "run"
     succeed_on(2, *line, "--tp", 2, "--output", out)
@@ -106,7 +106,7 @@ def test_continued_on_another_layout(directory):
 
 
 def test_bytes_between_ranks(directory):
-    """Four sums a layer of all tokens, under the head of samples but for one; of replicas all that they share."""
+    """Four sums per layer over all tokens (fewer under a sequence head); replicas exchange what they share."""
     line = [*rows(directory), "--virtual-shards", 2, "--eval-every", 1]
     found = []
     for hosts in (1, 2):
@@ -119,7 +119,7 @@ def test_bytes_between_ranks(directory):
     rows_added = (4 * 4 - 3) * tokens + 4 * 77
     assert abs(metrics["tp_bytes"] * metrics["train_steps"] - 2 * 4 * 64 * rows_added) < 1, metrics
     assert found[0] == found[1], found
-    # Replicas alone: the same gradients and weights, no part of them twice.
+    # With replicas only: the same gradients and weights, no part twice.
     out = directory / "replicas"
     succeed_on(2, *line, "--tensor-shards", 2, "--output", out)
     assert metrics_of(out)["dp_bytes"] < found[0][1] and "tp_bytes" not in metrics_of(out), metrics_of(out)
@@ -167,7 +167,7 @@ def test_what_is_impossible(directory):
 
 
 def test_processors_that_differ(directory):
-    """What all ranks of a group compute would not be equal in bf16; in fp32 it is."""
+    """Values that all ranks of a group compute would differ in bf16; in fp32 they are equal."""
     if "avx512f" not in Path("/proc/cpuinfo").read_text():
         raise Skip("this processor has one set of instructions alone")
     line = [*rows(directory), "--max-steps", 1, "--tp", 2]

@@ -1,4 +1,4 @@
-// One process of a run whose processes hold parts of a model, for tensors_test.py: `SCENARIO DIR`.
+// One process of a run that holds a part of a model, for tensors_test.py: `SCENARIO DIR`.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -42,14 +42,14 @@ EncoderConfig config_of(int64_t words) {
   return config;
 }
 
-// A device whose memory only upload and download reach.
+// A device whose memory is reachable only by upload and download.
 class Device final : public CpuBackend {
  public:
   Device() : CpuBackend(DType::f32) {}
   bool uses_host_memory() const override { return false; }
 };
 
-// Any bits, NaN among them: no two elements of the three arenas are likely to be equal.
+// Arbitrary bits including NaN, so that hardly any two elements of the three arenas are equal.
 float value_of(Arena arena, int64_t tensor, int64_t element) {
   const uint32_t bits =
       philox({7, uint32_t(arena)}, {uint32_t(element), uint32_t(tensor), 0, 0})[0];
@@ -58,7 +58,7 @@ float value_of(Arena arena, int64_t tensor, int64_t element) {
   return value;
 }
 
-// How a world is divided: replicas x stages x tensor ranks, the last of which vary fastest.
+// How a world is divided: replicas x stages x tensor ranks; tensor ranks vary fastest.
 struct Division {
   int replicas, stages, tensor_ranks;
   std::string name() const { return concat(replicas, "x", stages, "x", tensor_ranks); }
@@ -73,7 +73,7 @@ std::vector<Division> divisions_of(int world) {
   return out;
 }
 
-// A process's part of the model in arenas of its own.
+// One process's part of the model, in its own arenas.
 struct Local {
   ParameterTable table;
   std::vector<HeldSlice> slices = held_slices(table);
@@ -97,7 +97,7 @@ void each_element(const ParameterTable& whole, const Local& local,
   }
 }
 
-// Weights whole; of the moments what a replica owns.
+// All weights; for the moments, the replica's own part.
 std::vector<HeldRun> runs_of(Local& local, const Division& division, int rank) {
   const int replica = rank / (division.tensor_ranks * division.stages);
   const ZeroPartition partition(local.table, 1, division.replicas);
@@ -126,7 +126,7 @@ class Ranks {
     state_.options = "lr = 1\n";
   }
 
-  // The files of one whole arena; rank 0 alone.
+  // The files of one whole arena; only rank 0 writes them.
   void write_reference() {
     if (comm_.rank() != 0) return;
     std::vector<float> arenas[3];
@@ -222,7 +222,7 @@ class Ranks {
   CheckpointState state_;
 };
 
-// Every division of this world, each resumed on the next.
+// Every division of this world, each resumed on the next one.
 void check_divisions(Communicator& comm, const fs::path& directory, bool device) {
   Ranks ranks(comm, directory, 50, device);
   ranks.write_reference();
@@ -233,7 +233,7 @@ void check_divisions(Communicator& comm, const fs::path& directory, bool device)
   if (comm.rank() == 0) std::printf("%zu divisions\n", divisions.size());
 }
 
-// Replicas that all have all of the moments, in slices that differ: each element is taken once.
+// Several replicas hold all moments in different slices: each element is taken once.
 void check_overlaps(Communicator& comm, const fs::path& directory) {
   Ranks ranks(comm, directory, 50);
   const Division division{comm.size(), 1, 1};
@@ -265,7 +265,7 @@ void check_overlaps(Communicator& comm, const fs::path& directory) {
   });
 }
 
-// Rank 0 has nothing of a model whose word embedding is larger than what it may need.
+// Rank 0 has no part of a model whose word embedding exceeds rank 0's memory limit.
 void check_memory(Communicator& comm) {
   constexpr double kMost = 64, kWords = 1'500'000;  // MiB; rows of 64 bytes are 92 MiB
   const ParameterTable whole(config_of(int64_t(kWords)), Head{HeadKind::sequence, 3});
@@ -291,7 +291,7 @@ void check_memory(Communicator& comm) {
   require(comm.rank() > 0 || more < kMost, concat("rank 0 needed ", more, " MiB"));
 }
 
-// What fails on one process ends the command on all, before, between and after pieces.
+// A failure of one process ends the command on all: before, between and after pieces.
 void fail(Communicator& comm, const fs::path& directory, const std::string& how) {
   Ranks ranks(comm, directory, 50);
   const Division division{1, comm.size(), 1};
@@ -341,7 +341,7 @@ int main(int, char** argv) {
     } catch (const AgreedError& error) {
       std::fprintf(stderr, "finetune: error: %s\n", error.what());
       code = int(error.code());
-    } catch (const Error& error) {  // nobody else knows of it
+    } catch (const Error& error) {  // only this process knows of it
       std::fprintf(stderr, "finetune: error: %s\n", error.what());
       comm->abort(int(error.code()));
     }

@@ -28,14 +28,14 @@ bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// A device whose memory only upload and download reach.
+// A device whose memory is reachable only by upload and download.
 class Device final : public CpuBackend {
  public:
   Device() : CpuBackend(DType::f32) {}
   bool uses_host_memory() const override { return false; }
 };
 
-// Of numbers from very small to very large: another order gives other bits.
+// Sizes vary widely, so that another order gives other bits.
 std::vector<float> partial_of(int64_t shard, int64_t turn, int64_t count) {
   std::vector<float> values(size_t(count), 0.0f);
   for (int64_t i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ void check_sums(Communicator& comm, Backend& backend, int64_t shards, int64_t tu
   comm.all_gather(&sent, sizeof sent, all.data());
   int64_t total = 0;
   for (int64_t bytes : all) total += bytes;
-  // With a subtree each, and each host too, all ranks together: 2 (t - 1) messages of every sum.
+  // If each rank and each host has one subtree: 2 (t - 1) messages per sum over all ranks.
   auto one_subtree = [&](int first, int last) {
     const int64_t begin = part(shards, comm.size(), first).begin;
     return subtrees_of({begin, part(shards, comm.size(), last).end}).size() == 1;
@@ -117,7 +117,7 @@ Steps steps_of(Backend& backend, const EncoderConfig& config, const ParameterTab
   return out;
 }
 
-// Every slice that this rank has, against the same slice of the model with all shards.
+// Compares each slice of this rank with the same slice of the whole model.
 void check_model(Communicator& comm, Backend& backend, int64_t shards, bool recompute) {
   EncoderConfig config = test::small_config(2);
   config.num_attention_heads = shards;

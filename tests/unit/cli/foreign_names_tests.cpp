@@ -1,4 +1,4 @@
-// Every answer to another program's name is held to the options that the commands have.
+// Every answer to another program's option name must name existing options.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool has_option(const CommandEntry& command, std::string_view option) {
                      [&](const OptionEntry& o) { return o.name == option; });
 }
 
-// Options that an answer names, each of the command that the answer named last.
+// The options that an answer names, each of the command named last.
 std::vector<std::string> wrong_options(const std::vector<CommandEntry>& all,
                                        const CommandEntry& command, const std::string& answer) {
   std::vector<std::string> wrong;
@@ -148,7 +148,7 @@ TEST_CASE("names of Trainer, simpletransformers, fastText, spaCy and others") {
   }
   CHECK(hint("train", "validation") == "--validation is --eval here");
   CHECK(hint("train", "patience") == "--patience is --early-stopping here");
-  CHECK(hint("train", "paths.train").empty());  // --train itself is the command line's to find
+  CHECK(hint("train", "paths.train").empty());  // the command line itself finds --train
   CHECK(contains(hint("train", "training.max_epochs"), "is --epochs here"));
   CHECK(contains(hint("train", "wordNgrams"), "is not an option here"));
   CHECK(contains(hint("train", "trainBatchSize"), "is --batch-size here"));
@@ -161,7 +161,7 @@ TEST_CASE("names of Trainer, simpletransformers, fastText, spaCy and others") {
   CHECK(hint("predict", "half") == "--half is --precision bf16 here");
   CHECK(hint("predict", "threshold") == "--threshold is --min-probability here");
   CHECK(contains(hint("predict", "format"), "is --json-lines (of --input: --input-format) here"));
-  // The file, which each command calls otherwise.
+  // The file option, whose name differs between commands.
   CHECK(hint("train", "data") == "--data is --train here");
   CHECK(hint("check", "input") == "--input is --train here");
   CHECK(hint("adapt", "train") == "--train is --text here");

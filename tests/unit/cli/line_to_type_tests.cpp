@@ -1,4 +1,4 @@
-// Tests of the line that is given for words without their options.
+// Tests of the suggested line for words without option names.
 #include <doctest/doctest.h>
 
 #include <filesystem>

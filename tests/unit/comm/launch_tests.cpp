@@ -18,7 +18,7 @@ constexpr const char* kVariables[] = {
 
 using Environment = std::map<std::string, std::string>;
 
-// What `ask` returns under it.
+// The result of `ask` in this environment.
 template <typename Ask>
 auto with(const Environment& environment, Ask&& ask) {
   for (const char* name : kVariables) ::unsetenv(name);

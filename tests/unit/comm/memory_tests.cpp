@@ -1,4 +1,4 @@
-// Shared memory between processes, and what the control block tells.
+// Shared memory between processes, and the contents of the control block.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// How processes are numbered over hosts and cut into groups.
+// How processes are numbered over hosts and divided into groups.
 #include <doctest/doctest.h>
 
 #include "comm/topology.h"
@@ -7,7 +7,7 @@ using namespace finetune;
 using Hosts = std::vector<std::string>;
 
 TEST_CASE("processes are numbered host by host, in the launcher's order inside each") {
-  // Ranks placed on the hosts in turn, as mpirun --map-by node does.
+  // Ranks placed on the hosts in turn, as by mpirun --map-by node.
   const Hosts hosts = {"b", "a", "c", "b", "a", "b"};
   const Topology t = number_processes(hosts, 4);
   CHECK(t.launcher_rank == std::vector{0, 3, 5, 1, 4, 2});

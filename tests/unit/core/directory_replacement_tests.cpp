@@ -1,4 +1,4 @@
-// Directories are replaced whole or not at all, and what a kill leaves is put right.
+// Directories are replaced as a whole or not at all, and leftovers of a kill are repaired.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -55,7 +55,7 @@ std::string text_of(const fs::path& directory) {
   return first.substr(first.find(' ') + 1);
 }
 
-// Ends as a killed process does.
+// Ends like a killed process.
 void killed(const fs::path& target, bool move_first) {
   const pid_t child = fork();
   if (child == 0) {
@@ -201,7 +201,7 @@ TEST_CASE("files of others are kept, and no link is followed") {
   CHECK(text_of(target) == "new");
   CHECK(sorted_names(target) == Names{"README.md", "first", "last", "notes"});
   CHECK(read_text_file(target / "notes/today") == "mine");
-  // A target that is a link makes room itself, and what it leads to stays.
+  // If the target is a link, the link is replaced and its destination stays.
   const fs::path link = scratch / "link";
   fs::create_directory_symlink(elsewhere, link);
   replace(link, "new");
@@ -219,7 +219,7 @@ TEST_CASE("a new directory has the rights of the old one") {
   DirectoryReplacement output(target, kParts);
   struct stat info {};
   REQUIRE(::stat(output.path().c_str(), &info) == 0);
-  CHECK((info.st_mode & 07777) == 0700);  // while it is written, too
+  CHECK((info.st_mode & 07777) == 0700);  // also while it is written
   write_parts(output.path(), "new");
   output.commit();
   REQUIRE(::stat(target.c_str(), &info) == 0);
@@ -237,7 +237,7 @@ TEST_CASE("the next writer removes what a killed one left, not what a living one
   CHECK(sorted_names(empty).size() == 1);
   CHECK(code_of(empty, false) == 0);
   CHECK(fs::is_empty(empty));
-  // Directories of other names, and files, are nobody's leftovers.
+  // Directories of other names, and files, are not leftovers.
   write_parts(scratch / "target.tmp.12", "mine");
   write_parts(scratch / "other.tmp.0123456789abcdef", "mine");
   write_file(scratch / "target.tmp.fedcba9876543210", "mine");
@@ -305,7 +305,7 @@ TEST_CASE("an exchange step by step, and one that was cut in the middle") {
   fs::remove_all(other);
 
   fs::rename(target, temporary_name(target, ".old."));
-  CHECK(code_of(target, false) == int(ExitCode::usage));  // it is there, and was so all the time
+  CHECK(code_of(target, false) == int(ExitCode::usage));  // it existed all the time
   CHECK(text_of(target) == "new");
   write_parts(temporary_name(target, ".old."), "older");
   recover_directory(target, kParts);
@@ -387,7 +387,7 @@ TEST_CASE("what --overwrite never replaces") {
   fs::create_directory_symlink(scratch / "absent", scratch / "dangling");
   refused(scratch / "dangling", "symbolic link to no directory");
   fs::create_symlink("circle", scratch / "circle");
-  CHECK(code_of(scratch / "circle", true) == int(ExitCode::model));  // nobody can tell what it is
+  CHECK(code_of(scratch / "circle", true) == int(ExitCode::model));  // unknown kind
   write_file(target / "a\nb", "mine");
   refused(target, "holds 'a\\nb'");
   fs::remove(target / "a\nb");

@@ -1,4 +1,4 @@
-// What an action throws, for comparisons.
+// The error that an action throws, as text.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace finetune::test {
 
-// "4: message" of the Error that `action` throws; its code comes first.
+// "4: message" of the Error that `action` throws; the exit code comes first.
 template <typename Action>
 std::string failure_of(Action&& action) {
   try {

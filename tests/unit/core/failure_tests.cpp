@@ -1,4 +1,4 @@
-// Exceptions of the language and of libraries as errors of the program.
+// Exceptions of the language and of libraries become errors of the program.
 #include <doctest/doctest.h>
 
 #include <filesystem>

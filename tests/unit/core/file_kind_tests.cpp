@@ -1,4 +1,4 @@
-// Paths of every kind: told at once, and refused in a short line.
+// Paths of every kind: recognised at once, and refused in a short line.
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

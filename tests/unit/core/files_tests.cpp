@@ -212,7 +212,7 @@ TEST_CASE("a log is a file of its own, not where a link leads") {
   CHECK_THROWS_AS(open_for_appending(log, false), Error);
   CHECK_FALSE(fs::exists(scratch / "absent"));
   fs::remove(log);
-  REQUIRE(::mkfifo(log.c_str(), 0600) == 0);  // nobody reads: opening it would wait forever
+  REQUIRE(::mkfifo(log.c_str(), 0600) == 0);  // no reader: opening it would wait forever
   CHECK_THROWS_WITH_AS(open_for_appending(log, false), doctest::Contains("is not a file"), Error);
   fs::remove(log);
   fs::create_directory(log);

@@ -1,4 +1,4 @@
-// Long integers in JSON text become doubles, nothing else changes.
+// Long integers in JSON text become doubles; nothing else changes.
 #include <doctest/doctest.h>
 
 #include <string>

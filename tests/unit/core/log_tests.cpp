@@ -1,5 +1,5 @@
-// The log's file on a disk that is full for a while. The parts of the progress line that a terminal
-// has room for.
+// The log file on a disk that is full for a while. Also, which parts of the progress line fit a
+// terminal.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -46,7 +46,7 @@ TEST_CASE("a line that the log's file cannot take comes with the next one, or is
   open_log_file(path);
   log_to_file("first");
   {
-    const FileSizeLimit full(40);  // in the midst of the second line
+    const FileSizeLimit full(40);  // in the middle of the second line
     log_to_file("second");
     CHECK(read_text_file(path).size() == 40);
   }
@@ -67,7 +67,7 @@ TEST_CASE("a warning is written once and counted, whatever its parts") {
   const size_t before = logged_warnings().size();
   open_log_file(path);
   warn("column ", 3, " is empty");
-  log("warning: column 3 is empty");  // a line that was put together elsewhere
+  log("warning: column 3 is empty");  // a line composed elsewhere
   log("warnings are no lines like this one");
   close_log_file();
   CHECK(without_times(read_text_file(path)) ==

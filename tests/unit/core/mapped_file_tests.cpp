@@ -1,4 +1,4 @@
-// Files that are cut while they are mapped: an error at the end, never a signal.
+// Files that are truncated while mapped: an error at the end, never a signal.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ size_t sum_of(std::string_view text) {
                          [](size_t sum, char c) { return sum + size_t(c); });
 }
 
-// The status of a child process that does `work`.
+// The exit status of a child process that runs `work`.
 template <typename Work>
 int status_of(Work&& work) {
   const pid_t child = fork();
@@ -53,7 +53,7 @@ int status_of(Work&& work) {
   return status;
 }
 
-// Reads beyond the end of a file that no MappedFile has mapped.
+// Reads beyond the end of a file that was not mapped by MappedFile.
 void fault_elsewhere(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   void* data = ::mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE, file.number(), 0);
@@ -70,7 +70,7 @@ TEST_CASE("a file that is cut while it is read") {
   const MappedFile file(path, ExitCode::model);
   CHECK(fault_of(file) == "no error");
   cut(path, 3 * kPage);
-  CHECK(sum_of(file.text()) == 3 * kPage * 'x');  // zeros behind the cut
+  CHECK(sum_of(file.text()) == 3 * kPage * 'x');  // zeros behind the new end
   CHECK(fault_of(file) == concat("4: ", path.string(), ": became shorter while it was read, from ",
                                  10 * kPage, " bytes to ", 3 * kPage));
 }

@@ -63,9 +63,10 @@ TEST_CASE("a system that has no more threads") {
   pthread_attr_t usual, huge;
   REQUIRE(pthread_getattr_default_np(&usual) == 0);
   pthread_attr_init(&huge);
-  REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 46) == 0);  // of addresses there are 2^47
+  // more than the address space of 2^47
+  REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 46) == 0);
   REQUIRE(pthread_setattr_default_np(&huge) == 0);
-  set_threads(64);  // more than there are yet
+  set_threads(64);  // more than exist
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   std::string message;
@@ -82,7 +83,7 @@ TEST_CASE("a system that has no more threads") {
   CHECK(test::contains(message, "--threads"));
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   CHECK(sigismember(&before, SIGINT) == sigismember(&after, SIGINT));
-  // And as if nothing had been, once there are.
+  // Works normally again when threads are available.
   std::atomic<int> runs{0};
   parallel_for(1000, [&](int64_t) { ++runs; });
   CHECK(runs == 1000);
@@ -105,7 +106,7 @@ TEST_CASE("a thread that has no core is not waited for") {
   const pthread_t caller = ::pthread_self();
   std::atomic<pthread_t> other{caller};
   std::atomic<int> there{0};
-  parallel_for(2, [&](int64_t) {  // tasks that wait for each other: on two threads
+  parallel_for(2, [&](int64_t) {  // tasks that wait for each other, on two threads
     ++there;
     while (there < 2) ::usleep(100);
     if (::pthread_equal(::pthread_self(), caller)) return;
@@ -133,7 +134,7 @@ TEST_CASE("a thread that has no core is not waited for") {
   for (const auto& times : runs) CHECK(times == 10);
   let_go = true;
   late.join();
-  // It helps again.
+  // The thread takes part again.
   there = 0;
   parallel_for(2, [&](int64_t) {
     ++there;

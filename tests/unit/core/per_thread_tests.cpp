@@ -1,4 +1,4 @@
-// What belongs to one thread.
+// Objects that belong to one thread.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What may stand in a line for a terminal, and how the rest is written.
+// Which characters may be printed, and how the others are escaped.
 #include <doctest/doctest.h>
 
 #include "core/text/printable.h"
@@ -54,7 +54,7 @@ TEST_CASE("of a long message the beginning and the end are left") {
   CHECK(shown.ends_with("xxx; do this"));
   CHECK(printable_message("short\n") == "short\\n");
   CHECK(printable_message(std::string(1000, 'x')) == std::string(1000, 'x'));
-  // Escapes make four bytes of one.
+  // Escapes turn one byte into four.
   CHECK(printable_message(std::string(900, '\x1b')).size() <= 1000);
   std::string wide;
   for (int i = 0; i < 3000; ++i) wide += "é";

@@ -1,4 +1,4 @@
-// Texts read whole: of bounded size, from files and from what the shell connects.
+// Reading whole texts of bounded size, from files and from shell streams.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ using test::failure_of;
 
 namespace {
 
-// A pipe as `<(...)` has it, with a writer that is done.
+// A pipe like that of `<(...)`, whose writer is done.
 struct ShellPipe {
   explicit ShellPipe(std::string_view text) {
     int ends[2] = {-1, -1};
@@ -71,7 +71,7 @@ TEST_CASE("the beginning of a file, if it is one") {
   for (const fs::path& path : {scratch / "pipe", scratch / "nothing", scratch.path()}) {
     CHECK(read_beginning(path, 5) == "");
   }
-  // A file that the system fails to read is not one that begins otherwise.
+  // A file that cannot be read is an error, not a file with another beginning.
   CHECK_THROWS_WITH_AS(read_beginning("/proc/self/mem", 5), "/proc/self/mem: Input/output error",
                        Error);
 }

@@ -1,4 +1,4 @@
-// What the tests of bad data share.
+// Shared by the tests of bad data.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 
 namespace finetune::test {
 
-// The message of the Error(data) that `action` throws, file names without the directory.
+// The message of the Error(data) that `action` throws, with file names relative to the directory.
 template <typename Action>
 std::string data_fault(const TemporaryDirectory& directory, Action&& action) {
   try {

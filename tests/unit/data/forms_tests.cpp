@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(RowsFixture, "CSV is between what makes the most columns of it
   CHECK(cells(read("a.csv", "text|label\na|1\n")) == Cells{{"a", "1"}});
   CHECK(cells(read("a.csv", "date,text\n1;2,a;b;c\n")) == Cells{{"1;2", "a;b;c"}});
   CHECK(cells(read("a.csv", "text\na;b\nc;d\n")) == Cells{{"a;b"}, {"c;d"}});
-  // Excel's own first line; another with that beginning is a row.
+  // Excel's own first line; another line with that beginning is a row.
   CHECK(cells(read("a.csv", "sep=;\r\ntext;label\r\na,b,c;1\r\n")) == Cells{{"a,b,c", "1"}});
   CHECK(lines(read("a.csv", "sep=^\ntext^label\na^1\n")) == Lines{3});
   CHECK(cells(read("a.csv", "sep=\na\n")) == Cells{{"a"}});

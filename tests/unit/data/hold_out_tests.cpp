@@ -1,4 +1,4 @@
-// Held-out rows: counts of each stratum by hand, whole groups, the seed's part.
+// Held-out rows: counts per stratum by hand, whole groups, the effect of the seed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace finetune;
 
 namespace {
 
-// One stratum of each size, its rows one behind the other.
+// Strata of these sizes, with their rows one after the other.
 std::vector<int32_t> strata_of_sizes(const std::vector<int64_t>& sizes) {
   std::vector<int32_t> strata;
   for (size_t s = 0; s < sizes.size(); ++s)
@@ -60,7 +60,7 @@ TEST_CASE("hold_out keeps the file's order and is drawn by seed") {
 TEST_CASE("each stratum gives its share, by largest remainders") {
   CHECK(held_of({60, 30, 10}, 0.1) == Counts{6, 3, 1});
   CHECK(held_of({50, 30, 20}, 0.25) ==
-        Counts{13, 7, 5});  // 12.5, 7.5, 5 of 25: of equals the first
+        Counts{13, 7, 5});  // 12.5, 7.5, 5 of 25: ties go to the first
   CHECK(held_of({10, 0, 10}, 0.3) == Counts{3, 0, 3});
   CHECK(held_of({7}, 0.5) == Counts{4});
 }
@@ -68,12 +68,12 @@ TEST_CASE("each stratum gives its share, by largest remainders") {
 TEST_CASE("rare strata are on both sides where there is room") {
   CHECK(held_of({96, 2, 1, 1}, 0.1) == Counts{9, 1, 0, 0});  // 9.6, 0.2, 0.1, 0.1 of 10
   CHECK(held_of({2, 2, 2}, 0.5) == Counts{1, 1, 1});
-  CHECK(held_of({2, 2, 2}, 0.9) == Counts{2, 2, 2});  // 6 of 6: there is no other row
-  // Five strata may have half of the rows that are held out, no more.
+  CHECK(held_of({2, 2, 2}, 0.9) == Counts{2, 2, 2});  // 6 of 6: no other rows are left
+  // Five strata may take half of the held-out rows, but not more.
   CHECK(held_of({92, 2, 2, 2, 2}, 0.09) == Counts{9, 0, 0, 0, 0});
   CHECK(held_of({92, 2, 2, 2, 2}, 0.1) == Counts{6, 1, 1, 1, 1});
-  CHECK(held_of({1, 1, 1, 1}, 0.5) == Counts{1, 1, 0, 0});  // nothing but strata of one row
-  CHECK(held_of({3, 1}, 0.75) == Counts{2, 1});             // 3 rows: one of each kind is left
+  CHECK(held_of({1, 1, 1, 1}, 0.5) == Counts{1, 1, 0, 0});  // only strata of one row
+  CHECK(held_of({3, 1}, 0.75) == Counts{2, 1});             // 3 rows: one of each stratum is left
 }
 
 TEST_CASE("the seed draws rows inside the strata, not their numbers") {

@@ -13,7 +13,7 @@ using namespace finetune;
 
 namespace {
 
-// The whole text is one JSON value.
+// Whether the whole text is one JSON value.
 bool accepts(std::string_view text) {
   try {
     JsonCursor cursor(text);
@@ -48,7 +48,7 @@ TEST_CASE("values as JSON defines them") {
     CHECK_FALSE(accepts(bad));
   }
   CHECK(accepts(std::string(500, '[') + std::string(500, ']')));
-  CHECK_FALSE(accepts(std::string(1000000, '[')));  // refused, not a stack that overflows
+  CHECK_FALSE(accepts(std::string(1000000, '[')));  // refused without a stack overflow
 }
 
 TEST_CASE("strings are unescaped") {

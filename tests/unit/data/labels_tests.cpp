@@ -1,4 +1,4 @@
-// The order of labels, sorted or as a model has them.
+// The order of labels, sorted or given by a model.
 #include <doctest/doctest.h>
 
 #include "core/error.h"
@@ -22,7 +22,7 @@ TEST_CASE("labels that are all numbers are sorted as numbers") {
         std::vector<std::string>{"-3", "0", "2.5", "9", "10", "1e1", "21"});
   CHECK(LabelMap::from_values({"1.0", "1", "01", "0"}).names() ==
         std::vector<std::string>{"0", "01", "1", "1.0"});
-  // One that is none, and all are text.
+  // If one is not a number, all are texts.
   for (const char* other : {"x", "", "nan", "inf", "1e400", " 3", "0x1"}) {
     CHECK(LabelMap::from_values({"10", "9", other}).find("10") <
           LabelMap::from_values({"10", "9", other}).find("9"));

@@ -1,4 +1,4 @@
-// Packed micro-batches: order, shapes and what fills them up.
+// Packed micro-batches: order, shapes and fillers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST_CASE("samples lie end to end with their types, positions and places") {
   CHECK(batch.tokens() == 11);
   CHECK(batch.sequences() == 3);
 
-  pack(set, std::vector<uint32_t>{2}, {}, batch);  // memory of a larger batch is reused
+  pack(set, std::vector<uint32_t>{2}, {}, batch);  // reuses the memory of a larger batch
   CHECK(batch.ids == std::vector<int32_t>{101, 102});
   CHECK(batch.order == std::vector<int32_t>{0, 1});
   CHECK(batch.offsets == std::vector<int32_t>{0, 2});
@@ -97,7 +97,7 @@ TEST_CASE("micro-batches of like size get one shape, and are themselves still") 
       CHECK(batch.fillers == shape.sequences - sequences);
       CHECK(batch.fillers > 0);
       CHECK(shape.tokens <= std::max(before.tokens() + 20, before.tokens() * 9 / 8));
-      // What was there is there, and each of the rest has a token that the batch has.
+      // Earlier contents stay, and each filler has a token of the batch.
       CHECK(std::equal(before.ids.begin(), before.ids.end(), batch.ids.begin()));
       CHECK(std::equal(before.offsets.begin(), before.offsets.end(), batch.offsets.begin()));
       CHECK(batch.offsets.size() == size_t(shape.sequences + 1));
@@ -153,7 +153,7 @@ TEST_CASE("large micro-batches are filled up as well, by little") {
     shapes.insert({shape.tokens, shape.sequences, shape.max_length});
   }
   CHECK(shapes.size() <= 16);
-  // Many short ones: their number is rounded up more coarsely.
+  // Many short sequences: their number is rounded up more coarsely.
   shapes.clear();
   for (int64_t sequences = 1100; sequences < 1300; ++sequences) {
     const BatchShape shape = filled_shape({16300, sequences, 60});
@@ -162,7 +162,7 @@ TEST_CASE("large micro-batches are filled up as well, by little") {
   CHECK(shapes.size() <= 8);
 }
 
-// Whatever there is room for is computed: limits hold for every smaller micro-batch.
+// The limits hold for every smaller micro-batch.
 TEST_CASE("no micro-batch takes more than the largest that is filled up") {
   for (const BatchShape limits : {BatchShape{300, 70, 20}, {2100, 33, 384}, {16380, 1030, 60}}) {
     const BatchShape most = largest_filled(limits);

@@ -1,4 +1,4 @@
-// The batch plan: every sample once, in one order, whatever the processes.
+// The batch plan: every sample once, in one order, for any number of processes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using namespace finetune;
 
 namespace {
 
-// Every sample that the processes of one epoch compute, in the order of the shards.
+// All samples that the processes of an epoch compute, in the order of the shards.
 std::vector<uint32_t> epoch_samples(int64_t count, int64_t batch, int64_t shards,
                                     int64_t processes) {
   std::vector<uint32_t> order = epoch_order(count, 42, 3, true);
@@ -74,9 +74,9 @@ TEST_CASE("parts differ by at most one, larger first, and may be empty") {
 TEST_CASE("shards have as many samples and about as many tokens") {
   using Order = std::vector<uint32_t>;
   CHECK(shard_order(std::vector<int64_t>{3, 9, 4}, 1) == Order{0, 1, 2});
-  // 9 | 8, then 7 to the second, 3 and 2 to the first, 1 to the second: each has three.
+  // 9 | 8, then 7 to the second, 3 and 2 to the first, 1 to the second: each has three samples.
   CHECK(shard_order(std::vector<int64_t>{9, 8, 1, 7, 2, 3}, 2) == Order{0, 4, 5, 1, 2, 3});
-  // Equal lengths go in turn; a shard without room takes no more.
+  // Equal lengths alternate; a full shard takes no more.
   CHECK(shard_order(std::vector<int64_t>{7, 7, 7, 7, 7}, 2) == Order{0, 2, 4, 1, 3});
   CHECK(shard_order(std::vector<int64_t>{1, 1, 50}, 2) == Order{1, 2, 0});
   CHECK(shard_order(std::vector<int64_t>{5, 6}, 4) == Order{1, 0});
@@ -150,20 +150,20 @@ TEST_CASE("equal runs end at the boundaries nearest to equal shares of the token
   CHECK(equal_runs(std::vector<int64_t>{10, 20, 30, 5, 100, 1}, 1) == Ranges{{0, 6}});
   // Of 166 tokens a half is 83: 65 before sequence 4 are nearer than 165 behind it.
   CHECK(equal_runs(std::vector<int64_t>{10, 20, 30, 5, 100, 1}, 2) == Ranges{{0, 4}, {4, 6}});
-  // Of two as near the lower one.
+  // A tie goes to the lower one.
   CHECK(equal_runs(std::vector<int64_t>{2, 2, 2}, 2) == Ranges{{0, 1}, {1, 3}});
-  // Each has a sequence, and leaves one for each that follows.
+  // Each run has a sequence, and leaves one for each later run.
   CHECK(equal_runs(std::vector<int64_t>{90, 1, 1, 1}, 3) == Ranges{{0, 1}, {1, 2}, {2, 4}});
   CHECK(equal_runs(std::vector<int64_t>{1, 1, 1, 90}, 3) == Ranges{{0, 2}, {2, 3}, {3, 4}});
-  // More runs than sequences: one each.
+  // More runs than sequences: one sequence each.
   CHECK(equal_runs(std::vector<int64_t>{7, 3}, 5) == Ranges{{0, 1}, {1, 2}});
   CHECK(equal_runs({}, 4).empty());
   CHECK(micro_batches(std::vector<int64_t>{4, 4, 4}, MicroBatching::into(3)).size() == 3);
   CHECK(micro_batches(std::vector<int64_t>{4, 4, 4}, MicroBatching::of_tokens(8)).size() == 2);
 }
 
-// Every way of lengths 1..4 in up to six sequences, against the definition said the other way: of
-// all boundaries that are allowed, the first that is nearest.
+// All sequences of up to six lengths 1..4, against the definition in other words: the first of the
+// nearest allowed boundaries.
 TEST_CASE("equal runs are those of the definition, and no run is larger than foreseen") {
   for (int64_t count = 1; count <= 6; ++count) {
     std::vector<int64_t> lengths(size_t(count), 1);
@@ -205,7 +205,7 @@ TEST_CASE("equal runs are those of the definition, and no run is larger than for
       }
     }
   }
-  // Smaller batches than the one foreseen, of longer runs.
+  // Smaller batches than planned for, with longer runs.
   CHECK(largest_run({8, 10, 5}, MicroBatching::into(4)).tokens == 30);
   CHECK(largest_run({8, 10, 5}, MicroBatching::into(4)).sequences == 5);
   CHECK(largest_run({3, 10, 5}, MicroBatching::into(4)).tokens == 10);

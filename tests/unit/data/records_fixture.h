@@ -1,4 +1,4 @@
-// What tests of rows share: rows as texts, read whole and row by row.
+// Shared by tests of rows: rows as texts, read whole and row by row.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ inline Cells streamed(const fs::path& path, bool skip_bad_rows = false) {
 struct RowsFixture {
   TemporaryDirectory scratch;
 
-  // Reads `text` as a file `name`, whole and row by row: both must agree.
+  // Reads `text` as a file `name`, whole and row by row; both must agree.
   Table read(const std::string& name, std::string_view text, bool skip = false) {
     fs::path path = scratch.write(name, text);
     Table table = read_table({path}, {.skip_bad_rows = skip});

@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(RowsFixture, "CSV: byte order mark, CRLF, CR, blank lines, no 
   Table mac = read("a.csv", "text,label\ra,1\rb,2\r");
   CHECK(cells(mac) == Cells{{"a", "1"}, {"b", "2"}});
   CHECK(lines(mac) == Lines{2, 3});
-  // Below one column's name a blank line is a row.
+  // In a file with one column a blank line is a row.
   CHECK(cells(read("a.csv", "text\n\"\"\n\nx\n")) == Cells{{""}, {""}, {"x"}});
   CHECK(cells(read("a.tsv", "text\r\n\r\nx\r\n")) == Cells{{""}, {"x"}});
   CHECK(read("a.csv", "\n\ntext\nx\n").rows()[0].line == 4);

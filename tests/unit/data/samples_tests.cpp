@@ -1,4 +1,4 @@
-// The sample files in data/samples are what their README says.
+// The files in data/samples match their README.
 #include <doctest/doctest.h>
 
 #include <string>

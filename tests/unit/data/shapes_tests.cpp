@@ -1,4 +1,4 @@
-// Tables and texts told apart, headers that are not in the first line, quotes in TSV, limits.
+// Tables versus texts, headers below the first line, quotes in TSV, limits.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -41,16 +41,16 @@ TEST_CASE("what standard input and files without a suffix hold") {
   CHECK(format_of("a\tb\n1, x\ty\n") == RowFormat::tsv);
   CHECK(format_of("a|b|c\n1|2|3\n") == RowFormat::csv);
   CHECK(format_of("Hello, world\nand more\n") == RowFormat::plain_text);
-  // One line is a table if it names the columns.
+  // A single line is a table if it has the column names.
   CHECK(format_of("RONA, TORONTO\n") == RowFormat::plain_text);
   CHECK(format_of("id,text\n") == RowFormat::csv);
   CHECK(format_of("id\ttext\n1\ta\n") == RowFormat::tsv);
   CHECK(format_of("text\nhello there\n") == RowFormat::csv);
   CHECK(format_of("Hello, text\nfoo\n") == RowFormat::plain_text);
-  // A row that is wrong does not make texts of the others.
+  // One bad row does not turn the others into texts.
   CHECK(format_of("a,b,c\n1,2,3\n1,2\n4,5,6\n") == RowFormat::csv);
   CHECK(format_of("id,text\n1\n2,b\n") == RowFormat::csv);
-  // Commas in texts are before blanks; a column of figures is a table's.
+  // In texts commas come before spaces; a column of numbers indicates a table.
   CHECK(format_of("SHELL, TORONTO, ON\nESSO, OTTAWA, ON\n") == RowFormat::plain_text);
   CHECK(format_of("day, memo, amount\n1.5., SHELL, 3.50\n2.5., ESSO, 4\n") == RowFormat::csv);
   // Lines before a header.
@@ -64,7 +64,7 @@ TEST_CASE("headers below lines about something else") {
   CHECK(header_in("\"a\nb\"\nday,memo,amount\n1,a,2\n") == "3:day,memo,amount");
   CHECK(header_in("Account\ntext,label\na,b\n", {"text"}) == "2:text,label");
   CHECK(header_in("Account\ntext,label\na,b\n") == "none");
-  // A header in the first row, and rows below that are too long.
+  // A header in the first row with too long rows below it.
   CHECK(header_in("text,label\na, b,x\nc, d,y\n", {"text"}) == "none");
   CHECK(header_in("day,memo,amount\n1,a,2,\n2,b,3,\n") == "none");
   CHECK(header_in("memo,label\n12,a,x\n13,b,y\n") == "none");

@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(Questions, "the answer that training takes is one whose place 
   CHECK(found(R"([{"text":"two","answer_start":9}])") == Found(first_answer, 10, 13));
   CHECK(found(R"([{"text":"two","answer_start":0},{"text":"dogs","answer_start":13}])") ==
         Found(later_answer, 14, 18));
-  // An offset that counts bytes, is negative or beyond the context: the text's only place.
+  // An offset in bytes, negative or beyond the context: the text's only occurrence is used.
   for (const char* start : {"14", "-1", "9000000000000000000"}) {
     CHECK(found(concat(R"([{"text":"dogs","answer_start":)", start, "}]")) ==
           Found(only_place, 14, 18));
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(Questions, "the answer that training takes is one whose place 
         Found(only_place, 14, 18));
   CHECK(found(R"([{"text":"two","answer_start":1}])") == Found(nowhere, -1, -1));
   CHECK(found(R"([{"text":"cats","answer_start":13}])") == Found(nowhere, -1, -1));
-  // White space at the ends does not count, and any white space is a blank.
+  // White space at the ends is ignored; inside, all white space is equal.
   CHECK(found(R"([{"text":" two ","answer_start":9}])") == Found(first_answer, 10, 13));
   CHECK(found(R"([{"text":"two","answer_start":7}])") == Found(first_answer, 10, 13));
   CHECK(found(R"([{"text":"has two","answer_start":4}])") == Found(first_answer, 5, 13));

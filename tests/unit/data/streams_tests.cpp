@@ -1,4 +1,4 @@
-// Rows from pipes, devices and files that are cut while they are read.
+// Rows from pipes, devices and files that are truncated while they are read.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(RowsFixture, "pipes to be read again") {
   writer.join();
   for (int time = 0; time < 2; ++time) {
     CHECK(read_text_file(input.content) == text);
-    Table table = read_table({input});  // TSV by its name
+    Table table = read_table({input});  // TSV by its suffix
     REQUIRE(table.rows().size() == 1);
     CHECK(table.where(table.rows()[0]) == pipe.string() + ":2");
   }
@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(RowsFixture, "pipes to be read again") {
   auto stop = [&] {
     if (++calls == 3) throw Stopped();
   };
-  CHECK_THROWS_AS(rereadable(pipe, stop), Stopped);  // nobody writes to it
+  CHECK_THROWS_AS(rereadable(pipe, stop), Stopped);  // it has no writer
 }
 
 TEST_CASE_FIXTURE(RowsFixture, "pipes kept in memory") {
@@ -97,7 +97,7 @@ TEST_CASE_FIXTURE(RowsFixture, "pipes kept in memory") {
   writer.join();
   CHECK(input.name == pipe);
   CHECK(read_text_file(input.content) == text);
-  Descriptor slow(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));  // longer than anybody would wait
+  Descriptor slow(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));  // a writer that never writes
   std::thread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     write_all(slow.number(), text);

@@ -1,4 +1,4 @@
-// Buckets: the pieces in which the dense gradient is exchanged, and who owns what of them.
+// Buckets: the pieces in which the dense gradient is exchanged, and their owners.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ EncoderConfig config_of(int64_t layers) {
   return config;
 }
 
-// Where the gradients of this layer and those above end.
+// The end of the gradients of this layer and those above.
 int64_t end_of(const ParameterTable& table, int layer) {
   int64_t end = 0;
   for (const Parameter& p : table.parameters()) {

@@ -28,7 +28,7 @@ EncoderConfig config_of(int64_t vocabulary, int64_t hidden) {
   return config;
 }
 
-// Ranges of all owners cover [0, count) once, in order, and begin at multiples of `block`.
+// The owners' ranges cover [0, count) once, in order, and begin at multiples of `block`.
 template <typename Range>
 void check_cover(const ZeroPartition& partition, int64_t count, int64_t block, Range range) {
   int64_t end = 0;
@@ -42,7 +42,8 @@ void check_cover(const ZeroPartition& partition, int64_t count, int64_t block, R
   CHECK(end == count);
 }
 
-// Gradient of shard k: values of very different size, so that every order of additions differs.
+// The gradient of shard k: values of widely different size, so that every order of additions
+// differs.
 float leaf_value(int64_t shard, int64_t element) {
   const PhiloxBlock bits = philox({7, 11}, {uint32_t(shard), uint32_t(element), 0, 0});
   const double exponent = 12 * (unit_interval(bits[1]) - 0.5);
@@ -90,7 +91,7 @@ TEST_CASE("owners cover everything once, at boundaries of norm blocks") {
           row_blocks += partition.row_blocks(owner);
         }
       }
-      // The blocks of the norm are those of a single owner.
+      // The norm blocks equal those of a single owner.
       const ZeroPartition whole(table, 1, 1);
       CHECK(dense_blocks == whole.dense_blocks(0));
       CHECK(row_blocks == whole.row_blocks(0));
@@ -136,7 +137,7 @@ TEST_CASE("rows that a batch needs: each once, ascending, by ranges") {
 
 namespace {
 
-// `staged`: through memory of the host, as processes with a device each do.
+// `staged`: through host memory, like processes with a device each.
 void check_sums_of_one_process(bool staged) {
   const ParameterTable table(config_of(40, 16), Head{HeadKind::sequence, 3});
   auto comm = make_solo_communicator();
@@ -169,7 +170,7 @@ void check_sums_of_one_process(bool staged) {
           CHECK(leaf == sum.leaf(0));
           if (std::find(arenas.begin(), arenas.end(), leaf) == arenas.end()) {
             arenas.push_back(leaf);
-            leaf[words + 7 * cols + 1] = float(arenas.size());  // of a row that nobody needs
+            leaf[words + 7 * cols + 1] = float(arenas.size());  // in a row that is not touched
           }
           elements([&](int64_t i) {
             not_zero += i >= words && leaf[i] != 0.0f;

@@ -1,4 +1,4 @@
-// Layout: the six placement tables, groups and what is refused.
+// Layout: the six placement tables, groups and errors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ TEST_CASE("coordinates and ranks are one to one, and groups cut the world") {
           const int rank = layout.rank_of({d, p, t});
           ranks.insert(rank);
           CHECK(layout.at(rank) == Coordinates{d, p, t});
-          // A rank's number in its group is its coordinate.
+          // A rank's index in its group is its coordinate.
           for (Axis axis : kAxes) {
             const std::vector<int> group = layout.group(axis, rank);
             CHECK(group[size_t(layout.at(rank).of(axis))] == rank);
@@ -129,7 +129,7 @@ TEST_CASE("which hosts a group is on") {
   CHECK(groups_across_hosts(cluster, Axis::data, hosts) == 4);
   CHECK(groups_across_hosts(spread, Axis::tensor, hosts) == 4);
   CHECK(groups_across_hosts(spread, Axis::data, hosts) == 0);
-  // Hosts of unlike size: 0-2 and 3-7.
+  // Hosts of different size: 0-2 and 3-7.
   CHECK(groups_across_hosts(cluster, Axis::tensor, {0, 3, 8}) == 1);
 }
 

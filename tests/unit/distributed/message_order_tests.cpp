@@ -1,4 +1,4 @@
-// One order of a pipeline's messages: whoever hands them over one at a time comes to an end.
+// The global order of a pipeline's messages does not deadlock when they are sent one at a time.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -25,9 +25,8 @@ bool is_same(const PipelineAction& a, const PipelineAction& b) {
   return a.kind == b.kind && a.micro == b.micro && a.chunk == b.chunk && a.peer == b.peer;
 }
 
-// What a device does, one after the other: passes and transfers; a transfer is there for both its
-// ends at once. As DeviceMessages asks for it, with passes that exchange something in the same
-// order.
+// The actions of a device in order: passes and transfers. A transfer completes for both its ends at
+// once. Requests are as in DeviceMessages, with passes that exchange data in the same order.
 std::vector<PipelineAction> on_device(const PipelineShape& shape, int stage) {
   const std::vector<PipelineAction> order = message_order(shape, stage);
   std::map<Kind, std::vector<PipelineAction>> filled;
@@ -46,7 +45,7 @@ std::vector<PipelineAction> on_device(const PipelineShape& shape, int stage) {
     if (is_pass(action)) {
       all.push_back(action);
     } else if (is_send(action)) {
-      REQUIRE(filled[action.kind].empty());  // its place is free
+      REQUIRE(filled[action.kind].empty());  // its place must be free
       filled[action.kind].push_back(action);
       send_filled();
     } else {
@@ -60,7 +59,7 @@ std::vector<PipelineAction> on_device(const PipelineShape& shape, int stage) {
   return all;
 }
 
-// Whether two stages are at the ends of one message.
+// Whether two stages are the ends of one message.
 bool meet(int a, const PipelineAction& at_a, int b, const PipelineAction& at_b,
           const PipelineShape& shape) {
   if (!is_send(at_a) || at_a.peer != b || at_b.peer != a || at_a.micro != at_b.micro) return false;
@@ -70,7 +69,7 @@ bool meet(int a, const PipelineAction& at_a, int b, const PipelineAction& at_b,
   return to == from + (up ? 1 : -1);
 }
 
-// False: somebody waits for ever.
+// False: a stage waits forever.
 bool ends(const PipelineShape& shape) {
   std::vector<std::vector<PipelineAction>> queues;
   for (int s = 0; s < shape.stages; ++s) queues.push_back(on_device(shape, s));

@@ -1,4 +1,4 @@
-// Parts of tensors: cut at slices, placed in pieces, each element given once.
+// Parts of tensors: cut at slices, placed in pieces, each element sent once.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -23,7 +23,7 @@ int64_t number_of(const ParameterTable& table, const std::string& name) {
   return table.find(name) - table.parameters().data();
 }
 
-// All tensors of the table but one in one piece each.
+// All tensors of the table except one, in one piece each.
 std::vector<PartPlace> all_but(const ParameterTable& table, const std::string& name) {
   std::vector<float> arena(size_t(table.size()));
   std::vector<PartPlace> places;

@@ -1,4 +1,4 @@
-// Parts of a model: their norm blocks are those of the whole, and a part may have no embeddings.
+// Parts of a model: norm blocks equal those of the whole; a part may lack embeddings.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ EncoderConfig config_with(int64_t layers) {
   return config;
 }
 
-// Block sums of a gradient by their numbers in the whole model's order; each may come once.
+// Block sums of a gradient by their number in the whole model's order; each must occur once.
 struct BlockSums {
   std::map<int64_t, double> sums;
   bool twice = false;
@@ -88,7 +88,7 @@ TEST_CASE("norm blocks of parts are those of the whole model, each once") {
     std::vector<float> gradient = initial_values(whole);
     BlockSums expected;
     expected.add(*backend, ZeroPartition(whole, 1, 1), gradient, 0, true);
-    int64_t number = 0;  // of a single process: as they are
+    int64_t number = 0;  // of a single process, in order
     for (const auto& [block, sum] : expected.sums) CHECK(block == number++);
     for (auto [hosts, columns, cut] : {std::tuple{1, 1, false}, {2, 2, false}, {1, 3, true}}) {
       BlockSums sums;

@@ -1,4 +1,4 @@
-// Pipeline schedules: they end, in order, with as many slots and as fast as the formulas say.
+// Pipeline schedules: they end, in order, with the slots and times that the formulas give.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void for_each_shape(const std::function<void(const PipelineShape&)>& visit) {
   }
 }
 
-// "F0 B0 F1 B1": passes alone; of several chunks "F0.1", micro-batch 0 in chunk 1.
+// "F0 B0 F1 B1": only passes; with several chunks "F0.1" is micro-batch 0 in chunk 1.
 std::string passes(const PipelineShape& shape, int stage) {
   std::string text;
   for (const PipelineAction& a : pipeline_actions(shape, stage)) {
@@ -50,7 +50,7 @@ PipelineTimes simulated(const PipelineShape& shape) {
   return simulate(shape, [&](int, const PipelineAction& a) { return pass_seconds(shape, a); });
 }
 
-// Messages of one link in their order: (micro-batch, block that receives).
+// Messages of a link in order: (micro-batch, receiving block).
 using Messages = std::vector<std::pair<int, int>>;
 
 Messages messages(const PipelineShape& shape, int stage, int peer, Kind kind, int to_receiver) {
@@ -86,7 +86,7 @@ TEST_CASE("each micro-batch passes forward and backward through each block once,
     CAPTURE(shape.micro_batches);
     for (int s = 0; s < shape.stages; ++s) {
       std::vector<int> forward(size_t(shape.chunks), 0),
-          backward(forward);                     // micro-batch that is next
+          backward(forward);                     // next micro-batch
       std::map<int, std::pair<int, int>> slots;  // what each holds
       const auto actions = pipeline_actions(shape, s);
       for (const PipelineAction& a : actions) {
@@ -132,14 +132,14 @@ TEST_CASE("links with room for one message are enough, and the makespan is the f
     CAPTURE(shape.stages);
     CAPTURE(shape.chunks);
     CAPTURE(shape.micro_batches);
-    const PipelineTimes times = simulated(shape);  // a CHECK fails where somebody waits for ever
+    const PipelineTimes times = simulated(shape);  // a CHECK fails on a deadlock
     const int m = shape.micro_batches, p = shape.stages;
     for (int s = 0; s < p; ++s) {
       CHECK(times.busy[size_t(s)] == doctest::Approx(3.0 * m));
       CHECK(times.idle[size_t(s)] == doctest::Approx(times.makespan - 3.0 * m));
     }
     if (shape.kind == PipelineKind::interleaved && m % p != 0) {
-      // As long as the full rounds at most.
+      // At most as long as full rounds.
       const int rounded_up = (m + p - 1) / p * p;
       CHECK(times.makespan <= 3.0 * (rounded_up + (p - 1.0) / shape.chunks) + 1e-9);
       return;

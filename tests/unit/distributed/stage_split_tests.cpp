@@ -1,4 +1,4 @@
-// Layers cut into stages: against every possible cut, and as part of a model.
+// Layers cut into stages: compared with every possible cut, and as part of a model.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -96,9 +96,9 @@ TEST_CASE("equal layers go evenly, later stages get more of them") {
   CHECK(sizes_of(split_stages("auto", 5, 1, equal_layers(12))) == Sizes{2, 2, 2, 3, 3});
   CHECK(sizes_of(split_stages("auto", 1, 1, equal_layers(3))) == Sizes{3});
   CHECK(sizes_of(split_stages("auto", 3, 1, equal_layers(3))) == Sizes{1, 1, 1});
-  // Embeddings as long as two layers, a head as long as one.
+  // Embeddings as slow as two layers, a head as slow as one.
   CHECK(sizes_of(split_stages("auto", 3, 1, equal_layers(9, 2, 1))) == Sizes{2, 4, 3});
-  // As many layers as any model has: at once.
+  // With as many layers as any model has, it takes no time.
   CHECK(split_stages("auto", 64, 1, equal_layers(4096, 3, 1)).layers(63) == 64);
 }
 

@@ -1,4 +1,4 @@
-// The order of additions, written out: a sum is the text of its expression.
+// The order of additions, written out: each sum is the text of its expression.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -70,7 +70,7 @@ Part combined(const std::vector<Part>& parts, bool all) {
   return out;
 }
 
-// Processes of these shards, `hosts[i]` the host of process i.
+// Processes with these shards; `hosts[i]` is the host of process i.
 std::string sum_of(const std::vector<IndexRange>& ranges, const std::vector<int>& hosts) {
   std::vector<Part> of_hosts;
   for (size_t p = 0; p < ranges.size();) {
@@ -104,7 +104,7 @@ TEST_CASE("every cut into processes and hosts gives the same tree") {
   for (int64_t shards = 1; shards <= 17; ++shards) {
     CAPTURE(shards);
     const std::string expected = tree(0, shards);
-    const uint32_t most = shards <= 12 ? 1 : 37;  // of many, one in so many
+    const uint32_t most = shards <= 12 ? 1 : 37;  // of many shards, a sample
     for (uint32_t cuts = 0; cuts < uint32_t(1) << (shards - 1); cuts += most) {
       CAPTURE(cuts);
       std::vector<IndexRange> ranges;
@@ -149,7 +149,7 @@ TEST_CASE("a counter needs log2(K) + 1 places, in every round the same") {
   CHECK(TreeCounter::slots_needed({0, 2}) == 2);
   CHECK(TreeCounter::slots_needed({0, 7}) == 3);
   CHECK(TreeCounter::slots_needed({0, 8}) == 4);
-  CHECK(TreeCounter::slots_needed({3, 5}) == 2);  // no pair of the tree
+  CHECK(TreeCounter::slots_needed({3, 5}) == 2);  // not siblings in the tree
   for (IndexRange range : {IndexRange{0, 7}, IndexRange{3, 10}, IndexRange{5, 6}}) {
     TreeCounter counter(range);
     std::vector<int> first, firsts_places;
@@ -187,6 +187,6 @@ TEST_CASE("numbers are summed in the same tree") {
     };
     CHECK(tree_sum(terms) == any(0, terms.size()));
   }
-  // An order that is not the tree's is told apart: 1e16 swallows a lone 1.
+  // An order other than the tree's is detected: 1e16 absorbs a single 1.
   CHECK(tree_sum(std::vector<double>{1e16, 1.0, 1.0, 1.0}) == 1e16 + 2.0);
 }

@@ -1,5 +1,5 @@
-// Engine::infer on a backend that replays work: micro-batches are filled up to shared shapes.
-// Those of like size share a shape, and what is added has no effect.
+// Engine::infer on a backend that replays work: micro-batches are padded to shared shapes. Similar
+// micro-batches share a shape, and fillers have no effect.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 using Key = std::vector<int64_t>;
 
-// Notes which work it was asked to replay and how often that was called; may hide that it replays.
+// Records which work it was asked to replay and how often it was called; can hide that it replays.
 class Watched final : public ProfilingBackend {
  public:
   Watched(std::unique_ptr<Backend> inner, bool replays)
@@ -55,7 +55,7 @@ EncoderConfig inference_config() {
   return config;
 }
 
-// An engine on a backend of its own.
+// An engine with a backend of its own.
 struct Inference {
   std::unique_ptr<Communicator> comm = make_solo_communicator();
   Watched* backend;
@@ -106,7 +106,7 @@ void for_backends(Check&& check) {
   }
 }
 
-// Of one shape, once they are filled up.
+// Of one shape after padding.
 const std::vector<std::vector<int>> kAlike = {{7, 2, 24, 13},        {23, 3, 17, 3},
                                               {8, 8, 8, 8, 20},      {30, 10, 2, 6},
                                               {9, 9, 9, 9, 9, 9, 5}, {20, 24, 2, 2}};
@@ -115,7 +115,7 @@ TEST_CASE("inference of a micro-batch that is filled up has the bits of its own 
   for_backends([](const BackendFactory& factory, Head head) {
     Inference plain(factory, head, false), filling(factory, head, true);
     std::vector<std::vector<int>> lengths = kAlike;
-    lengths.push_back({30, 29});  // as many tokens as kAlike, of fewer sequences
+    lengths.push_back({30, 29});  // as many tokens as kAlike in fewer sequences
     lengths.push_back({1});
     lengths.push_back({40, 40, 40, 40});                     // most tokens
     lengths.push_back(std::vector<int>(kMostSequences, 1));  // most sequences
@@ -139,7 +139,7 @@ TEST_CASE("inference of micro-batches of like size is work that recurs") {
     Inference filling(factory, head, true);
     for (const std::vector<int>& of : kAlike) filling.infer(batch_of(of, 1));
     CHECK(filling.backend->keys.size() == 1);
-    CHECK(filling.backend->called == 2);  // once as it is, once to be recorded
+    CHECK(filling.backend->called == 2);  // called once directly, once for recording
     Inference plain(factory, head, false);
     for (const std::vector<int>& of : kAlike) plain.infer(batch_of(of, 1));
     CHECK(plain.backend->keys.size() == kAlike.size());

@@ -1,4 +1,4 @@
-// Which pretrained weights load, which heads are kept, what is refused.
+// Which pretrained weights load, which heads are kept, and errors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ TEST_CASE("a fine-tuned model is loaded whole, its head kept") {
     CHECK(equals_file(model, table, loaded.arena, parameter.name));
   }
   CHECK(contains(loaded.report.lines.at(1), "is kept"));
-  // Gaps between tensors stay zero: the sum over the table is the sum over the arena.
+  // Gaps between tensors stay zero: the sum over the table equals the sum over the arena.
   double in_table = 0, in_arena = 0;
   for (float value : loaded.arena) in_arena += std::abs(double(value));
   for (const auto& parameter : table.parameters()) {
@@ -115,7 +115,7 @@ TEST_CASE("--reinit-head replaces the head and keeps the pooler") {
   CHECK(loaded.report.unused.known ==
         std::vector<std::string>{"classifier.bias", "classifier.weight"});
   CHECK(loaded.report.warning == "");
-  // By seed alone, whatever the number of threads.
+  // The result depends only on the seed, for any number of threads.
   int before = threads();
   set_threads(3);
   CHECK(load(model, table, HeadPolicy::renew).arena == loaded.arena);
@@ -227,7 +227,7 @@ TEST_CASE("tensors that no model of this architecture has are warned of, in one 
 
 namespace {
 
-// Elements of a part that are not those of the uncut whole, gaps that are not zero included.
+// Counts elements of a part that differ from the uncut whole's, including gaps that are not zero.
 int64_t differences(const ParameterTable& whole, const std::vector<float>& expected,
                     const ParameterTable& held, std::vector<float> arena) {
   int64_t different = 0;
@@ -252,7 +252,7 @@ TEST_CASE("parts are loaded as the whole model is, from files of every kind") {
     if (!test::have_shared(name)) continue;
     CAPTURE(name);
     Model model(name);
-    model.config.num_attention_heads = 4;  // no tensor's shape tells
+    model.config.num_attention_heads = 4;  // not visible in any tensor's shape
     const ParameterTable table(model.config, kTwentyFour);
     const Loaded whole = load(model, table, HeadPolicy::keep_or_new);
     int loaded = 0;

@@ -1,4 +1,4 @@
-// A regression's head with its scale folded in, and out again.
+// A regression head with its scale folded in, and undone.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Batch dispatch on one process gives the model's plain answers in order.
-// What comes again is computed once.
+// Batch dispatch on one process gives the model's plain answers in order. Repeated samples are
+// computed once.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void copy(const TokenizedSamples& from, int64_t i, TokenizedSamples& to) {
   append(slice(from, {i, i + 1}), to);
 }
 
-// What came, in the order in which it came.
+// Results in the order of arrival.
 struct Came {
   std::vector<std::vector<uint32_t>> batches;  // indices of samples
   std::vector<float> logits;
@@ -74,7 +74,7 @@ struct Came {
     return logits.size() == other.logits.size() &&
            std::memcmp(logits.data(), other.logits.data(), logits.size() * sizeof(float)) == 0;
   }
-  // In batches of other shapes products may round otherwise.
+  // In batches of other shapes products may round differently.
   bool close_to(const Came& other) const {
     return std::ranges::equal(logits, other.logits,
                               [](float a, float b) { return std::abs(a - b) < 1e-5f; });
@@ -155,7 +155,7 @@ struct Fixture {
     return came;
   }
 
-  // `set` drawn from itself, with repeats: for each sample the one that it was.
+  // `set` resampled from itself with repeats; returns the original index of each sample.
   std::vector<int64_t> repeat(int64_t size, uint32_t stream) {
     TokenizedSamples samples;
     std::vector<int64_t> from;
@@ -312,7 +312,7 @@ TEST_CASE("more different samples than are remembered, and long ones") {
   cache.begin();
   cache.take(samples, distinct);
   CHECK(cache.hits() > 0);
-  CHECK(cache.hits() < kMany / 2);  // slots are fewer
+  CHECK(cache.hits() < kMany / 2);  // there are fewer slots
   CHECK(distinct.size() == kMany - cache.hits());
   Listener listener({HeadKind::sequence, 1});
   for (int64_t i = 0; i < distinct.size(); i += 999) {

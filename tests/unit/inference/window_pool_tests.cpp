@@ -1,4 +1,4 @@
-// Rows of several windows come to an evaluation as one row, in their order.
+// Results of several windows reach an evaluation as one row, in order.
 #include <doctest/doctest.h>
 
 #include <algorithm>

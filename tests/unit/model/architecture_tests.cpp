@@ -32,7 +32,7 @@ std::vector<float> written_gradients(Backend& backend, const EncoderConfig& conf
                                      const PackedBatch& batch, Head head) {
   std::vector<float> before(size_t(table.size()), 9.0f);
   const Parameter& words = *table.find(Role::word_embeddings, ParameterPart::weight);
-  std::fill_n(before.begin() + words.offset, words.size(), 0.0f);  // which is added to
+  std::fill_n(before.begin() + words.offset, words.size(), 0.0f);  // which is accumulated
   Arena arena(backend, weights), gradients(backend, before);
   DeviceBatch device(backend, batch.tokens(), batch.sequences());
   device.upload(batch);
@@ -105,7 +105,7 @@ TEST_CASE("each architecture is found by its model_type and has what the model c
   }
 }
 
-// What a new row of the table must do, whatever it is.
+// Tests that any new row of the table must pass.
 TEST_CASE("a step against the gradient lowers the loss of every architecture") {
   auto backend = make_reference_backend();
   for (const Architecture& architecture : all_architectures()) {
@@ -129,7 +129,7 @@ TEST_CASE("a step against the gradient lowers the loss of every architecture") {
       for (size_t i = 0; i < weights.size(); ++i) {
         weights[i] -= float(step * before.gradients[i]);
       }
-      const double wanted = step * squares;  // of the loss, to first order
+      const double wanted = step * squares;  // expected change of the loss, to first order
       CHECK(std::abs(loss(before) - loss(pass()) - wanted) <= 0.05 * wanted);
       const Parameter& positions = *table.find(Role::position_embeddings, ParameterPart::weight);
       for (int64_t row = 0; row < positions.shape[0]; ++row) {

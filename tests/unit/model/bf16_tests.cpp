@@ -1,4 +1,4 @@
-// The model where activations are kept in bf16.
+// The model with activations in bf16.
 #include <doctest/doctest.h>
 
 #include "../shared.h"
@@ -24,7 +24,7 @@ TEST_CASE("activations in bf16: logits and gradients are near those of the refer
   auto reference = make_reference_backend();
   for_each_bf16_backend([&](Backend& backend) {
     for (Head head : {Head{HeadKind::sequence, 5}, Head{HeadKind::token, 2}}) {
-      for (int64_t head_size : {8, 32}) {  // of which kernels may have a way of their own
+      for (int64_t head_size : {8, 32}) {  // kernels may treat them differently
         const char* kind = head.kind == HeadKind::sequence ? "sequence" : "token";
         INFO(kind, " head, attention heads of ", head_size);
         EncoderConfig config = small_config(3);
@@ -45,7 +45,7 @@ TEST_CASE("activations in bf16: logits and gradients are near those of the refer
   });
 }
 
-// Weights that products have read are read again as they are after a change.
+// Changed weights take effect although products have read the earlier ones.
 TEST_CASE("activations in bf16: changed weights count at once") {
   for_each_bf16_backend([&](Backend& backend) {
     const Head head{HeadKind::token, 2};

@@ -1,4 +1,4 @@
-// config.json: what is read, defaults, and what is refused by name.
+// config.json: values, defaults, and errors with the key's name.
 #include <doctest/doctest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// What must hold of the model on any backend: packing, micro-batches, dropout, freezing.
+// Properties of the model on any backend: packing, micro-batches, dropout, freezing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -76,8 +76,8 @@ TEST_CASE("dropout changes the result, its seed and step change the masks") {
   }
 }
 
-// A token head with the identity as its weights gives the encoder's output for all tokens, and
-// passes on the gradient of any of them: the computation that the sequence head cuts short.
+// A token head with identity weights outputs the encoder's result for all tokens and passes any
+// token's gradient back: the computation that the sequence head abbreviates.
 TEST_CASE("the last layer at first tokens equals the full computation") {
   for (const NamedBackend& named : model_backends()) {
     for (int64_t layers : {1, 3}) {
@@ -100,7 +100,7 @@ TEST_CASE("the last layer at first tokens equals the full computation") {
 
       PackedBatch batch = pack(random_sequences(config, {9, 1, 24}));
       DropoutPlan plan = kDropout;
-      plan.head = 0;  // the token head has no dropout
+      plan.head = 0;  // there is no dropout in the token head
       std::vector<float> coefficients = logit_coefficients(batch, {HeadKind::sequence, 5});
       PassResult cut =
           run_pass(backend, config, short_table, short_weights, batch, coefficients, {&plan});
@@ -133,7 +133,8 @@ TEST_CASE("the last layer at first tokens equals the full computation") {
         std::copy_n(dfirst.begin() + s * h, h, dencoder.begin() + batch.offsets[size_t(s)] * h);
       }
       full = run_pass(backend, config, full_table, full_weights, batch, dencoder, {&plan});
-      // Key biases have no gradient in mathematics: they are held to a share of the largest.
+      // Key biases have a mathematical gradient of zero, so they are compared relative to the
+      // largest gradient.
       double largest = 0;
       for (float g : cut.gradients) largest = std::max(largest, double(std::abs(g)));
       for (const Parameter& p : full_table.parameters()) {
@@ -172,7 +173,7 @@ TEST_CASE("gradients of the whole model equal finite differences, with dropout")
         PassResult pass =
             run_pass(*backend, config, table, weights, batch, coefficients, {&kDropout});
         for (uint32_t trial = 0; trial < 4; ++trial) {
-          // In the last trial biases alone.
+          // In the last trial only biases.
           const auto takes = [&](const Parameter& p) {
             return trial != 3 || p.name.ends_with(".bias");
           };

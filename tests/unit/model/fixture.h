@@ -27,12 +27,12 @@ struct GoldenTensor {
 };
 std::map<std::string, GoldenTensor> read_golden(const std::filesystem::path& path);
 
-// The reference, and every other backend that is there.
+// The reference and every available backend.
 struct NamedBackend {
   std::string name;
   std::unique_ptr<Backend> backend;
-  // Of states, logits and losses from golden values, which a CPU has made: a GPU adds in another
-  // order than any CPU.
+  // Tolerance for states, logits and losses against golden values from a CPU: a GPU adds in another
+  // order.
   double golden_tolerance = 1e-6;
 };
 std::vector<NamedBackend> model_backends();
@@ -65,10 +65,10 @@ class Arena {
 
 std::vector<float> download(Backend& backend, Tensor contiguous);
 
-// Random weights of a table: every tensor, biases too, in multiples of 2^-16.
+// Random weights for a table: all tensors including biases, in multiples of 2^-16.
 std::vector<float> random_weights(const ParameterTable& table, double range);
 
-// Logits, and with `coefficients` (as the logits) the gradients of their inner product.
+// Logits and, with `coefficients` of the same shape, the gradients of their inner product.
 struct PassResult {
   std::vector<float> logits;
   std::vector<float> gradients;
@@ -81,21 +81,20 @@ PassResult run_pass(Backend& backend, const EncoderConfig& config, const Paramet
                     const std::vector<float>& weights, const PackedBatch& batch,
                     const std::vector<float>& coefficients, PassOptions options = {});
 
-// Coefficients in [-1, 1] for each logit, named by sample, position and column, so that they do
-// not depend on the packing.
+// Coefficients in [-1, 1] for each logit by sample, position and column, independent of packing.
 std::vector<float> logit_coefficients(const PackedBatch& batch, Head head);
 
-// The slope of a loss along a direction, +1 or -1 for each element of the parameters that are
-// taken: by gradients, and by finite differences.
+// The slope of a loss along a direction of +1 or -1 for each included parameter element: from
+// gradients, and by finite differences.
 struct Slope {
-  double predicted = 0, measured = 0, norm = 0;  // of the gradients that are taken
+  double predicted = 0, measured = 0, norm = 0;  // norm: of the included gradients
 };
 Slope slope_along(const ParameterTable& table, uint32_t trial,
                   const std::function<bool(const Parameter&)>& takes,
                   const std::vector<float>& weights, const std::vector<float>& gradients,
                   const std::function<double(const std::vector<float>&)>& loss);
 
-// max |a - b| / max |b|; `floor` is the least denominator.
+// max |a - b| / max |b|, with at least `floor` as denominator.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b,
                       double floor = 1e-30);
 

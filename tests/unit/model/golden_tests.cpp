@@ -40,7 +40,7 @@ GoldenModel load_model(const std::string& name, Head head) {
   return {config, table, weights};
 }
 
-// The rows of a padded (B, S) input that are real, as sequences.
+// The real rows of a padded (B, S) input, as sequences.
 std::vector<Sequence> real_sequences(const Golden& golden) {
   const GoldenTensor& mask = golden.at("in.attention_mask");
   const int64_t batch = mask.shape[0], width = mask.shape[1];
@@ -95,9 +95,9 @@ void check_hidden_states(const NamedBackend& named, const Encoder& encoder, cons
   }
 }
 
-// Gradients that are zero in mathematics (about 1e-17 in the file) are sums of floats that cancel:
-// no better than the unit roundoff times the sum of their sizes. The largest such sums are those
-// of the gradients of the logits, whose sizes add up to at most 1 in a column.
+// Gradients that are mathematically zero (about 1e-17 in the file) are float sums that cancel, so
+// their error is the unit roundoff times the sum of the terms' sizes. The largest such sums are of
+// the gradients of logits, whose sizes add up to at most 1 per column.
 constexpr double kZero = 1e-12;
 constexpr double kLargestForZero = 0x1p-24;
 

@@ -1,4 +1,4 @@
-// CUDA graphs take memory that nobody forecasts, and make room for what is asked of the device.
+// CUDA graphs use unforecast memory, and are dropped when the device needs it.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// The host's CUDA runtime looks at it in each call.
+// The host's CUDA runtime reads it in each call.
 class Variable {
  public:
   Variable(const char* name, int64_t value) : name_(name) { set(value); }

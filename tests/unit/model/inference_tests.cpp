@@ -1,4 +1,4 @@
-// What must hold of inference by the model, and of the memory that its passes take.
+// Properties of the model's inference, and the memory of its passes.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace finetune::test {
 namespace {
 
-// Counts what is allocated and puts a guard behind each piece.
+// Counts allocations and puts a guard behind each.
 class CountingBackend : public ReferenceBackend {
  public:
   static constexpr size_t kGuard = 4096;
@@ -36,7 +36,7 @@ class CountingBackend : public ReferenceBackend {
   std::vector<std::pair<std::shared_ptr<void>, size_t>> pieces;
 };
 
-// Whole layers in parts: what the model makes of them, on any machine.
+// Splits whole layers into operations, so that the model can run them on any machine.
 class WholeReference : public CountingBackend {
  public:
   bool has_layer(const LayerShape&) const override { return true; }
@@ -90,7 +90,7 @@ TEST_CASE("the model computes by whole layers where the backend has them") {
       };
       const std::vector<float> expected = logits_by(*parts, {});
       for (BatchSize training : {BatchSize{}, BatchSize{2, 1}, BatchSize{3 * t, b}}) {
-        // Between the two halves of a layer lies bf16.
+        // bf16 is between the two halves of a layer.
         CHECK(relative_error(logits_by(backend, training), expected) <= 0.02);
       }
       CHECK(backend.guards_intact());

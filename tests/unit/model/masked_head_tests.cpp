@@ -89,7 +89,7 @@ TEST_CASE(
   const EncoderConfig config = small_config(2);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
-  // One of them has nothing to tell, as the first and in between.
+  // One micro-batch has nothing to predict: the first one, and one in between.
   const std::vector<PackedBatch> batches = {
       scored_batch(config, {5, 4}, 99), scored_batch(config, {7, 1, 24}),
       scored_batch(config, {3}, 99), scored_batch(config, {13, 9, 5, 1}, 0)};

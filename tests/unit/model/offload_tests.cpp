@@ -1,4 +1,4 @@
-// Inputs of layers that wait in the host's memory: same bits, less memory of the device.
+// Layer inputs offloaded to host memory: same bits, less device memory.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -18,8 +18,8 @@ struct Setting {
   int lowest_layer = 0;
 };
 
-// Micro-batches of other sizes follow one another: each goes forward in a slot of its own, as many
-// as there are, then all go backward.
+// Micro-batches of different sizes: each goes forward in its own slot, as many as there are, then
+// all go backward.
 class Offloaded {
  public:
   Offloaded(Backend& backend, Head head, const Setting& setting)
@@ -72,7 +72,7 @@ class Offloaded {
     batches_[slot].upload(pack(random_sequences(config_, lengths)));
     encoder_.forward({0, int64_t(slot)}, batches_[slot], weights_.data(), &kDropout);
   }
-  // The logits are their own gradient.
+  // The logits serve as their own gradient.
   void backward(size_t slot) {
     const ChunkSlot at{0, int64_t(slot)};
     encoder_.backward(at, batches_[slot], weights_.data(), gradients_.data(),
@@ -102,7 +102,8 @@ TEST_CASE("inputs that wait in the host's memory give the same bits, whatever th
         INFO(factory.name, ", ", text(head), ", ", setting.tensor_shards, " shards, ",
              setting.slots, " slots, layers from ", setting.lowest_layer);
         const std::vector<float> expected = Offloaded(*backend, head, setting).gradients();
-        // With one slot and all layers every horizon, else the least, one between and the largest.
+        // Every horizon with one slot and all layers; else the smallest, a middle one and the
+        // largest.
         const bool every = setting.slots == 1 && setting.lowest_layer == 0;
         for (int64_t horizon = 1; horizon <= kLayers + 1; horizon += every ? 1 : kLayers / 2) {
           Setting offloads = setting;

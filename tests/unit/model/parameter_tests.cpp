@@ -44,7 +44,7 @@ TEST_CASE("offsets do not overlap, are aligned, and query, key, value are joined
     for (const Parameter& p : table.parameters()) {
       INFO(p.name);
       bool joined = test::contains(p.name, "self.key") || test::contains(p.name, "self.value");
-      // Norm blocks begin anew at layers, behind a layer's norms, and at the words.
+      // Norm blocks restart at layers, behind a layer's norms, and at the word embedding.
       bool begins = !last || p.layer != last->layer || p.shard != last->shard ||
                     p.role == Role::word_embeddings;
       CHECK(p.offset >= end);

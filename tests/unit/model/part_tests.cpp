@@ -1,4 +1,4 @@
-// Parameter tables of parts of a model: together they are the whole one's, in the same regions.
+// Parameter tables of parts of a model: together they form the whole, in the same regions.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -19,7 +19,7 @@ EncoderConfig config_of_parts(int64_t layers) {
   return config;
 }
 
-// How often each element of each whole tensor is there.
+// How often each element of each whole tensor occurs.
 using Cover = std::map<std::string, std::vector<int>>;
 
 void add_to(Cover& cover, const ParameterTable& table, bool replicated) {
@@ -57,7 +57,7 @@ TEST_CASE("parts together have every element of the whole table once") {
       for (const ModelPart& part : parts_of(config, layout)) {
         const ParameterTable table(config, head, part);
         add_to(cover, table, part.shards.begin == 0);
-        // What is replicated is the same on every tensor rank.
+        // Replicated parameters are equal on every tensor rank.
         int64_t count = 0;
         for (const Parameter& p : table.parameters()) count += p.shard < 0 ? p.size() : 0;
         if (part.shards.begin == 0) replicated = count;
@@ -148,7 +148,7 @@ TEST_CASE("slices of tensor shards") {
   CHECK(find(Role::inner, 2)->slice == TensorSlice{18, 9, 0, 24});
   CHECK(find(Role::attention_output, 2)->slice == TensorSlice{0, 24, 12, 6});
   CHECK(find(Role::output, 1)->shape == std::vector<int64_t>{24, 9});
-  // Biases that are added once are the first shard's, norms everybody's.
+  // Biases added once belong to the first shard, norms to all.
   CHECK(find(Role::output, 1, ParameterPart::bias) == nullptr);
   CHECK(find(Role::output_norm, 1)->shard == kReplicated);
   CHECK(table.find("bert.encoder.layer.1.output.dense.weight") == find(Role::output, 1));

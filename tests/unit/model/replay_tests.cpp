@@ -1,6 +1,5 @@
-// Replayed micro-batches: one shape's recorded work serves others of that shape.
-// Sequences that fill micro-batches up have no effect, and work that was recorded for one of them
-// is right for others, in other steps and runs.
+// Replayed micro-batches: work recorded for one shape serves others of that shape. Filler sequences
+// have no effect, and recorded work is correct for other micro-batches, steps and runs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +27,7 @@ EncoderConfig config_of_two_heads() {
   return config;
 }
 
-// A model whose micro-batches all have the memory of the largest.
+// A model whose micro-batches all use the largest one's memory.
 struct Place {
   Backend& backend;
   Head head;
@@ -50,7 +49,7 @@ struct Step {
   uint64_t seed;
   uint32_t step;
   float scale;
-  bool in_memory;  // seed and step, instead of arguments
+  bool in_memory;  // seed and step in memory instead of arguments
   bool replays;
 };
 struct StepOutcome {
@@ -136,7 +135,7 @@ TEST_CASE("sequences that fill up a micro-batch have no effect") {
         const double tolerance = std::max(5e-6, named.golden_tolerance);  // another order of sums
         CHECK(relative_error(outcome.losses, expected.losses) <= tolerance);
         CHECK(relative_error(outcome.gradients, expected.gradients) <= tolerance);
-        // Rows of the word embedding that no token has taken.
+        // Rows of the word embedding without a token.
         Tensor words =
             place.table.view(outcome.gradients.data(), "bert.embeddings.word_embeddings.weight");
         for (int32_t id = 0; id < int32_t(words.rows); ++id) {
@@ -150,7 +149,7 @@ TEST_CASE("sequences that fill up a micro-batch have no effect") {
 }
 
 // Other samples, lengths, numbers of sequences, dropout, scales and weights, in one shape. In the
-// middle a larger micro-batch comes, for which scratch memory moves.
+// middle comes a larger micro-batch, for which scratch memory moves.
 TEST_CASE("replayed work has the bits of work that is called") {
   for (const BackendFactory& factory : backends_under_test()) {
     const auto backend = factory.make();
@@ -183,7 +182,7 @@ TEST_CASE("replayed work has the bits of work that is called") {
         shapes.insert({step.batch.tokens(), step.batch.sequences(), step.batch.max_length});
       }
       CHECK(shapes.size() == 3);
-      // Once as they are, once to be recorded, and the same again after memory has moved.
+      // Called once, recorded once, and the same again after memory has moved.
       if (backend->replays()) CHECK(called <= 4 * int(shapes.size()));
     }
   }

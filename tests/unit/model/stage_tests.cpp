@@ -36,7 +36,7 @@ struct Case {
     }
   }
 
-  // Losses of a micro-batch; the gradient of the logits takes their place.
+  // The losses of a micro-batch; the gradient replaces the logits.
   std::vector<float> loss(const DeviceBatch& device, const PackedBatch& batch, Tensor logits) {
     std::vector<int32_t> labels;
     for (uint32_t index : batch.indices) labels.push_back(int32_t(index % 2));
@@ -84,14 +84,14 @@ struct Action {
   int64_t slot = 0;
 };
 
-// What a stage has and in which order it computes.
+// A stage's part and its order of work.
 struct StagePlan {
   ModelPart part;
   int64_t slots = 1;
   std::deque<Action> actions;
 };
 
-// `cuts`: layers of each chunk of the model, from the embeddings up; chunk c is stage c % stages'.
+// `cuts`: layers of each chunk of the model, from the bottom; chunk c is on stage c % stages.
 std::vector<StagePlan> stages_of(const std::vector<int64_t>& cuts, int64_t stages) {
   std::vector<StagePlan> plans(static_cast<size_t>(stages));
   int64_t begin = 0;
@@ -155,7 +155,7 @@ struct Stage {
   }
 };
 
-// Runs all stages in this process. What goes from one to another goes through the host.
+// Runs all stages in this process; messages between them go through host memory.
 class Pipeline {
  public:
   Pipeline(Case& c, const std::vector<StagePlan>& plans) : case_(c) {
@@ -180,14 +180,14 @@ class Pipeline {
     }
     out.gradients.resize(size_t(case_.table.size()));
     for (const auto& stage : stages_) {
-      CHECK(stage->plan.actions.empty());  // else the order waits for ever
+      CHECK(stage->plan.actions.empty());  // otherwise the order deadlocks
       add_own(*stage, out.gradients);
     }
     return out;
   }
 
  private:
-  // Boundary of two chunks, counted from the embeddings up; micro-batch; whether upwards.
+  // Boundary between two chunks, from the bottom; micro-batch; direction.
   using Message = std::tuple<int64_t, int, bool>;
 
   bool receive(const Message& message, Tensor into) {
@@ -272,7 +272,7 @@ void for_each_case(Body&& body) {
     Backend* const backend = named.second.get();
     for (Head head : kHeads) {
       for (bool recompute : {false, true}) {
-        // Kernels that run on the host are slow: each of both once.
+        // Kernels on the host are slow: each of both once.
         const std::vector<int> all = {0, 1, 3, 4, int(kLayers) + 1}, some = {recompute ? 3 : 0};
         for (int lowest : backend->uses_host_memory() ? all : some) {
           INFO(named.first, ", ", text(head), " head, lowest ", lowest,
@@ -353,7 +353,7 @@ TEST_CASE("a middle stage has the memory of the formula") {
       const int64_t e = type == DType::f32 ? 4 : 2;
       const int64_t results = (type == DType::f32 ? 16 : 20) * h + e * (4 * h + inner);
       const int64_t small = 4 * 4 + 16;  // sums of attention's rows, means and deviations
-      // The first layer's input is not kept rounded; with recompute none is.
+      // The first layer's input is not kept in bf16; with recompute none is.
       const int64_t rounded = type == DType::bf16 ? 2 * h : 0;
       const int64_t working = 4 * h + e * (2 * h + inner) + 4 * h;
       if (recompute) {

@@ -1,4 +1,4 @@
-// Layers cut into tensor shards: near the uncut model, and of equal bits whoever has the shards.
+// Layers cut into tensor shards: close to the uncut model, with the same bits for any placement.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ EncoderConfig cut_config(int64_t layers, int64_t head_size = 6) {
   return config;
 }
 
-// visit(element of the whole tensor's arena, element of the part's) for all that the part has.
+// Calls visit(element of the whole tensor's arena, element of the part's) for all elements of the
+// part.
 template <typename Visit>
 void each_element(const ParameterTable& whole, const ParameterTable& of_part, Visit&& visit) {
   for (const Parameter& p : of_part.parameters()) {
@@ -101,8 +102,8 @@ PassResult train(Backend& backend, const EncoderConfig& config, const ParameterT
   return result;
 }
 
-// The sum between threads of which one runs at a time: from when it is made until it waits here for
-// the others. Partials go through the host.
+// The sum between threads, one of which runs at a time: from its creation until it waits here for
+// the others. Partial sums go through host memory.
 class SharedSum {
  public:
   SharedSum(int64_t shards, int ranks) : partials_(static_cast<size_t>(shards)), ranks_(ranks) {
@@ -167,7 +168,7 @@ ModelPart part_of_rank(const EncoderConfig& config, int64_t shards, int ranks, i
 
 TEST_CASE("tensor shards have the logits and gradients of the uncut model, with dropout") {
   for_each_backend([](Backend& backend) {
-    // Rounded operands differ little where sums are added in another order, but they differ.
+    // Rounded operands differ slightly when sums are added in another order.
     const bool rounds = backend.compute_type() == DType::bf16;
     for (Head head : kHeads) {
       for (int64_t layers : {1, 2}) {

@@ -17,16 +17,16 @@
 namespace finetune::test {
 namespace {
 
-// A thirtieth of what rounding to bf16 may change.
+// 1/30 of the possible change by rounding to bf16.
 constexpr double kTolerance = 0x1p-14;
-// Of values that no normal number of fp32 holds, or which are products of such.
+// For values below fp32's normal numbers, or products of such.
 constexpr double kTiny = 0x1p-119;
 constexpr double kLargest = 128;
 
 struct Exact {
   double value;
   double derivative;
-  double size;  // of the terms that the derivative is the sum of
+  double size;  // of the terms that add up to the derivative
 };
 
 // x * gate(x), where slope is gate'(x)

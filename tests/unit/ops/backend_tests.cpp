@@ -1,4 +1,4 @@
-// Every backend against the reference, and against itself with other numbers of threads.
+// Every backend against the reference, and against itself with other thread counts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -38,14 +38,14 @@ Difference compare(const std::vector<T>& got, const std::vector<T>& expected) {
     largest_error = std::max(largest_error, std::abs(error));
     largest = std::max(largest, std::abs(double(expected[i])));
   }
-  // Gradients that are zero in mathematics (softmax over one key) are compared as they are:
-  // operands are of the order of one.
+  // Gradients that are mathematically zero (softmax over one key) are compared absolutely: operands
+  // are of the order of one.
   auto ratio = [](double error, double size) { return size == 0 ? error : error / size; };
   if (squares == 0) errors /= double(got.size());
   return {ratio(std::sqrt(errors), std::sqrt(squares)), ratio(largest_error, largest)};
 }
 
-// The case with what the forward operation keeps filled in by the reference.
+// The case, with the forward operation's saved values filled in by the reference.
 OpCase with_kept_values(const OpCase& c, Backend& reference) {
   OpCase out = c;
   if (!c.forward) return out;
@@ -59,8 +59,8 @@ OpCase with_kept_values(const OpCase& c, Backend& reference) {
   return out;
 }
 
-// Operands of matrix products that a bf16 holds: then a bf16 backend's products are exact too, and
-// only the order of its sums may differ.
+// Rounds operands of matrix products to bf16, so that a bf16 backend's products are exact and only
+// the order of its sums may differ.
 bool takes_rounded(const OpCase& c, const Backend& backend) {
   return backend.compute_type() == DType::bf16 && (c.op.rfind("linear", 0) == 0 || c.offered);
 }
@@ -75,7 +75,7 @@ OpCase with_bf16_operands(OpCase c) {
   return c;
 }
 
-// Elements of a buffer that belong to no output must keep their bits.
+// Elements of a buffer outside of the outputs must keep their bits.
 void check_untouched(const OpCase& c, const std::string& name, const std::vector<float>& after) {
   const OpBuffer& buffer = c.buffers.at(name);
   std::vector<bool> written(size_t(buffer.stride), false);
@@ -102,7 +102,7 @@ void check_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   CHECK((a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0));
 }
 
-// A case as backends are given it, and what they are to make of it.
+// A case as given to backends, with the expected result.
 struct ExpectedCase {
   OpCase given;
   OpData data;
@@ -113,7 +113,7 @@ struct ExpectedCase {
   }
 };
 
-// Against the reference, and against another run of the backend itself.
+// Against the reference, and against a second run of the same backend.
 void check_case(ExpectedCase& expected, Backend& backend) {
   const OpCase& c = expected.given;
   OpData got(c, backend), again(c, backend);
@@ -148,7 +148,7 @@ struct Tested {
   std::unique_ptr<Backend> backend;
 };
 
-// A device that is not there is a skip.
+// A missing device is a skip.
 std::vector<Tested> backends_of(Device device) {
   std::vector<Tested> all;
   for (const BackendFactory& factory : backends_under_test()) {
@@ -167,7 +167,7 @@ void for_each_backend(Device device, Body&& body) {
   }
 }
 
-// Backends that are given the same share what is expected.
+// Backends with the same inputs share the expected result.
 void check_table(const std::vector<Tested>& backends) {
   auto reference = make_reference_backend();
   for (const OpCase& c : op_table()) {
@@ -184,7 +184,7 @@ void check_table(const std::vector<Tested>& backends) {
   }
 }
 
-// What a case leaves behind: its outputs one after the other, then what lives on the host.
+// A case's results: its outputs one after the other, then host values.
 struct Outcome {
   std::vector<float> values;
   std::vector<double> doubles;
@@ -207,7 +207,7 @@ bool same_bits(const Outcome& a, const Outcome& b) {
           std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)) == 0);
 }
 
-// Operations in which no sum has a choice of its order, and every rounding is prescribed.
+// Operations without freedom in the order of sums, and with prescribed rounding.
 const std::set<std::string> kSameBitsEverywhere = {
     "add",          "dropout",     "gather_rows",    "scatter_rows_add",
     "scatter_rows", "embed",       "merge",          "adamw",
@@ -215,8 +215,7 @@ const std::set<std::string> kSameBitsEverywhere = {
     "step_outcome", "adamw_parts",
 };
 
-// The largest copies and as many as there may be, collected in between and after the places have
-// been used in turn.
+// The largest copies, as many as allowed, collected in between and after all places were reused.
 void check_posted(Backend& backend) {
   const auto memory = backend.allocate(kMostQueuedBytes);
   auto post = [&](int64_t number) {
@@ -311,8 +310,7 @@ TEST_CASE("attention by a library on the GPU equals the reference") {
   if (checked == 0) skip("no GPU whose attention is a library's (FINETUNE_CUDA_ATTENTION=cudnn)");
 }
 
-// A backend that took the wrong one of two alike functions would fail in some case, of fp32 and of
-// bf16.
+// If a backend confused two similar functions, some case in fp32 and in bf16 would fail.
 TEST_CASE("the op table tells activations apart") {
   auto reference = make_reference_backend();
   std::map<std::string, bool> told;
@@ -372,10 +370,10 @@ TEST_CASE("the GPU's updates, masks and copies have the CPU's bits") {
   });
 }
 
-// Each is added to a sum before the next one comes: neither may be late nor early.
+// Each is added to a sum before the next one arrives, so a late or early copy is visible.
 TEST_CASE("the GPU takes uploads in the order of its work, and the host goes on") {
   for_each_backend(Device::gpu, [&](Backend& backend) {
-    constexpr int64_t kCount = 70001;  // more than what one piece of an upload carries
+    constexpr int64_t kCount = 70001;  // more than one piece of an upload
     const size_t bytes = size_t(kCount) * sizeof(float);
     const auto input = backend.allocate(bytes), sum = backend.allocate(bytes);
     auto view = [](const auto& memory) {

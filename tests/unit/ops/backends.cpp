@@ -1,4 +1,4 @@
-// The backends that the op table tests: CPU and, where there is a GPU, CUDA, in fp32 and bf16.
+// The backends that the op table tests: CPU and, if present, CUDA, in fp32 and bf16.
 #include <cstdlib>
 #include <stdexcept>
 
@@ -9,8 +9,8 @@
 namespace finetune::test {
 namespace {
 
-// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu/gpu_check.sh) a GPU that cannot be used
-// is no skip.
+// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu/gpu_check.sh), an unusable GPU is a
+// failure.
 std::unique_ptr<Backend> cuda_backend(DType compute) {
   if (!gpu_may_be_present()) return nullptr;
   std::string problem;

@@ -1,4 +1,4 @@
-// What the op table does not ask of the CPU backend: values at the edges of float.
+// Cases of the CPU backend beyond the op table: values at the limits of float.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr Activation kActivations[] = {Activation::gelu, Activation::gelu_tanh, 
                                        Activation::silu, Activation::tanh};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// A matrix of its own, with `gap` floats between its rows.
+// A matrix in its own memory, with `gap` floats between rows.
 struct Operand {
   int64_t rows, cols, stride;
   std::vector<float> values;
@@ -40,7 +40,7 @@ struct ProductCase {
   bool bias() const { return !accumulate && !transpose_a; }
 };
 
-// What c is multiplied from and into. Gaps between c's rows are part of it.
+// The operands of c, and c with the gaps between its rows.
 struct Operands {
   Operand a, b, c, bias;
   explicit Operands(const ProductCase& s)
@@ -50,7 +50,7 @@ struct Operands {
         bias(1, s.cols, s.gap) {}
 };
 
-// What gemm.h says of c after fp32_gemm(), bit by bit.
+// The promises of gemm.h about c after fp32_gemm(), bit by bit.
 std::vector<float> chains(const ProductCase& s) {
   const Operands of(s);
   std::vector<float> expected = of.c.values;

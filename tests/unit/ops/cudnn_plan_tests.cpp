@@ -70,7 +70,8 @@ TEST_CASE("cuDNN has deterministic plans for packed attention with dropout on an
   if (!have_cudnn()) return;
   struct Model {
     int64_t sequences, length, heads, head_size;
-    bool training_alone = false;  // other numbers of a head size that has all four plans: seconds
+    // only the training plan of a head size that has all four plans: saves seconds
+    bool training_alone = false;
   };
   const Model models[] = {{32, 384, 12, 64},       {64, 512, 12, 64, true}, {8, 256, 16, 64, true},
                           {32, 384, 12, 32},       {8, 384, 2, 128},        {8, 256, 4, 24},
@@ -85,7 +86,7 @@ TEST_CASE("cuDNN has deterministic plans for packed attention with dropout on an
         int64_t bytes = -1;
         REQUIRE_NOTHROW(bytes = workspace_of(shape_of(backward, m.sequences, m.length, m.heads,
                                                       m.head_size, threshold)));
-        // The gradients of all scores, and little else: what `plan` forecasts.
+        // The gradients of all scores, and little else, as `plan` forecasts.
         const int64_t scores = backward ? m.sequences * m.heads * m.length * m.length * 2 : 0;
         CHECK(bytes >= scores);
         CHECK(bytes <= scores + (int64_t{1} << 16));

@@ -1,5 +1,5 @@
-// The reference's forward operations against values of PyTorch 2.15 in double precision.
-// So the definition itself is held to something outside of this project.
+// The reference's forward operations against values of PyTorch 2.15 in double precision. They check
+// the definition itself with something outside of this project.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// How the rates of a device are measured.
-// Where its caches cannot hold what is moved, and where it is not waited for most of the time.
+// Measuring a device's peak rates. Blocks must exceed its caches, and most time must not be spent
+// waiting.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -29,7 +29,7 @@ Values random_values(unsigned seed) {
   return values;
 }
 
-// q, k and v side by side, as in the model, their gradients too.
+// q, k and v side by side, as in the model; their gradients too.
 class Attention {
  public:
   explicit Attention(Backend& backend) : backend_(backend) {
@@ -50,7 +50,7 @@ class Attention {
                        whole(out_), lse());
     return get(whole(out_));
   }
-  // Of the last forward call: dq, dk, dv.
+  // Gradients of the last forward call: dq, dk, dv.
   std::vector<Values> backward(const Values& dout) {
     put(dout_, dout);
     const Dropout dropout = Dropout::make(kDropped, derive_key(3, 20), named_.step);
@@ -117,10 +117,10 @@ class Attention {
   Named named_;
 };
 
-// Probabilities that dropout has been over, of query i for key j of (sequence, head).
+// Probabilities after dropout, of query i for key j of (sequence, head).
 using Masked = std::map<std::pair<int64_t, int64_t>, std::vector<double>>;
 
-// With values that are unit vectors an output is a probability: head_size keys at a time.
+// If the values are unit vectors, the outputs are probabilities: head_size keys at a time.
 Masked masked_probabilities(Attention& attention, const Values& q, const Values& k) {
   Masked all;
   for (int64_t first = 0; first < kLongest; first += kSize) {
@@ -165,7 +165,7 @@ struct Expected {
   int64_t kept = 0, elements = 0;
 };
 
-// What attention and its gradients are with the mask that `masked` shows.
+// Attention and its gradients with the mask shown by `masked`.
 Expected expected_of(const Masked& masked, const Values& q, const Values& k, const Values& v,
                      const Values& dout, double scale) {
   Expected e;
@@ -189,7 +189,7 @@ Expected expected_of(const Masked& masked, const Values& q, const Values& k, con
         p[size_t(j)] /= all;
         const double most = p[size_t(j)] / (1 - kDropped), seen = shown[size_t(i * n + j)];
         const bool kept = seen > most / 2;
-        // Either nothing or all of it, but for roundings to bf16.
+        // Each is dropped or kept in full, except for rounding to bf16.
         CHECK(std::abs(seen - (kept ? most : 0.0)) <= 0.01 * most);
         e.kept += kept;
         ++e.elements;
@@ -237,7 +237,7 @@ void check_backend(Backend& backend) {
   const double deviation = std::sqrt(kDropped * (1 - kDropped) / double(e.elements));
   INFO("kept ", share, " of ", e.elements);
   CHECK(std::abs(share - (1 - kDropped)) < 5 * deviation);
-  // Heads do not share a mask.
+  // Heads have different masks.
   CHECK(masked.at({0, 0}) != masked.at({0, 1}));
 
   // The same call has the same bits; another step, or another micro-batch of the step, has not.

@@ -13,8 +13,8 @@ namespace {
 constexpr double kStep = 0x1p-6;      // exact on the table's inputs
 constexpr double kLargestWork = 4e6;  // larger cases repeat the smaller ones' formulas
 
-// sum(output * cotangent) of the forward operation, and the size of its rounding error: outputs
-// are rounded to float once, each by up to 2^-24 of itself.
+// sum(output * cotangent) of the forward operation, and its rounding error: each output is rounded
+// to float once, by up to 2^-24 of itself.
 struct Loss {
   double value = 0;
   double noise = 0;
@@ -39,7 +39,7 @@ Loss evaluate(const OpCase& c, Backend& backend) {
   return loss;
 }
 
-// The case with `input` moved by `step` along `direction` (one of +1 and -1 per element).
+// The case with `input` moved by `step` along `direction` (+1 or -1 per element).
 OpCase moved(const OpCase& c, const std::string& input, const std::vector<float>& direction,
              double step) {
   OpCase out = c;

@@ -1,8 +1,8 @@
-"""Runs a test program on a processor that has what it is for.
+"""Runs a test program only on a processor with a given feature.
 
-On others it would only repeat what the same tests have shown in another program.
+On other processors it would repeat the tests of another program.
 
-usage: only_with.py FLAG PROGRAM [ARGUMENTS]     FLAG as /proc/cpuinfo has it
+usage: only_with.py FLAG PROGRAM [ARGUMENTS]     FLAG as in /proc/cpuinfo
 """
 import os
 import sys

@@ -1,5 +1,5 @@
-// What follows from the list of operations: each has cases in the op table, and is passed on by the
-// profiling backend as it came.
+// The list of operations: each has cases in the op table. The profiling backend forwards each
+// unchanged.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const std::set<std::string> kOperations = {
 #include "ops/operations.inc"
 };
 
-// Results of a case, and of the forward operation that fills what it keeps.
+// The results of a case, and of the forward operation that fills its saved values.
 struct Results {
   std::vector<float> values;
   std::vector<double> doubles;
@@ -66,7 +66,7 @@ TEST_CASE("a profiled backend computes what the backend computes, and records it
     if (found) recorded.insert(c.op);
   }
   std::set<std::string> expected = kOperations;
-  expected.erase("adamw_parts");  // adamw of several parts, recorded as such
+  expected.erase("adamw_parts");  // recorded as adamw of several parts
   CHECK(recorded == expected);
 }
 

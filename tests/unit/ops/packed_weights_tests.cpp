@@ -1,4 +1,5 @@
-// Packed weights: what the CPU backend packs into the memory of gradients (AdamWPart::cols).
+// Packed weights: weights that the CPU backend packs into the memory of gradients
+// (AdamWPart::cols).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,8 +15,7 @@
 namespace finetune::test {
 namespace {
 
-// Matrices that follow each other in arenas, and what products take and give. Arenas of two
-// Updated have the same values.
+// Matrices adjacent in arenas, and operands of products. Two Updated have the same values.
 struct Updated {
   Updated(std::vector<int64_t> rows_, int64_t cols_) : rows(std::move(rows_)), cols(cols_) {
     for (int64_t r : rows) count += r * cols;
@@ -48,7 +48,7 @@ struct Updated {
     backend->adamw_parts(parts, arena(w), arena(g), arena(m), arena(v));
   }
 
-  // Of so many tokens: x * w^T + bias, dy * w, and that added to something.
+  // For this number of tokens: x * w^T + bias, dy * w, and that added to something.
   std::vector<std::vector<float>> products(Tensor of, int64_t tokens, DType type) {
     const int64_t out = of.rows;
     auto values = [&](int64_t r, int64_t c) {
@@ -84,8 +84,8 @@ struct Updated {
     return results;
   }
 
-  // Whether products read these rows' packed copies: weights that are changed behind the backend's
-  // back do not count then.
+  // Whether products read the packed copies of these rows: weights changed without telling the
+  // backend then have no effect.
   bool reads_copy(int64_t begin, int64_t rows_) {
     const Tensor of = weights(begin, rows_);
     const auto before = products(of, 3, DType::f32);
@@ -130,7 +130,7 @@ TEST_CASE("products with weights that are packed have the bits of those that are
     }
     CHECK(packed.reads_copy(0, out) == cpu_multiplies_bf16());
     CHECK_FALSE(plain.reads_copy(0, out));
-    // A second update reads gradients again.
+    // A second update reads the gradients again.
     for (Updated* each : {&packed, &plain}) {
       for (int64_t i = 0; i < each->count; ++i) Updated::floats(each->g)[i] = std::cos(float(i));
       each->update(each == &packed);
@@ -250,7 +250,7 @@ TEST_CASE("weights of other shapes, and fp32's, are not packed") {
 
 TEST_CASE("packed weights are found by their memory") {
   constexpr int64_t kSize = 64 * 64;
-  // Neighbours follow w and place, as far behind in both.
+  // Adjacent both in w and in their packed places.
   std::vector<float> w(2 * kSize), place(2 * kSize), other(2 * kSize);
   auto of = [](std::vector<float>& x, int64_t begin, int64_t rows, int64_t cols) {
     return matrix(x.data() + begin, rows, cols);

@@ -1,7 +1,6 @@
-// Matrix products, attention and whole layers on memory that ends at inaccessible pages.
-// Tiles (ops/cpu/encoder_layer/tile_layer.h) reach beyond what they are asked for, and no sanitizer
-// sees those of AMX. All scratch memory is NaN at first, so that what is read before it is written
-// shows.
+// Matrix products, attention and whole layers on memory that ends at inaccessible pages. Tiles
+// (ops/cpu/encoder_layer/tile_layer.h) may read beyond their operands, and no sanitizer sees AMX
+// loads. Scratch memory starts as NaN, so that reading before writing is visible.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
@@ -26,8 +25,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// `bytes` of memory, NaN throughout, between two pages that fault; its end is the second one, but
-// for less than `alignment`.
+// `bytes` of memory, filled with NaN, between two inaccessible pages; it ends at the second one, up
+// to `alignment`.
 class Guarded {
  public:
   Guarded() = default;
@@ -51,7 +50,7 @@ class Guarded {
   }
   float* floats() const { return reinterpret_cast<float*>(data_); }
   bfloat16* bf16() const { return reinterpret_cast<bfloat16*>(data_); }
-  // Nobody has written before it.
+  // Nothing has been written to it.
   bool begins_whole() const {
     return std::all_of(all_ + kPage, data_, [](char c) { return c == char(0xFF); });
   }
@@ -98,8 +97,8 @@ class Bf16Matrix {
   Tensor view;
 };
 
-// Packed sequences of these lengths, with a query for each token or, in the last layer of
-// classification, for the first.
+// Packed sequences of these lengths, with a query for each token or, as in the last layer of
+// classification, for the first token.
 class Sequences {
  public:
   Sequences(const std::vector<int32_t>& lengths, bool first_only) {
@@ -128,14 +127,14 @@ class Sequences {
   int64_t longest_ = 0, most_queries_ = 0;
 };
 
-// The ways to form products that this machine has: in vector registers, in tile registers.
+// The ways of multiplying on this machine: vector registers, tile registers.
 std::vector<bool> ways() {
   if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512dq")) return {};
   if (!cpu::enable_tile_registers()) return {false};
   return {false, true};
 }
 
-// check() in each of them.
+// check() with each of them.
 void in_every_way(void (*check)()) {
   const std::vector<bool> all = ways();
   if (all.empty()) return test::skip("no AVX-512 with BF16");
@@ -147,7 +146,7 @@ void in_every_way(void (*check)()) {
   set_threads(1);
 }
 
-// The first `count` numbers that are not finite; 0: none.
+// The first of `count` numbers that is not finite; 0: all are.
 int64_t not_finite(Bf16Matrix& x) {
   int64_t count = 0;
   for (int64_t i = 0; i < x.view.size(); ++i) count += !std::isfinite(float(x[i]));
@@ -156,7 +155,7 @@ int64_t not_finite(Bf16Matrix& x) {
 
 }  // namespace
 
-// In place of scratch.cpp.
+// Replaces scratch.cpp.
 float* cpu::scratch(Scratch use, int64_t floats) {
   static thread_local Guarded memory[3];
   memory[int(use)].reset(size_t(floats) * sizeof(float), 64);
@@ -235,7 +234,7 @@ static void check_layer_output() {
 }
 
 static void check_attention() {
-  // All that dropout would keep: the buffer must hold `count` factors and 256 more.
+  // Dropout that keeps everything: the buffer holds `count` factors and 256 more.
   const auto factors = [](const Dropout&, uint32_t, uint32_t, int64_t begin, int64_t count,
                           float* buffer) -> const float* {
     const int64_t lead = begin % 128;
@@ -276,7 +275,7 @@ static void check_attention() {
   }
 }
 
-// Rows of c that fill no group, columns that fill no panel, depths of one part and of two.
+// Rows of c that fill no group, columns that fill no panel, depths of one and two parts.
 static void check_product(const cpu::Product& p, const Matrix& c) {
   std::memset(p.c.data, 0xFF, size_t(p.c.size()) * sizeof(float));
   if (p.accumulate) std::fill_n(p.c.f32(), p.c.size(), 1.0f);

@@ -1,4 +1,4 @@
-// Calibration: scores worked out by hand, the temperature beside a grid, thresholds, coverage.
+// Calibration: scores by hand, the temperature against a grid, thresholds, coverage.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST_CASE("calibration error and Brier score of one label a row, by hand") {
   CHECK(scores.calibration_error() == doctest::Approx(1.15 / 3).epsilon(1e-8));
   const double squares = (0.04 + 0.01 + 0.01) + (0.01 + 0.7225 + 0.9025) + (0.09 + 0.04 + 0.25);
   CHECK(scores.brier_score() == doctest::Approx(squares / 3).epsilon(1e-8));
-  // A label that is no output: nothing has predicted it.
+  // A true label outside of the outputs: no row predicted it.
   Reliability unknown(2, false);
   unknown.add(std::vector<double>{0.75, 0.25}, 2);
   CHECK(unknown.brier_score() == doctest::Approx(0.5625 + 0.0625 + 1).epsilon(1e-8));
@@ -151,7 +151,7 @@ TEST_CASE("a fit is judged on rows it has not seen, and needs enough of them") {
   // Enough rows, none of which is wrong.
   std::vector<float> z(300, 2.0f);
   CHECK(fit_calibration(two_labels(z, std::vector<int32_t>(300, 0)), {}, false).metrics.empty());
-  // Nothing to gain: the truth is drawn at temperature 1, and both halves may say otherwise.
+  // Nothing to gain: the truth is drawn at temperature 1, and the two halves may disagree.
   const CalibrationFit none = fit_calibration(drawn_rows(2000, 1, false), {}, false);
   CHECK(std::abs(none.calibration.temperature - 1) < 0.1);
 }
@@ -160,8 +160,8 @@ TEST_CASE("thresholds have the highest F1 of each label") {
   HeldOutLogits held;
   held.outputs = 3;
   held.several_labels = true;
-  // Label 0: probabilities 0.9 yes, 0.4 yes, 0.3 no, 0.2 no: F1 is 1 between 0.3 and 0.4.
-  // Label 1: 0.9 no, 0.8 yes, 0.7 yes, 0.6 no: all three first, F1 0.8. Label 2: nobody has it.
+  // Label 0: probabilities 0.9 yes, 0.4 yes, 0.3 no, 0.2 no: F1 is 1 between 0.3 and 0.4. Label 1:
+  // 0.9 no, 0.8 yes, 0.7 yes, 0.6 no: the first three, F1 0.8. Label 2: no row has it.
   const double p[4][3] = {{0.9, 0.9, 0.6}, {0.4, 0.8, 0.6}, {0.3, 0.7, 0.6}, {0.2, 0.6, 0.6}};
   for (const auto& row : p) {
     for (double value : row) held.logits.push_back(float(std::log(value / (1 - value))));
@@ -218,7 +218,7 @@ TEST_CASE("rows with a label that the model does not know count, and nothing is 
   const CalibrationFit known = fit_calibration(held, {}, false);
   const CalibrationFit all = fit_calibration(held, unknown, false);
   CHECK(all.calibration == known.calibration);
-  // None of their probabilities is right: 500 of 1500 rows are wrong by what they say.
+  // All probabilities are wrong: 500 of 1500 rows differ from them.
   CHECK(all.metrics.at("eval_ece_calibrated") > known.metrics.at("eval_ece_calibrated") + 0.15);
   CHECK(all.metrics.at("eval_brier_calibrated") > known.metrics.at("eval_brier_calibrated"));
 }
@@ -238,7 +238,7 @@ TEST_CASE("the threshold for a wanted accuracy covers as many rows as can be") {
   CHECK(point->covered.rows == 4);
   CHECK(point->threshold == doctest::Approx(0.50001));
   CHECK(curve.threshold_for(0.6)->threshold == 0);
-  // A threshold covers what --min-probability covers: compared in single precision.
+  // A threshold covers the same rows as --min-probability: the comparison is in single precision.
   CoverageCurve edge;
   edge.add(0.1f, false);
   edge.add(0.3f, true);

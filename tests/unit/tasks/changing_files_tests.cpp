@@ -1,4 +1,4 @@
-// Evaluation of files that change between its readings.
+// Evaluating files that change between the two readings.
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"

@@ -1,4 +1,4 @@
-// What `finetune check` finds in rows, by hand.
+// The findings of `finetune check`, by hand.
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"
@@ -22,7 +22,7 @@ struct Files {
     options.eval_files = {directory.path() / "eval.csv"};
   }
   DataCheck check() const { return check_data(options); }
-  // Of a model with so many positions.
+  // For a model with this many positions.
   DataCheck check_cut(int64_t max_length, int64_t positions = 512) const {
     const CheckedModel model{kTokenizer, max_length, positions};
     return check_data(options, &model);
@@ -97,7 +97,8 @@ TEST_CASE("check tells columns that determine the label from those that do not")
   CHECK(find(check, "telling-column")->level == FindingLevel::note);
   CHECK(find(check, "telling-column")->text.find("'code'") != std::string::npos);
   CHECK(find(check, "telling-column")->text.find("100.0 %") != std::string::npos);
-  CHECK(check.findings.size() == 1);  // amount has a value a row, which tells nothing of others
+  // amount has a different value in each row, so it predicts nothing
+  CHECK(check.findings.size() == 1);
   files.options.text_columns = {"text", "code"};
   CHECK(find(files.check(), "telling-column")->level == FindingLevel::warning);
 }
@@ -127,7 +128,7 @@ TEST_CASE("labels that training lacks are part of the shift, and rows may have s
   REQUIRE(find(check, "label-shift"));
   CHECK(find(check, "label-shift")->text.find("50.0 % of the rows") != std::string::npos);
 
-  // Four labels a row on average, of which two halves are others.
+  // Four labels per row on average, half of which differ.
   std::string several = "text,label\n", others = "text,label\n";
   for (int i = 0; i < 100; ++i) {
     several += concat("t", i, ",a|b|", i % 2 ? "c\n" : "d|e|f\n");
@@ -137,7 +138,7 @@ TEST_CASE("labels that training lacks are part of the shift, and rows may have s
   many.options.multi_label_separator = "|";
   check = many.check();
   REQUIRE(find(check, "label-shift"));
-  // Of four labels a row: a and b lose a half each, c and d gain one; e and f stay.
+  // Of four labels per row: a and b lose half each, c and d gain one; e and f stay.
   CHECK(find(check, "label-shift")->text.find("25.0 % of the labels") != std::string::npos);
   CHECK(find(check, "label-shift")->count == 100);
 }
@@ -156,7 +157,7 @@ TEST_CASE("rows that cannot be read are a finding") {
 }
 
 TEST_CASE("check counts texts that are cut and what is lost") {
-  // Of WordTokenizer: as many tokens as words, and two around them.
+  // With WordTokenizer: as many tokens as words, and two special ones.
   Files files("text,label\none two three four,xa\none,yb\ntwo,xa\nthree,yb\n");
   const DataCheck check = files.check_cut(4);
   REQUIRE(find(check, "cut-texts"));

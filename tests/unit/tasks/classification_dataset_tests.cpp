@@ -196,7 +196,7 @@ TEST_CASE("caps and hold-out choose samples, never labels") {
   ClassificationData split = load(options);
   CHECK(split.train.set.samples.size() == 15);
   REQUIRE(split.eval.set.samples.size() == 5);
-  // Each row is on one side: the only word's length names the row.
+  // Each row is on one side: the only word's length identifies the row.
   std::vector<int> seen(20);
   for (int64_t i = 0; i < 15; ++i) ++seen[size_t(ids(split.train, i)[1] - 201)];
   for (int64_t i = 0; i < 5; ++i) {

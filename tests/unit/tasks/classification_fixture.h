@@ -1,4 +1,4 @@
-// What the tests of classification share: a tokenizer that needs no files, and failures.
+// Shared by the tests of classification: a tokenizer without files, and errors.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -74,7 +74,7 @@ struct Failure {
   std::string message;
 };
 
-// The Error that `body` throws; its message without the folder's path.
+// The Error that `body` throws, with paths relative to the folder.
 template <typename Body>
 Failure failure_of(const TemporaryDirectory& folder, Body&& body) {
   try {

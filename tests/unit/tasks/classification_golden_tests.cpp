@@ -21,7 +21,7 @@ using namespace finetune::test;
 
 namespace {
 
-// A safetensors file, enough for tests: 8 bytes of header size, JSON, data.
+// A minimal safetensors reader: 8 bytes of header size, JSON, data.
 class Tensors {
  public:
   explicit Tensors(const std::filesystem::path& path) : file_(path) {
@@ -200,7 +200,7 @@ TEST_CASE("golden trajectory: the model's labels count") {
                              task.data().train.labels.begin() + 4);
   CHECK(first == std::vector<int32_t>{11, 9, 11, 3});
 
-  // Without the model's head 22 labels are left, and evaluation has one that they lack.
+  // Without the model's head 22 labels remain, and the evaluation data have an unknown one.
   TemporaryDirectory folder;
   Failure failure =
       failure_of(folder, [&] { ClassificationTask(options, tokenizer, config, false); });

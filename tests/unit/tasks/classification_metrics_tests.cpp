@@ -41,7 +41,8 @@ LabelSets sets(std::initializer_list<std::vector<int32_t>> rows) {
 }  // namespace
 
 TEST_CASE("single-label scores are those of scikit-learn") {
-  // Class 4 is predicted but never true: it counts in macro. Class 5 is neither: it does not.
+  // Class 4 is predicted but never true: it counts in macro. Class 5 is neither, and does not
+  // count.
   std::vector<int32_t> truth{0, 1, 2, 2, 1, 0, 3, 3, 1, 2, 0, 1, 2, 3, 3, 2, 1, 0, 0, 2};
   std::vector<int32_t> predicted{0, 1, 2, 1, 1, 0, 3, 2, 1, 2, 1, 1, 0, 3, 3, 2, 2, 0, 4, 2};
   SingleLabelScores s = single_label_scores(truth, predicted, 6);
@@ -159,8 +160,8 @@ TEST_CASE("regression scores are those of scikit-learn and SciPy") {
 
 TEST_CASE("regression edge cases") {
   CHECK(regression_scores({}, {}).mse == 0);
-  // Constant predictions: no correlation can be measured; the mean of 0.1 has rounding errors that
-  // must not pass for variance.
+  // Constant predictions: no correlation can be measured; rounding errors of the mean of 0.1 must
+  // not count as variance.
   std::vector<double> truth{1, 2, 3}, constant(3, 0.1);
   RegressionScores s = regression_scores(truth, constant);
   CHECK(nearly(s.mse, (0.81 + 3.61 + 8.41) / 3));

@@ -29,7 +29,7 @@ struct LossResult {
   std::vector<float> dlogits;
 };
 
-// The task's loss of samples 0..3 in one batch, as the trainer computes it.
+// The task's loss of samples 0..3 in one batch, as in the trainer.
 LossResult loss_of(const ClassificationTask& task, const std::vector<float>& logits) {
   auto backend = make_reference_backend();
   auto objective = make_objective(task.training_arrays());

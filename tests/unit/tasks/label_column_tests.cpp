@@ -1,4 +1,4 @@
-// Label columns that hold amounts or texts; predictions as JSON Lines.
+// Label columns with amounts or texts; predictions as JSON Lines.
 #include <doctest/doctest.h>
 
 #include <cmath>

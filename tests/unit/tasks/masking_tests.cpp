@@ -1,4 +1,4 @@
-// Which words are hidden: as tests/peers/hidden_words.py has it, whole, in the shares promised.
+// Which words are masked: as in tests/peers/hidden_words.py, whole words, in the promised shares.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Masker {
       : masking({42, probability, kIds, kMask, whole_words}, kinds) {}
   std::vector<HiddenPiece> operator()(const std::vector<int32_t>& ids, uint32_t sample = 0,
                                       uint32_t epoch = 0) const {
-    std::vector<HiddenPiece> hidden(3);  // what was there is overwritten
+    std::vector<HiddenPiece> hidden(3);  // earlier contents are overwritten
     masking.hide(ids, sample, epoch, hidden);
     return hidden;
   }
@@ -67,7 +67,7 @@ TEST_CASE("a word that exceeds the budget is hidden where no other fits") {
   const Masker whole;
   CHECK(whole({1, 10, 60, 61, 62, 2}).size() == 4);
   CHECK(whole({1, 2}).empty());        // an empty text
-  CHECK(whole({1, 3, 3, 2}).empty());  // of unknown words alone
+  CHECK(whole({1, 3, 3, 2}).empty());  // only unknown words
   CHECK(whole({1, 10, 2}).size() == 1);
   CHECK(Masker(true, 1)(kText).size() == 17);  // all but the special tokens
   for (uint32_t sample = 0; sample < 50; ++sample) {
@@ -159,7 +159,7 @@ TEST_CASE("a micro-batch hides what its samples hide, wherever they are packed")
   CHECK(std::is_sorted(batch.order.begin(), batch.order.end(), [&](int32_t a, int32_t b) {
     return batch.ids[size_t(a)] < batch.ids[size_t(b)];
   }));
-  // Processes have the arrays in a block that they share.
+  // Processes have the arrays in a shared block.
   const std::unique_ptr<void, decltype(&std::free)> block(
       std::aligned_alloc(64, (block_bytes(arrays) + 63) / 64 * 64), std::free);
   copy_arrays(arrays, block.get());

@@ -1,4 +1,4 @@
-// Options in config.json that no option can have given.
+// Options in config.json that no command line could have set.
 #include <doctest/doctest.h>
 
 #include "../contains.h"

@@ -1,4 +1,4 @@
-// Linear models on n-grams, and what is made of them.
+// Linear models on n-grams, and their use as baselines and in mixes.
 #include <doctest/doctest.h>
 
 #include "core/text/text.h"
@@ -82,7 +82,7 @@ TEST_CASE("any number of processes trains the same linear model, bit for bit") {
 }
 
 TEST_CASE("with many labels each is told from its competitors and a sample of the rest") {
-  // 40 labels of 5 rows; 10 rows for each of its own is a quarter of all.
+  // 40 labels of 5 rows each; 10 rows with a label of their own are a quarter of all.
   constexpr int32_t kLabels = 40;
   TextRows rows;
   for (int32_t i = 0; i < 5 * kLabels; ++i) {
@@ -164,7 +164,8 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   CHECK(baseline_warning(metrics).empty());
   metrics["baseline_ngram_accuracy"] = 0.85;
   CHECK(baseline_warning(metrics).find("85.0 % beside 84.0 %") != std::string::npos);
-  // Of a mix the n-grams may be all that is good; a model that helps them is one.
+  // In a mix the n-grams may contribute all of the quality; a model that improves them still
+  // counts.
   metrics["baseline_unmixed_accuracy"] = 0.255;
   metrics["eval_accuracy"] = 0.85;
   CHECK(baseline_warning(metrics).find("25.5 % without them, 85.0 % theirs") != std::string::npos);

@@ -1,4 +1,4 @@
-// N-grams and their weights, beside scikit-learn's and by hand.
+// N-grams and their weights, compared with scikit-learn's and by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The mix with n-grams: its weights by hand and beside their neighbours, its file, files that lie.
+// The mix with n-grams: weights by hand and against neighbours, its file, malicious files.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -78,7 +78,7 @@ std::string fault_of(const std::string& file) {
 }  // namespace
 
 TEST_CASE("a mix's weights, by hand") {
-  // The model says nothing; of two labels the n-grams' one is right in three rows of four.
+  // The model is uninformative; of two labels the n-grams' one is right in three rows of four.
   HeldOutLogits held;
   held.outputs = 2;
   for (int row = 0; row < 400; ++row) {
@@ -105,7 +105,7 @@ TEST_CASE("a mix's weights have the highest likelihood, and their bounds") {
       CHECK(negative_log_likelihood(held, {}, {found.model + model, found.ngrams + ngrams}) > best);
     }
   }
-  // N-grams that say the contrary: the model's weight is that of its temperature alone.
+  // N-grams that predict the opposite: the model's weight is that of its temperature alone.
   const HeldOutLogits against = drawn_rows(2000, {0.5, -1});
   const MixWeights alone = best_mix(against, {});
   CHECK(alone.ngrams == 0);
@@ -131,7 +131,7 @@ TEST_CASE("a calibration takes the mix where it is better on rows it was not fit
   CHECK(!worse.mix);
   CHECK(worse.report.line.starts_with("no mix with n-grams"));
   CHECK(worse.metrics.count("eval_mix_model") == 0);
-  // A gain within its standard error is none; with more rows the same n-grams are worth it.
+  // A gain within its standard error does not count; with more rows the same n-grams are used.
   const CalibrationFit doubtful = fit_calibration(drawn_rows(400, {0.6, 0.2}), {}, false);
   CHECK(!doubtful.mix);
   CHECK(doubtful.report.line.starts_with(
@@ -190,7 +190,7 @@ TEST_CASE("files of n-grams that lie are refused") {
     CHECK(!fault_of(changed).empty());
   }
   CHECK(fault_of(file).empty());
-  // The same with a right sum: sizes, hashes, counts, outputs, values.
+  // The same with a valid checksum: sizes, hashes, counts, outputs, values.
   const auto changed = [&](size_t at, auto value) {
     std::string out = file;
     std::memcpy(out.data() + at, &value, sizeof value);

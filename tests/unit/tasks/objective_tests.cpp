@@ -15,7 +15,7 @@ using namespace finetune;
 
 namespace {
 
-// Whatever arrays a task may have, filled at random.
+// All arrays that a task may have, filled at random.
 struct MadeUp {
   TrainingArrays scalars;
   TokenizedSamples samples;
@@ -80,7 +80,7 @@ MadeUp made_up(TaskKind kind, ProblemType problem, int64_t count, bool weights =
   return out;
 }
 
-// Every form that a task's arrays take, with this many samples.
+// Every combination of a task's arrays, with this many samples.
 std::vector<MadeUp> all_kinds(int64_t count) {
   std::vector<MadeUp> out;
   for (bool weights : {false, true}) {
@@ -92,7 +92,7 @@ std::vector<MadeUp> all_kinds(int64_t count) {
   return out;
 }
 
-// Memory such as a mapping gives, with a border that nobody may touch.
+// Memory like a mapping's, with an inaccessible border.
 class Block {
  public:
   explicit Block(size_t bytes)
@@ -154,7 +154,7 @@ struct Losses {
   friend bool operator==(const Losses&, const Losses&) = default;
 };
 
-// Of the samples `indices`, on logits that depend on their place alone.
+// The losses of the samples `indices`, for logits that depend only on the place.
 Losses loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& indices) {
   auto backend = make_reference_backend();
   auto objective = make_objective(arrays);

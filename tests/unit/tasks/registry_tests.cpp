@@ -1,4 +1,4 @@
-// The table of tasks: each row is found by what names it, and names things that there are.
+// The table of tasks: each row is found by its names, and names existing things.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -18,7 +18,7 @@ TEST_CASE("every task is found by its kind, its name and its options") {
     CHECK(names.insert(task.name).second);
     for (std::string_view option : task.options) {
       CHECK(task_of_option(option) == task.kind);
-      CHECK(options.insert(option).second);  // of one task alone
+      CHECK(options.insert(option).second);  // belongs to one task only
     }
     const bool own_form = task.recognizes != nullptr;
     CHECK(own_form == !task.data.empty());

@@ -1,4 +1,4 @@
-// Long texts in windows: where they are cut, what training takes of them, what a model keeps of it.
+// Long texts in windows: their cuts, their use in training, and the options stored in a model.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ TEST_CASE("of a pair the longer text has windows, each with the other one") {
   CHECK((second[1].second.begin == 5 && second[1].second.end == 9));
   CHECK(windows_of(4, 4, 11, options).size() == 1);
   CHECK(windows_of(0, 9, 11, options).size() == 2);
-  // The other one has half of the room at most.
+  // The second text gets at most half of the room.
   const auto both = windows_of(7, 10, 11, options, 3);
   CHECK(firsts(both) == Ranges{{0, 4}, {0, 4}, {0, 4}});
 }

@@ -32,7 +32,7 @@ TEST_CASE("truncate_longest_first keeps as much as it may") {
         CHECK(kept.first <= a);
         CHECK(kept.second <= b);
         CHECK(kept.first + kept.second == std::min(a + b, budget));
-        // Nothing is cut from the shorter part while the longer one stays more than one longer.
+        // The shorter part is not cut while the longer one stays at least two longer.
         if (kept.first < a) CHECK(kept.second <= kept.first + 1);
         if (kept.second < b) CHECK(kept.first <= kept.second + 1);
       }

@@ -1,4 +1,4 @@
-// Ids and offsets against those of Hugging Face tokenizers 0.22.2 and transformers 4.57.1.
+// Ids and offsets compared with Hugging Face tokenizers 0.22.2 and transformers 4.57.1.
 #include <map>
 
 #include "core/threads/parallel.h"
@@ -49,7 +49,7 @@ void check_golden(const Tokenizer& tokenizer, const std::vector<Golden>& golden)
   }
 }
 
-// Those of tests/golden; the multilingual ones are megabytes large.
+// Those in tests/golden; the multilingual ones have megabytes.
 const std::vector<std::string> kVocabularies = {"bert-base-uncased", "bert-base-cased",
                                                 "bert-base-chinese", "kcbert-base"};
 const std::vector<std::string> kLargeVocabularies = {"bert-base-multilingual-cased",

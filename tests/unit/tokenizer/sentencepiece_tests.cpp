@@ -39,7 +39,7 @@ TEST_CASE("golden ids of ALBERT") {
   CHECK(lines == 462);
 }
 
-// A model that has nothing but a map: a trie of these units, and texts that it leads to.
+// A model that only has a map: a trie of these units, and the texts that it leads to.
 std::string model_with_map(std::vector<uint32_t> units, std::string_view texts) {
   const auto bytes_of = [](uint32_t number) {
     return std::string(reinterpret_cast<const char*>(&number), sizeof number);
@@ -70,10 +70,10 @@ TEST_CASE("a character map leads nowhere outside of itself") {
   CHECK_FALSE(has_sound_charsmaps(model_with_map(with(7, 256 << 10, units), "a\0"sv)));
   CHECK_FALSE(has_sound_charsmaps(model_with_map(with(7, 1 << 10 | kWide, units), "a\0"sv)));
   CHECK(has_sound_charsmaps(model_with_map(with(7, kValue | 256 << 10, units), "a\0"sv)));
-  const auto leaf = with(7, 1 << 10 | kHasLeaf, units);  // its text is told by unit 7 ^ 1
+  const auto leaf = with(7, 1 << 10 | kHasLeaf, units);  // unit 7 ^ 1 locates its text
   CHECK(has_sound_charsmaps(model_with_map(with(6, kValue | 1, leaf), "a\0"sv)));
   CHECK_FALSE(has_sound_charsmaps(model_with_map(with(6, kValue | 2, leaf), "a\0"sv)));
-  CHECK_FALSE(has_sound_charsmaps(model_with_map(units, "a")));  // has no end
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(units, "a")));  // not terminated
   CHECK_FALSE(has_sound_charsmaps(model_with_map(units, "")));
   CHECK_FALSE(has_sound_charsmaps(model_with_map(std::vector<uint32_t>(255), "a\0"sv)));
   CHECK_FALSE(has_sound_charsmaps(model_with_map({}, "a\0"sv)));
@@ -96,7 +96,7 @@ TEST_CASE("offsets point into the original text") {
   CHECK(surfaces("Hello  World") == "Hello|World");
   CHECK(surfaces("  the caf\u00e9, na\u00efve\tend ") == "the|caf\u00e9|,|na\u00efve|end");
   CHECK(surfaces("``yes''") == "|``|yes|''");  // the first piece is a lone word mark
-  // A piece of digits and a comma is taken apart.
+  // A piece of digits and a comma is split.
   CHECK(surfaces("in 2019, we") == "in|2019|,|we");
   CHECK(surfaces("a [MASK] b[SEP]") == "a| [MASK]|b|[SEP]");
   CHECK(surfaces("") == "");

@@ -1,4 +1,4 @@
-// What the tokenizer's tests share.
+// Shared by the tokenizer's tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -38,7 +38,7 @@ inline Encoded encode(const Tokenizer& tokenizer, std::string_view text) {
   return out;
 }
 
-// The line of the error that `action` throws; "" without one. Its kind must be a model error.
+// The error line that `action` throws, or "". It must be a model error.
 template <typename Action>
 std::string model_error_of(Action&& action) {
   try {

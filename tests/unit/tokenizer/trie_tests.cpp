@@ -11,7 +11,7 @@
 namespace finetune {
 namespace {
 
-// Random words over few letters (many shared prefixes) with bytes at both ends of the range.
+// Random words over few letters (many shared prefixes), including the smallest and largest byte.
 std::vector<std::string> random_words(size_t count, uint64_t seed) {
   const std::string letters("ab\xFF\x01", 4);
   std::vector<std::string> out;
@@ -82,8 +82,8 @@ TEST_CASE("UTF-8: every scalar value there and back; maximal subparts") {
 TEST_CASE("Unicode tables at places where Unicode versions differ") {
   using namespace unicode;
   CHECK(has(0x166D, kPunctuation));        // a symbol since Unicode 12
-  CHECK_FALSE(has(0x2E43, kPunctuation));  // came with Unicode 9
-  CHECK_FALSE(has(0x08E2, kControl));      // came with Unicode 9
+  CHECK_FALSE(has(0x2E43, kPunctuation));  // added in Unicode 9
+  CHECK_FALSE(has(0x08E2, kControl));      // added in Unicode 9
   CHECK(has(0x00AD, kControl));
   CHECK(has(0x0085, kControl));
   CHECK_FALSE(has('\n', kControl));

@@ -1,4 +1,4 @@
-// What is wrong with a vocabulary is said in one line that names the file.
+// Errors in a vocabulary are reported in one line with the file's name.
 #include <sys/stat.h>
 
 #include "../contains.h"
@@ -81,7 +81,7 @@ TEST_CASE("tokenizer_config.json") {
   check("{\"word_tokenizer_type\":\"mecab\"}", "mecab");
   check("{\"added_tokens_decoder\":{\"x\":{}}}", "added_tokens_decoder");
   check("{\"added_tokens_decoder\":{\"-4\":{\"content\":\"q\"}}}", "-4");
-  // Memory grows with the largest id: 4 GB for one of some digits.
+  // Memory grows with the largest id: an id of a few digits could take 4 GB.
   for (const char* id : {"268435456", "2147483648", "9223372036854775807", "4194304"}) {
     const std::string token =
         concat("{\"added_tokens_decoder\":{\"", id, "\":{\"content\":\"q\"}}}");

@@ -1,4 +1,4 @@
-// WordPiece: corner cases, with the values that tokenizers 0.22.2 gives for the same input.
+// WordPiece: corner cases, with the values of tokenizers 0.22.2 for the same input.
 #include "../contains.h"
 #include "support.h"
 
@@ -242,7 +242,7 @@ TEST_CASE("vocab.txt: numbering, CRLF, repeats, added tokens") {
   CHECK(test::encode(*tokenizer, "Hi ho[NEW] hu[SEP]").ids == std::vector<int32_t>{7, 6, 8, 1, 3});
 }
 
-// Beside transformers: tests/peers/tokenizer_test.py.
+// Compared with transformers in tests/peers/tokenizer_test.py.
 TEST_CASE("vocab.txt: what special_tokens_map.json names is found as it is written") {
   const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhi\n[\n]\nx\n<E>\n";
   const auto ids = [&](const std::string& config, const std::string& map,
@@ -261,7 +261,7 @@ TEST_CASE("vocab.txt: what special_tokens_map.json names is found as it is writt
   CHECK(ids("{}", "{\"mask_token\": {\"content\": \"[X]\"}}", added) ==
         Ids{5, 7, 6, 4, 1, 1, 1, 9});
   CHECK(ids("{}", "{}", added) == Ids{9, 4, 1, 1, 1, 9});
-  // Not read beside a decoder.
+  // Ignored if there is a decoder.
   CHECK(ids("{\"added_tokens_decoder\": {}}", named, added) == Ids{5, 7, 6, 4, 1, 1, 1, 5, 7, 6});
 }
 

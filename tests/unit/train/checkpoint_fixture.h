@@ -1,4 +1,4 @@
-// What the tests of checkpoints share: a tiny model's arenas, a state, and what reading refuses.
+// Shared by the tests of checkpoints: a tiny model's arenas, a state, and errors of reading.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -72,7 +72,7 @@ inline void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// The message of the one-line Error(model) that reading gives; empty if it is accepted.
+// The one-line Error(model) of reading; empty if the checkpoint is accepted.
 inline std::string refusal(const fs::path& path) {
   try {
     read_checkpoint_state(path);

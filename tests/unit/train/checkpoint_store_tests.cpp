@@ -1,4 +1,4 @@
-// A folder of checkpoints: which one counts, which go, and what writers that fail leave.
+// A folder of checkpoints: which one is used, which are removed, and leftovers of failed writers.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -39,14 +39,14 @@ TEST_CASE("the newest whole checkpoint is found behind damaged ones") {
   bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 64);
   write_bytes(files[2].path, bytes);
   CHECK(newest_valid_checkpoint(directory.path())->file.step == 20);
-  // A copy under another step's name would continue at the wrong place.
+  // A copy under another step's name would resume at the wrong step.
   fs::copy_file(files[0].path, files[1].path, fs::copy_options::overwrite_existing);
   CHECK(newest_valid_checkpoint(directory.path())->file.step == 10);
   write_bytes(files[0].path, "");
   CHECK(!newest_valid_checkpoint(directory.path()));
 }
 
-// Where more cores than blocks have threads already, none are lacking.
+// If as many threads as blocks exist already, no more are needed.
 TEST_CASE("a lack of threads is none of the checkpoints' faults" *
           doctest::skip(available_cores() > 8)) {
   TemporaryDirectory directory;
@@ -58,7 +58,7 @@ TEST_CASE("a lack of threads is none of the checkpoints' faults" *
   const pid_t child = ::fork();
   if (child == 0) {
     set_threads(16);
-    // Stacks for two or three of them.
+    // Memory for two or three stacks.
     std::ifstream status("/proc/self/statm");
     rlim_t pages = 0;
     status >> pages;

@@ -1,4 +1,4 @@
-// Checkpoints give back every bit, and notice every damaged one.
+// Checkpoints restore every bit, and damage is always noticed.
 #include <cmath>
 
 #include "../contains.h"
@@ -75,7 +75,7 @@ TEST_CASE("a checkpoint gives back every bit") {
 }
 
 TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one order") {
-  // Tensors none of which exists as a whole: element i of tensor t in arena a is 3 * i + 7 * t + a.
+  // Tensors that never exist as a whole: element i of tensor t in arena a is 3 * i + 7 * t + a.
   struct Stream final : ModelTensors {
     std::vector<float> staging;
     std::vector<TensorPiece> written, read;
@@ -168,7 +168,7 @@ TEST_CASE("equal content gives equal bytes, and writing over a checkpoint replac
   std::string bytes = read_text_file(path);
   write_checkpoint(path, sample_state(1), first.table, second.arenas());
   CHECK((read_text_file(path) != bytes));
-  ::sleep(1);  // no time stamp may be in it
+  ::sleep(1);  // a time stamp would differ
   write_checkpoint(path, sample_state(1), first.table, first.arenas());
   CHECK((read_text_file(path) == bytes));
 }

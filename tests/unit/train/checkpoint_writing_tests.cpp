@@ -1,4 +1,4 @@
-// A checkpoint whose writing fails: at every tensor, in a process that goes on.
+// Failures while a checkpoint is written: at every tensor, in a process that continues.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -17,7 +17,7 @@ using namespace finetune::test;
 
 namespace {
 
-// While it exists and is on, the system refuses every byte that is written to a file.
+// While it exists and is on, every write to a file fails.
 class FullDisk {
  public:
   FullDisk() : handler_(::signal(SIGXFSZ, SIG_IGN)) { ::getrlimit(RLIMIT_FSIZE, &before_); }
@@ -35,7 +35,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-// Of a tensor's memory the writing fails, and of those after it no more.
+// Writing fails at this tensor and all later ones.
 class FailingTensors final : public ModelTensors {
  public:
   FailingTensors(Sample& sample, int64_t failing)

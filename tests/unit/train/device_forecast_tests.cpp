@@ -1,4 +1,4 @@
-// Forecasts of GPU memory, and micro-batches chosen by it.
+// Forecasts of GPU memory, and micro-batches chosen by them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,9 +48,9 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(m.gradients == arena + 4 * c.config.vocab_size * 4);
   CHECK(c.total(1024) < c.total(2048));
   CHECK(c.total(2048, true) < c.total(2048));
-  // Of four processes each has a part of the moments, and takes three others' subtrees of the
-  // largest slice that it sums, besides rows of words: at most the batch's tokens, for gradients
-  // and weights.
+  // Each of four processes has a part of the moments and receives three others' subtrees of the
+  // largest slice that it sums, and rows of words for gradients and weights: at most the batch's
+  // tokens.
   c.run.processes = 4;
   c.run.virtual_shards = 4;
   const DeviceForecast quarter = forecast_device_memory(c.run, 2048, false);
@@ -60,18 +60,18 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   const int64_t slices = quarter.gradients - m.gradients - 2 * rows;
   CHECK(slices > 4 * std::max(layer / 4, rows));
   CHECK(slices < 4 * (layer / 4 + 2 * kMiB));
-  // In bf16 four slices on their way out and four in have a place beside, of half the size.
+  // In bf16 there is room for four outgoing and four incoming slices of half the size.
   c.run.wire = DType::bf16;
   const int64_t wire = forecast_device_memory(c.run, 2048, false).gradients - quarter.gradients;
   CHECK(wire == slices);
   c.run.wire = DType::f32;
-  // The head alone is trained: one small bucket.
+  // Only the head is trained: one small bucket.
   c.run.lowest_layer = 13;
   const int64_t least = forecast_device_memory(c.run, 2048, false).gradients - m.gradients;
   CHECK(least - 2 * rows == 4 * rows);
   c.run.lowest_layer = 0;
   c.run.processes = 1;
-  // Shards have smaller micro-batches, their gradients are added in a tree.
+  // Shards have smaller micro-batches; their gradients are added in a tree.
   c.run.virtual_shards = 4;
   c.run.shards = {0, 4};
   const DeviceForecast sharded = forecast_device_memory(c.run, 2048, false);
@@ -117,7 +117,7 @@ TEST_CASE("a GPU's memory: arenas of a part of the model, with words or without"
 
 TEST_CASE("a GPU's memory: micro-batches of evaluation are filled up as those of training") {
   Case c;
-  c.run.batch_size = 1;  // training takes less
+  c.run.batch_size = 1;  // training needs less
   const MicroBatchLimits limits =
       micro_batch_limits(c.samples, MicroBatching::of_tokens(2048), Engine::kEvaluationSequences);
   const BatchShape most = largest_filled({limits.tokens, limits.sequences, 0});
@@ -139,7 +139,7 @@ TEST_CASE("a GPU's memory: a number of micro-batches decides in place of their t
   CHECK(c.total(64) == whole);  // one micro-batch of the batch's 32 longest samples
   c.run.micro_batches = 8;
   CHECK(c.total(1 << 20) < whole);
-  CHECK(fitting_micro_batch_tokens(c.run, 2048, false, whole) == 0);  // they do not decide
+  CHECK(fitting_micro_batch_tokens(c.run, 2048, false, whole) == 0);  // the sizes do not decide
   const Error error = too_little_device_memory(c.run, 64, true, {kMiB, kMiB, 0}, {kMiB, kMiB, 0});
   CHECK(contains(error.what(), "more --micro-batches need less"));
 }
@@ -168,7 +168,7 @@ TEST_CASE("micro-batches by default: from the model's shape and the size of the 
   CHECK(auto_micro_batch_tokens(base, 128, 79 * kGiB) == 16384);
   CHECK(auto_micro_batch_tokens(large, 128, 79 * kGiB) == 10176);
   CHECK(auto_micro_batch_tokens(large, 128, 139 * kGiB) == 10176);
-  // GPUs of one kind that set a little more or less aside have the same.
+  // GPUs of one kind that reserve slightly different amounts get the same value.
   CHECK(auto_micro_batch_tokens(base, 128, 22 * kGiB) == 6784);
   CHECK(auto_micro_batch_tokens(base, 128, 22 * kGiB + 12345) == 6784);
   CHECK(auto_micro_batch_tokens(base, 128, 31 * kGiB) == 6784);
@@ -218,7 +218,7 @@ TEST_CASE("what to say where a GPU is too small") {
   CHECK(contains(message(c.total(73, true) * 256 / 255 + 1, false),
                  "--recompute --micro-batch-tokens"));
   CHECK(contains(message(c.total(73, true) / 2, false), "no --micro-batch-tokens"));
-  // Where the forecast was too low, what is suggested takes less than what has failed.
+  // If the forecast was too low, the suggested size needs less than the failed one.
   const std::string failed = message(4 * c.total(2048), false);
   CHECK(contains(failed, "would fit"));
   CHECK(!contains(failed, "--micro-batch-tokens 2048"));

@@ -118,7 +118,7 @@ TEST_CASE("a tolerance in percent of the baseline") {
   write_metrics(
       directory / "metrics.json",
       {{"eval_f1", 80}, {"eval_loss", 0.5}, {"below", -4}, {"small", 0.0028745957599712537}});
-  // The directory stands for its metrics.json.
+  // A directory means its metrics.json.
   const std::string run = directory.path();
   auto bounds =
       baseline_assertions({run}, {"eval_f1=1%", "eval_loss=10 %", "below=50%"}, larger_is_better);
@@ -170,7 +170,7 @@ TEST_CASE("gates as JUnit") {
   const fs::path file = directory / "new/gates.xml";
   write_junit(file, xml);
   CHECK(read_text_file(file) == xml);
-  check_junit_output(file, "", nullptr);  // our own is replaced
+  check_junit_output(file, "", nullptr);  // a file of ours is replaced
   write_file(directory / "other.xml", "<testsuites>");
   CHECK(contains(usage_message([&] { check_junit_output(directory / "other.xml", "", nullptr); }),
                  "no JUnit file"));

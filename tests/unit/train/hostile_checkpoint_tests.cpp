@@ -1,5 +1,5 @@
-// Checkpoints that somebody else has written and sealed: the seal is a checksum, nothing behind it
-// is trusted. Each is refused with one line, in every way in which a checkpoint is read.
+// Forged checkpoints with a valid seal: the seal is a checksum, so the contents are not trusted.
+// Each is refused with one line, in every way in which a checkpoint is read.
 #include <hdf5.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ using namespace finetune::test;
 
 namespace {
 
-// Object headers of version 2 (without limits of their own) get the checksums that they need.
+// Recomputes the checksums of version 2 object headers.
 void mend_headers(std::string& bytes) {
   for (size_t at = 0; (at = bytes.find("OHDR", at)) != std::string::npos; ++at) {
     const auto flags = uint8_t(bytes[at + 5]);
@@ -30,7 +30,7 @@ void mend_headers(std::string& bytes) {
   }
 }
 
-// Changes a good checkpoint with the HDF5 library, then its bytes, and seals it anew.
+// Changes a good checkpoint with the HDF5 library, then its bytes, and seals it again.
 class Forgery {
  public:
   Forgery() {
@@ -71,7 +71,7 @@ class Forgery {
     REQUIRE(newest.has_value());
     CHECK(newest->file.step == 90);
   }
-  // A state that is sound, and tensors that are not.
+  // A valid state with invalid tensors.
   void check_tensors_refused(const std::string& reason, bool in_lists = true) {
     CHECK(refusal(path_) == "");
     auto message_of = [&](auto&& read) {
@@ -115,7 +115,7 @@ hid_t text_type(size_t size) {
   return type;
 }
 
-// Instead of what has that name; `values` may be null: nothing is written.
+// Replaces the object of that name; `values` may be null: nothing is written.
 void replace_dataset(hid_t file, const char* name, hid_t type, const std::vector<hsize_t>& shape,
                      const void* values, hid_t properties = H5P_DEFAULT) {
   REQUIRE(H5Ldelete(file, name, H5P_DEFAULT) >= 0);

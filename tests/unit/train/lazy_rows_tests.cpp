@@ -1,4 +1,4 @@
-// Rows updated late against rows updated in every step, bit for bit.
+// Lazy row updates against updates in every step, bit for bit.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ struct Arenas {
   std::shared_ptr<void> memory[4];  // weights, gradients, m, v
 };
 
-// Some rows never, some once, some often, one always; rows of a step, not in order and repeated.
+// Rows that occur never, once, often or always; unsorted and repeated within a step.
 std::vector<int32_t> rows_of(int step, int64_t rows) {
   std::vector<int32_t> out = {5, 0};
   for (int i = 0; i < 12; ++i) {
@@ -76,7 +76,7 @@ void add_gradients(const Arenas& arenas, int step) {
     float* g = arenas.data(1) + Arenas::kBefore + row * arenas.setting.cols;
     for (int64_t c = 0; c < arenas.setting.cols; ++c) {
       const double u = draw(4, uint32_t(step), uint32_t(row * 1000 + c)) - 0.5;
-      // Of very different size: moments that vanish soon and such that stay.
+      // Of widely different size: some moments vanish soon, others persist.
       g[c] += float(u * std::pow(10.0, -double((row + c) % 23)));
     }
   }
@@ -113,7 +113,7 @@ void compare(Backend& backend, const RowSetting& s, int settle_every) {
     rows.need(std::span(ids).first(3));
     rows.need(std::span(ids).subspan(3));
     rows.catch_up();
-    bool current = true;  // what the forward pass reads
+    bool current = true;  // for the forward pass
     for (int32_t id : ids) {
       const int64_t at = Arenas::kBefore + id * s.cols;
       current &= std::memcmp(eager.data(0) + at, lazy.data(0) + at, size_t(s.cols) * 4) == 0;
@@ -129,7 +129,7 @@ void compare(Backend& backend, const RowSetting& s, int settle_every) {
     backend.block_square_sums(vector(lazy.data(1), lazy.size()), kNormBlock, sparse,
                               lazy_sums.data());
     REQUIRE(eager_sums == lazy_sums);
-    if (step % 50 == 49) {  // a step that is not done: its gradients are thrown away
+    if (step % 50 == 49) {  // a skipped step: its gradients are discarded
       for (Arenas* a : {&eager, &lazy}) backend.fill_zero(vector(a->data(1), a->size()));
       continue;
     }

@@ -60,7 +60,7 @@ TEST_CASE("after a resume each step occurs once") {
         "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1}\n{\"step\":3,\"loss\":1.5}\n"
         "{\"step\":4,\"loss\":2}\n{\"step\":5,\"loss\":2.5}\n{\"step\":5,\"eval_loss\":0.25}\n"
         "{\"step\":6,\"loss\":3}\n");
-  // Stopped in the evaluation of step 5, after its line: it will be done again.
+  // Stopped after the evaluation line of step 5, so the evaluation will be repeated.
   { MetricsLog log(path, 5, 4); }
   CHECK(read_text_file(path).find("eval_loss") == std::string::npos);
   CHECK(read_text_file(path).ends_with("{\"step\":5,\"loss\":2.5}\n"));

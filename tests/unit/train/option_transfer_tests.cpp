@@ -1,4 +1,4 @@
-// Every option arrives at another process as it was.
+// Every option arrives unchanged at another process.
 #include <doctest/doctest.h>
 
 #include <cmath>

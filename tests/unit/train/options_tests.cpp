@@ -1,4 +1,4 @@
-// Options of train are refused where they are declared: ranges, words and their ends.
+// train's options are validated where they are declared: ranges and words.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -59,7 +59,7 @@ TEST_CASE("every range of an option holds at its ends and no further") {
     const OptionInfo& info = option.info;
     auto check = [&](double value, bool allowed) {
       TrainOptions o = good();
-      o.pipeline_schedule = "interleaved";  // chunks are of no other schedule
+      o.pipeline_schedule = "interleaved";  // only this schedule has chunks
       if (info.name == "window-stride" || info.name == "max-windows") o.long_text = "windows";
       if (info.name == "offload-activations") o.recompute = true, o.device = "cuda";
       if (!std::visit(SetNumber{value}, option.in(o))) return;

@@ -103,13 +103,13 @@ TEST_CASE("fingerprints of files") {
   Fingerprint folder({directory.path()});
   CHECK_THROWS_AS(folder.result(), Error);
   REQUIRE(::mkfifo((directory / "pipe").c_str(), 0600) == 0);
-  Fingerprint pipe({directory / "pipe"});  // to which nobody writes
+  Fingerprint pipe({directory / "pipe"});  // it has no writer
   CHECK_THROWS_WITH_AS(pipe.result(), doctest::Contains("no regular file"), Error);
 }
 
 TEST_CASE("a fingerprint that nobody waits for is given up") {
   test::TemporaryDirectory directory;
-  const fs::path hole = directory / "hole";  // an hour of zeros
+  const fs::path hole = directory / "hole";  // a sparse file that would take an hour to read
   write_file(hole, "");
   fs::resize_file(hole, uintmax_t{1} << 40);
   auto begin = std::chrono::steady_clock::now();

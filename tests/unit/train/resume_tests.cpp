@@ -1,4 +1,4 @@
-// What a run has kept of its options, read back: a seal is a checksum, not a proof of who wrote it.
+// A run's stored options, read back: a seal is a checksum, not proof of origin.
 #include <doctest/doctest.h>
 
 #include "../contains.h"
@@ -94,7 +94,7 @@ TEST_CASE("a run of before there were tensor shards has one") {
 
 TEST_CASE(
     "a run of before rows were held out by strata, and targets scaled, is not mixed with that") {
-  // Such a run's options, without the lines that it did not have.
+  // The options of an earlier version's run, which lack some lines.
   const auto resumed = [](TrainOptions then, TrainOptions now) -> std::string {
     then.precision = "fp32";
     std::vector<ConfigItem> items = config_items(then);

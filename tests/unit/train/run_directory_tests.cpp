@@ -1,4 +1,4 @@
-// Who may use an output directory, and what is removed from it.
+// Which output directories may be used, and what is removed from them.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ TEST_CASE("an output that is absent or empty may be used in every mode") {
     CHECK(code_of(directory.path(), mode) == 0);
   }
   CHECK(!fs::exists(directory / "runs"));  // checking changes nothing
-  // Killed while the very first file was written.
+  // Killed while the first file was written.
   write_file(directory / "config.toml.tmp.12", "");
   CHECK(code_of(directory.path(), OutputMode::create) == 0);
   RunDirectory run(directory.path(), OutputMode::create);

@@ -1,4 +1,4 @@
-// Learning rates beside those of transformers.
+// Learning rates compared with transformers.
 #include <doctest/doctest.h>
 #include <simdjson.h>
 

@@ -1,4 +1,4 @@
-// Seals: the documented checksum, and damage noticed.
+// Seals: the documented checksum, and detection of damage.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -97,7 +97,7 @@ TEST_CASE("a seal is for the bytes that were there when it was made, and no othe
   write_file(path, bytes);
   put_seal(path, seal);
   CHECK(!accepted(path));
-  // Another length is seen at once.
+  // A changed length is detected at once.
   write_file(path, bytes + "x");
   CHECK_THROWS_AS(put_seal(path, seal), Error);
   CHECK_THROWS_AS(put_seal(directory / "absent", seal), Error);

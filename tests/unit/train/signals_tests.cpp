@@ -1,4 +1,4 @@
-// Signals in the middle of matrix products must harm nothing.
+// Signals during matrix products do no harm.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ class SignalRain {
   timer_t timer_{};
 };
 
-// Products whose result is known; the heap is in use between them, so that damage shows.
+// Products with known results; the heap is used in between, so that damage is visible.
 int wrong_products(int count) {
   const std::vector<int64_t> sizes{17, 24, 63, 64, 100, 130, 192, 256};
   std::vector<float> ones(256 * 256, 1.0f), c(256 * 256);

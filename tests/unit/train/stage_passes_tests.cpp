@@ -1,4 +1,4 @@
-// A step's passes over shards and micro-batches: by the stages of a pipeline, and by one process.
+// A step's passes over shards and micro-batches, by pipeline stages and by one process.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -64,12 +64,12 @@ struct Case {
   test::BackendFactory factory;
   Head head;
   MicroBatching micro_batches;
-  int64_t batch = kSamples;  // samples; with fewer than shards some are empty
+  int64_t batch = kSamples;  // samples; fewer than shards leave some empty
   bool recompute = false;
   int lowest = 0;
 };
 
-// A process: engine, objective and sums over all shards.
+// One process: engine, objective and sums over all shards.
 struct Process {
   std::unique_ptr<Communicator> comm = make_solo_communicator();
   EncoderConfig config = config_of();
@@ -97,7 +97,7 @@ struct Process {
     objective->reserve(engine.backend(), kLargest.sequences);
   }
 
-  // `count` samples from the first on, in a ring.
+  // `count` samples from `first` on, wrapping around.
   void run(const Data& data, int64_t first, int64_t count) {
     const DropoutPlan dropout{5, 3, 0.1, 0.1, 0.1};
     std::vector<uint32_t> batch;
@@ -114,7 +114,7 @@ struct Process {
     Backend& backend = engine.backend();
     std::vector<float> out(size_t(engine.table().size()));
     backend.download(out.data(), sum->sum(), out.size() * sizeof(float));
-    // Who uses rows of a sum leaves zeros.
+    // The user of a sum's rows must reset them to zero.
     if (const Parameter* words = word_embeddings(engine.table())) {
       backend.fill_zero(vector(sum->sum() + words->offset, words->size()));
     }
@@ -127,7 +127,7 @@ struct Process {
   }
 };
 
-// Messages between threads of this process, of which one computes at a time.
+// Messages between threads of this process, one of which computes at a time.
 class ThreadLinks final : public StageLinks {
  public:
   struct Shared {
@@ -161,7 +161,7 @@ class ThreadLinks final : public StageLinks {
   int stage_;
 };
 
-// One forward, one backward; `trains`: whether this stage, and the one below it, go backward.
+// One forward and one backward pass; `trains`: whether this stage, and the one below, go backward.
 std::vector<PipelineAction> actions_of(int stage, int stages, int m, bool trains, bool below) {
   using enum PipelineAction::Kind;
   std::vector<PipelineAction> actions;
@@ -184,7 +184,8 @@ std::vector<PipelineAction> actions_of(int stage, int stages, int m, bool trains
   return actions;
 }
 
-// Each stage has the whole model's gradients of its parameters, and one stage has each of them.
+// Each stage has the whole model's gradients for its parameters, and each parameter is in one
+// stage.
 void compare(Process& whole, const std::vector<std::unique_ptr<Process>>& stages) {
   const std::vector<float> expected = whole.gradients();
   const int p = int(stages.size());
@@ -207,7 +208,7 @@ void compare(Process& whole, const std::vector<std::unique_ptr<Process>>& stages
   CHECK(compared == whole.engine.table().parameters().size());
 }
 
-// What a stage holds, does and needs.
+// A stage's part, actions and needs.
 struct Stage {
   ModelPart part;
   std::function<std::vector<PipelineAction>(int64_t)> actions;
@@ -231,7 +232,7 @@ std::vector<Stage> three_stages(const Case& c) {
   return stages;
 }
 
-// Interleaved: a chunk goes backward over a shard after another has gone over the next one.
+// Interleaved: one chunk goes backward over a shard while another is at the next shard.
 std::vector<Stage> two_stages_of_two_chunks(const Case& c) {
   PipelineShape shape{PipelineKind::interleaved, 2, 2};
   shape.lowest_block = std::clamp(c.lowest - 1, 0, shape.blocks() - 1);  // each has one layer
@@ -265,7 +266,7 @@ void check_stages(const Case& c, const std::vector<Stage>& layout) {
     stages.push_back(std::make_unique<Process>(c, data, stage.part, stage.slots, std::move(plan)));
     links.back()->backend = &stages.back()->engine.backend();
   }
-  // A device records work when it comes again, and repeats it from then on.
+  // A device records repeated work and replays it from then on.
   const int64_t steps = whole.engine.backend().replays() ? 3 : 2;
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<std::thread> threads;
@@ -292,7 +293,7 @@ void check_layouts(const Case& c) {
 TEST_CASE("stages sum the gradients of one process, over shards and micro-batches") {
   for (const test::BackendFactory& factory : test::backends_under_test()) {
     if (!factory.make()) continue;
-    const bool slow = factory.device == test::Device::gpu;  // kernels that run on the host
+    const bool slow = factory.device == test::Device::gpu;  // kernels on the host
     for (Head head : {Head{HeadKind::sequence, 2}, Head{HeadKind::token, 2}}) {
       INFO(factory.name, ", ", int(head.kind));
       for (bool recompute : {false, true}) {
@@ -304,7 +305,7 @@ TEST_CASE("stages sum the gradients of one process, over shards and micro-batche
         }
       }
       check_layouts({factory, head, MicroBatching::of_tokens(7)});
-      if (slow && head.kind == HeadKind::token) continue;  // orders do not depend on heads
+      if (slow && head.kind == HeadKind::token) continue;  // the order does not depend on the head
       check_layouts({factory, head, MicroBatching::into(1), kSamples, false, 3});  // odd rounds
       check_layouts({factory, head, MicroBatching::into(1), 2});                   // an empty shard
       check_layouts({factory, head, MicroBatching::into(4), 1});  // fewer micro-batches than stages

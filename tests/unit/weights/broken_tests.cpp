@@ -1,4 +1,4 @@
-// Every fault of shared/golden/broken that lies in the weights: one line that names it.
+// Every fault in the weights of shared/golden/broken gives one line that names it.
 #include <doctest/doctest.h>
 
 #include "../contains.h"

@@ -1,4 +1,4 @@
-// CRC-32C by the instruction, in parallel and of joined pieces is that of a plain loop.
+// CRC-32C by instruction, in parallel and of joined pieces equals a plain loop's.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -19,7 +19,7 @@ namespace {
 struct Subject {
   std::string directory;
   std::string file;        // the one that is damaged
-  uint32_t structure = 0;  // most damage goes to so many bytes at the front (0: all the file)
+  uint32_t structure = 0;  // most damage is in the first bytes, up to this (0: anywhere)
   bool structure_at_end = false;
 };
 
@@ -56,7 +56,7 @@ std::string mutated(std::string bytes, const Subject& subject, Random& random) {
   const uint32_t span = subject.structure ? std::min(subject.structure, size) : size;
   const uint32_t begin = subject.structure_at_end ? size - span : 0;
   if (random.below(8) == 0) return bytes.substr(0, random.below(size));
-  if (random.below(8) == 0) {  // a piece is cut out
+  if (random.below(8) == 0) {  // removes a piece
     uint32_t at = begin + random.below(span);
     return bytes.erase(at, 1 + random.below(16));
   }

@@ -1,4 +1,4 @@
-// Every format in shared/golden against the safetensors file that Hugging Face wrote.
+// Every format in shared/golden compared with Hugging Face's safetensors file.
 #include <doctest/doctest.h>
 
 #include "../contains.h"

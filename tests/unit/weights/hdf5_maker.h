@@ -1,4 +1,4 @@
-// Makes HDF5 files with the HDF5 library, good ones and others.
+// Makes HDF5 files with the HDF5 library, valid and invalid ones.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 namespace finetune::test {
 
-// An object of the library, closed when it goes. A failure to make it is one of the test.
+// An HDF5 object that is closed at the end. Failing to make it fails the test.
 class Hdf5Id {
  public:
   Hdf5Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) { REQUIRE(id_ >= 0); }
@@ -32,7 +32,7 @@ constexpr Hdf5Format kHdf5Formats[] = {Hdf5Format::oldest, Hdf5Format::v18, Hdf5
 
 class MadeFile {
  public:
-  // Addresses and lengths take `width` bytes.
+  // Addresses and lengths have `width` bytes.
   explicit MadeFile(const std::filesystem::path& path, Hdf5Format format = Hdf5Format::oldest,
                     hsize_t user_block = 0, size_t width = 8)
       : file_(create(path, format, user_block, width), H5Fclose) {}
@@ -57,7 +57,7 @@ class MadeFile {
     REQUIRE(H5Dwrite(made, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
   }
 
-  // One element of `type`, which `value` points to.
+  // One element of `type`; `value` points to it.
   void attribute(const std::string& object, const std::string& name, hid_t type,
                  const void* value) {
     const Hdf5Id owner(H5Oopen(file_, object.c_str(), H5P_DEFAULT), H5Oclose);
@@ -71,7 +71,7 @@ class MadeFile {
     attribute(object, name, H5T_STD_I64LE, &one);
   }
 
-  // What the library reads.
+  // The library's own reading.
   std::vector<float> values(const std::string& path) const {
     const Hdf5Id made(H5Dopen2(file_, path.c_str(), H5P_DEFAULT), H5Dclose);
     const Hdf5Id space(H5Dget_space(made), H5Sclose);
@@ -95,7 +95,7 @@ class MadeFile {
     return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
   }
 
-  // Groups on the way to an object are made.
+  // Creates missing groups on the way to an object.
   static const Hdf5Id& parents() {
     static const Hdf5Id properties = [] {
       const hid_t id = H5Pcreate(H5P_LINK_CREATE);

@@ -1,4 +1,4 @@
-// The structures of an HDF5 file that have checksums, which are made right again after a change.
+// Finds the structures of an HDF5 file that have checksums, and repairs them after a change.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline uint32_t word_at(const std::string& bytes, size_t at) {
   return word;
 }
 
-// Bytes [begin, end) whose checksum is at `checksum`, which may lie among them as zeros.
+// Bytes [begin, end) with a checksum at `checksum`, which counts as zeros if it is inside.
 struct Sealed {
   size_t begin, end, checksum;
 
@@ -39,8 +39,8 @@ struct Sealed {
   }
 };
 
-// Where the checksum of an object's header of version 2 lies, by its own words; `at` is its
-// beginning. Behind the end if it says nothing sensible.
+// The place of the checksum of a version 2 object header at `at`, from its own size fields. Behind
+// the end if these are invalid.
 inline size_t end_of_header(const std::string& bytes, size_t at) {
   constexpr uint8_t kTimes = 0x20, kPhases = 0x10;
   if (bytes.size() - at < 6) return bytes.size();
@@ -53,8 +53,8 @@ inline size_t end_of_header(const std::string& bytes, size_t at) {
   return size_t(before + width + std::min<uint64_t>(content, bytes.size()));
 }
 
-// All structures with a checksum: where they begin is told by their signatures, where they end by
-// their checksums. Of none that is longer than `longest`.
+// All structures with a checksum: signatures mark their beginnings, checksums confirm their ends.
+// None is longer than `longest`.
 inline std::vector<Sealed> find_sealed(const std::string& bytes, size_t longest = 4096) {
   std::vector<Sealed> all;
   auto keep = [&](Sealed candidate) {
@@ -86,9 +86,9 @@ inline std::vector<Sealed> find_sealed(const std::string& bytes, size_t longest 
   return all;
 }
 
-// The checksums of `changed` as far as its structures lie where `before` had them.
+// Repairs the checksums of `changed` for structures at the same place as in `before`.
 inline void mend_sums(const std::string& before, std::string& changed) {
-  constexpr size_t kLongest = 1024;  // of most; looking for longer ones takes a fuzzer's time
+  constexpr size_t kLongest = 1024;  // bytes; looking for longer ones is slow
   for (const Sealed& structure : find_sealed(before, kLongest)) {
     if (structure.lies_in(changed) && !structure.holds(changed)) structure.mend(changed);
   }

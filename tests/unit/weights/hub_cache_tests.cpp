@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kCommit = "86b5e0934494bd15c9632b12f734a8a67f723594";
 
-// The variables that name a cache, as they were again at the end.
+// The variables that locate the cache, restored at the end.
 class Environment {
  public:
   Environment() {
@@ -39,7 +39,7 @@ class Environment {
   std::vector<std::optional<std::string>> before_;
 };
 
-// A snapshot as huggingface_hub lays it down: links into blobs.
+// A snapshot in huggingface_hub's layout: links to blobs.
 fs::path add_snapshot(const fs::path& cache, const std::string& folder,
                       const std::vector<std::string>& files, const std::string& commit = kCommit) {
   const fs::path snapshot = cache / folder / "snapshots" / commit;
@@ -169,7 +169,7 @@ TEST_CASE("a snapshot that lacks files is told so") {
   CHECK(contains(hub_refusal("m"), advice));
   fs::create_symlink("../../blobs/gone", snapshot / "model.safetensors");  // its blob was removed
   CHECK(contains(hub_refusal("m"), "has no weights"));
-  // Any other directory is told nothing of the cache.
+  // The cache is not mentioned for any other directory.
   TemporaryDirectory own;
   write_bytes(own / "config.json", "{}");
   CHECK(!contains(hub_refusal(own.path().string()), "hf download"));

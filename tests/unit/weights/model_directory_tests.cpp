@@ -1,4 +1,4 @@
-// Which weights, config and checkpoints of a directory are taken.
+// Which weights, config and checkpoints of a directory are used.
 #include <doctest/doctest.h>
 
 #include "../contains.h"

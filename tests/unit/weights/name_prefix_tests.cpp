@@ -1,4 +1,4 @@
-// Prefixes that wrappers put before the names of tensors.
+// Prefixes that wrappers add to the names of tensors.
 #include <doctest/doctest.h>
 
 #include "../contains.h"
@@ -36,7 +36,7 @@ TEST_CASE("a wrapper's prefix is found by the word embedding") {
     CAPTURE(prefix);
     CHECK(removed({"loss.weight", prefix + ("bert." + kWords)}) == prefix);
   }
-  // A second copy, as of averaged weights, is not the model.
+  // A second copy, such as averaged weights, is not the model.
   CHECK(removed({"bert." + kWords, "ema.bert." + kWords}).empty());
 }
 

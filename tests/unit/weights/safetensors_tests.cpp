@@ -31,7 +31,7 @@ bool refused_for(std::string_view header, std::string_view data, std::string_vie
 
 TEST_CASE("the smallest valid file") {
   TemporaryDirectory directory;
-  // 88 bytes of header, blanks at its end; tensor w = [1, 2].
+  // A header of 88 bytes with trailing blanks; tensor w = [1, 2].
   std::string header = R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],)"
                        R"("data_offsets":[0,8]}}   )";
   CHECK(header.size() == 88);
@@ -203,7 +203,7 @@ TEST_CASE("shards") {
   }
   CHECK(contains(with_map("[]"), "has no object"));
   CHECK(contains(with_map(R"({"a":1})"), "is not a file name"));
-  // Each name would be read again, and whole.
+  // Each name would be read again as a whole.
   fs::create_symlink("one.safetensors", directory / "link.safetensors");
   for (std::string alias : {"./two.safetensors", "link.safetensors"}) {
     const std::string map =

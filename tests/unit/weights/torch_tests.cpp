@@ -45,7 +45,7 @@ std::string state_dict(const std::string& name, const std::string& value) {
   return "\x80\x02}" + text(name) + value + "s.";
 }
 
-// The message with which a pickle is refused; empty if it runs.
+// The message of a refused pickle; empty if it runs.
 std::string pickle_refusal(const std::string& bytes) {
   try {
     Unpickler("p", bytes).run();
@@ -265,7 +265,7 @@ TEST_CASE("numbers") {
 TEST_CASE("memory stays bounded") {
   CHECK(contains(pickle_refusal("\x80\x02" + std::string(5'000'000, '(')), "more operations"));
   CHECK(contains(pickle_refusal("\x80\x02" + std::string(5'000'000, '}')), "more operations"));
-  // A list that holds itself, and one nested a million deep.
+  // A list that contains itself, and one nested a million deep.
   std::string cyclic =
       "\x80\x02]q\x01h\x01"
       "a.";
@@ -304,7 +304,7 @@ TEST_CASE("tensors that are read have bytes of their own") {
   add("even", 0, 2, 2);
   add("odd", 1, 2, 2);
   add("none", 0, 0, 1);
-  add("cls.predictions.decoder.weight", 0, 4, 1);  // tied, and read by nobody
+  add("cls.predictions.decoder.weight", 0, 4, 1);  // tied, and never read
   write_bytes(directory / "x.bin", zip_of({{"m/data.pkl", pickle + "u."}, {"m/data/0", kFour}}));
   auto source = open_weights(directory / "x.bin");
   for (const std::vector<std::string>& names : std::initializer_list<std::vector<std::string>>{
@@ -320,7 +320,7 @@ TEST_CASE("tensors that are read have bytes of their own") {
 }
 
 TEST_CASE("a pickle's memory is bounded by its operations") {
-  // A tuple of 100,000 and, in the memo, what copies it: seven bytes for each copy of 800 kB.
+  // A tuple of 100,000 in the memo, and copies of it: seven bytes for each copy of 800 kB.
   std::string begin = "\x80\x02(" + std::string(100'000, 'N') + "tq\x01";
   std::string copies;
   for (int i = 0; i < 20'000; ++i) copies += global("torch", "Size") + "h\x01\x85R";

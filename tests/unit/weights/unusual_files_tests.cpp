@@ -1,4 +1,4 @@
-// Weights cut while they are read, pipes and devices in their place, names that no file has.
+// Weights truncated while they are read, pipes and devices instead of files, invalid names.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -21,7 +21,7 @@ void copy_writable(const fs::path& from, const fs::path& to) {
   }
 }
 
-// What reading all tensors says.
+// The error of reading all tensors.
 std::vector<std::string> faults_of(const WeightSource& source) {
   std::vector<std::string> faults;
   for (const WeightInfo& info : source.tensors()) {
@@ -35,7 +35,7 @@ std::vector<std::string> faults_of(const WeightSource& source) {
   return faults;
 }
 
-// A directory with a config, and an index of shards whose one tensor is in `shard`.
+// A directory with a config, and a shard index whose one tensor is in `shard`.
 void write_index(const fs::path& directory, std::string_view shard) {
   write_bytes(directory / "config.json", "{}");
   write_bytes(directory / "model.safetensors.index.json",

@@ -1,4 +1,4 @@
-// What the tests of this folder share.
+// Shared by the tests of this folder.
 #pragma once
 
 #include <cstring>
@@ -42,7 +42,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// The message of the Error(model) that opening `path` gives; empty if it opens.
+// The message of the Error(model) of opening `path`; empty if it opens.
 inline std::string refusal(const fs::path& path) {
   try {
     open_weights(path);
@@ -52,7 +52,7 @@ inline std::string refusal(const fs::path& path) {
   return "";
 }
 
-// A safetensors file of one header and some bytes of data.
+// A safetensors file with one header and some bytes of data.
 inline std::string safetensors_bytes(std::string_view header, std::string_view data) {
   uint64_t size = header.size();
   std::string bytes(8, '\0');

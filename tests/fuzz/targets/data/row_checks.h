@@ -1,4 +1,4 @@
-// What must hold of files of rows.
+// Properties of files of rows.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct ReadRow {
   friend bool operator==(const ReadRow&, const ReadRow&) = default;
 };
 
-// What a reader has found: rows, or what is wrong.
+// A reader's result: rows, or an error.
 struct ReadRows {
   std::vector<std::string> columns;
   std::vector<ReadRow> rows;
@@ -70,9 +70,9 @@ inline ReadRows rows_of_reader(const fs::path& path, const RowOptions& options) 
   return out;
 }
 
-// predictions.csv is made of rows: written as CSV they are read back as they were.
+// predictions.csv contains rows: written as CSV they must read back unchanged.
 inline void check_written(const ReadRows& read) {
-  if (read.columns.size() < 2) return;  // one empty value makes a blank line, which is no row
+  if (read.columns.size() < 2) return;  // one empty value would be a blank line, not a row
   std::string text;
   std::vector<std::string> names;
   for (size_t i = 0; i < read.columns.size(); ++i) names.push_back(concat("column ", i));
@@ -87,7 +87,7 @@ inline void check_written(const ReadRows& read) {
   }
 }
 
-// Both ways to read rows find the same.
+// Both ways of reading rows give the same result.
 inline void check_rows(const fs::path& path, const RowOptions& options) {
   const ReadRows table = rows_of_table(path, options), reader = rows_of_reader(path, options);
   if (table.fault.empty()) {

@@ -1,5 +1,5 @@
-// CSV, TSV, plain text and what they may be packed and encoded in. The first two bytes choose
-// options of the reader.
+// CSV, TSV, plain text and their packings and encodings. The first two bytes choose options of the
+// reader.
 #include "fuzz/targets/data/row_checks.h"
 
 namespace finetune::fuzz {
@@ -25,7 +25,7 @@ void check_any_rows(std::string_view input) {
   check_rows(scratch_file(chosen(kNames, first / 12), input.substr(2)), options);
 }
 
-// Beside the window of a packed file: a row has up to 64 MiB.
+// Beside the window of a packed file: a row of up to 64 MiB.
 const Registration kRowsTarget({.name = "rows",
                                 .run = check_any_rows,
                                 .memory = size_t{512} << 20});

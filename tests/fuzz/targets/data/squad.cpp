@@ -1,4 +1,4 @@
-// SQuAD files: answers lie in their contexts where they are said to.
+// SQuAD files: answers must be at their places in the contexts.
 #include "data/squad.h"
 
 #include <set>

@@ -1,4 +1,4 @@
-// What must hold of a tokenizer that has been loaded, whatever its files say.
+// Properties of a loaded tokenizer, whatever its files contain.
 #pragma once
 
 #include <memory>

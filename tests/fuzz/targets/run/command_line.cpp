@@ -1,4 +1,4 @@
-// The command line of all commands, whose words are parsed and whose commands are not run.
+// Parses command lines of all commands without running them.
 #include "fuzz/targets/run/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 struct Parsed {};
 
-// Commands own what their options refer to, so that their actions cannot be taken away.
+// Commands own the variables of their options, so their actions cannot be removed.
 struct ParsedOnly : CLI::App {
   using CLI::App::App;
   void pre_callback() override { throw Parsed(); }
@@ -35,8 +35,8 @@ constexpr Command kCommands[] = {
     {"doctor", add_doctor_command},
 };
 
-// As the program does it (cli/parser.cpp), but for what a command then does. Making hundreds of
-// options takes longer than parsing: commands that the words do not begin with have none.
+// As in cli/parser.cpp, without running the command. Creating hundreds of options takes longer than
+// parsing, so commands that the words do not start with get none.
 void parse(std::vector<std::string> words) {
   ParsedOnly app("", "finetune");
   int exit_code = 0;

@@ -1,4 +1,4 @@
-// An input as the words of a command line.
+// Converts an input to the words of a command line.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace finetune::fuzz {
 
-// One a line; no word of a command line holds a zero byte.
+// One word per line; words contain no zero byte.
 inline std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   for (std::string_view line : split(text, '\n'))

@@ -1,4 +1,4 @@
-// config.toml: what is read and written again is the same.
+// config.toml: reading what was written gives the same.
 #include <algorithm>
 
 #include "core/error.h"
@@ -10,7 +10,7 @@
 namespace finetune::fuzz {
 namespace {
 
-// Names that are written without quotes, as those of options.
+// Names that need no quotes, such as those of options.
 bool is_plain(const std::string& name) {
   return std::all_of(name.begin(), name.end(),
                      [](unsigned char c) { return c == '-' || (c < 0x80 && std::isalnum(c)); });

@@ -23,7 +23,7 @@ void check_facts(const fs::path& path) {
   require(read_facts(copy) == facts, "facts come back changed");
 }
 
-// A run goes on: what it keeps of the log is whole lines.
+// A resumed run keeps only whole lines of the log.
 void check_log(const fs::path& path) {
   read_metrics_log(path);
   { MetricsLog log(path, 1 << 20, 1 << 20); }

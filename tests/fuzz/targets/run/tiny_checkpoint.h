@@ -1,4 +1,4 @@
-// The least model whose checkpoints are read.
+// The smallest model whose checkpoints can be read.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The options of train: those that are valid come back from config.toml and between processes.
+// train's options: valid ones survive config.toml and the transfer between processes.
 #include "cli/options/option_binding.h"
 #include "core/error.h"
 #include "fuzz/targets/run/command_line.h"

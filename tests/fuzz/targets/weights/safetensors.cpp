@@ -1,4 +1,4 @@
-// safetensors: what is read and written again is the same.
+// safetensors: reading what was written gives the same.
 #include <cstring>
 
 #include "fuzz/targets/weights/weight_checks.h"

@@ -1,4 +1,4 @@
-// What must hold of weights that a reader has opened.
+// Properties of opened weights.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace finetune::fuzz {
 
-// Reads all tensors as a model does that needs each of them.
+// Reads all tensors, like a model that needs each of them.
 inline std::vector<std::vector<float>> read_all(const WeightSource& source) {
   std::vector<const WeightInfo*> wanted;
   std::set<std::string_view> names;

@@ -51,8 +51,8 @@ Dropout dropout_of(const Case& c) {
   return Dropout::make(c.dropout, derive_key(3, 20), 9);
 }
 
-// Operands lie as in the model: q, k and v side by side in (T, 3H), or for first queries q alone
-// and k and v as the last columns of (T, 3H).
+// Operands are arranged as in the model: q, k and v side by side in (T, 3H); for first queries q
+// alone, and k and v as the last columns of (T, 3H).
 OpCaseMaker start(const char* op, const Case& c, double factor) {
   OpCaseMaker maker(op, c.text(), factor * sum_tolerance(c.head_size + c.longest()),
                     "float sums over head_size and keys, and a float exponential");
@@ -79,13 +79,13 @@ OpCaseMaker start(const char* op, const Case& c, double factor) {
 constexpr double kRoundedInside = 4e-3;
 constexpr const char* kRoundedInsideReason =
     "results, probabilities and their gradients are rounded to bf16";
-// dS = P * (dP - D), where D is the sum of dout * out: that out is rounded counts the more, the
-// more keys share the probability.
+// dS = P * (dP - D), D = sum of dout * out: rounding of out matters more, the more keys share the
+// probability.
 double backward_tolerance(const Case& c) {
   return std::max(1.5 * kRoundedInside, 1e-3 * std::sqrt(double(c.longest())));
 }
 
-// Not for a library that has masks of its own, as none knows them (fused_attention_tests.cpp).
+// Not for a library with its own masks, which are unknown here (fused_attention_tests.cpp).
 OpCase with_our_masks(OpCase op_case, const Case& c) {
   if (c.dropout == 0 || c.first_only || c.longest() <= library_attention::kOwnLength)
     return op_case;

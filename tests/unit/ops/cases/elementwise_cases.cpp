@@ -19,7 +19,7 @@ const ElementShape kShapes[] = {{1, 1, 0, false},    {1, 7, 0, true},      {3, 3
                                 {13, 64, 0, true},   {29, 100, 28, true},  {1, 384, 0, false},
                                 {211, 384, 0, true}, {512, 1536, 0, false}};
 
-// `to` is memory of its own, or, in place, that of `from`.
+// `to` is separate memory or, in place, the same as `from`.
 void place(OpCaseMaker& maker, const ElementShape& s, const char* to, const char* from) {
   if (s.in_place) {
     maker.view(to, from, 0, s.cols);
@@ -35,7 +35,7 @@ void away_from_zero(OpBuffer& buffer) {
   }
 }
 
-// Of few values one lies so near a tie, once in a thousand, that its last bit goes the other way.
+// Among few values one may be so near a tie that its last bit differs: once in a thousand.
 double rounded_tolerance(int64_t count) {
   return std::max(kRounded, 0x1p-7 * std::min(1.0, 3 / std::sqrt(double(count))));
 }

@@ -1,4 +1,4 @@
-// Encoder layers in inference: for backends that have them whole.
+// Encoder layers in inference, for backends that compute them as a whole.
 #include <cmath>
 #include <numeric>
 
@@ -9,7 +9,7 @@
 namespace finetune::test {
 namespace {
 
-// An operand in bf16, in the backend's memory, from or into a view of floats.
+// A bf16 operand in the backend's memory, copied from or to a view of floats.
 class Bf16 {
  public:
   Bf16(Backend& backend, Tensor floats)
@@ -63,7 +63,7 @@ void add_attention(std::vector<OpCase>& table, const Attention& a) {
                            a.first_only ? ", first queries" : ""),
                     4e-3, "queries, keys, values and probabilities are rounded to bf16");
   maker.input("x", tokens, h).input("bias", 1, 3 * h).result("context", queries.back(), h);
-  // Scores of a few units: probabilities are neither all alike nor all 0 and 1.
+  // Scores of a few units: probabilities are neither all equal nor all 0 and 1.
   maker.input("weight", 3 * h, h, 0, 4 / std::sqrt(double(h)));
   if (a.first_only) maker.input("first", count, h);
   maker.integers("query offsets", queries).integers("key offsets", keys);

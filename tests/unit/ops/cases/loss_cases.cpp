@@ -11,7 +11,8 @@ constexpr float kScale = 0.125f;  // 1 / denominator
 constexpr const char* kLossReason = "float sums over classes or tokens, exponential and logarithm";
 
 // The gradient of the sum of the losses, times kScale. `place`: "own", "logits" (dlogits is
-// logits), "absent", or "left out": own, every second sample has a scale of 0 and no sense.
+// logits), "absent", or "left out": own, and every second sample has a scale of 0 and invalid
+// values.
 OpCaseMaker start(const char* op, const std::string& shape, int64_t rows, int64_t cols,
                   int64_t samples, const std::string& place) {
   OpCaseMaker maker(op, concat(shape, " dlogits: ", place), 4 * sum_tolerance(std::max(rows, cols)),
@@ -23,7 +24,7 @@ OpCaseMaker start(const char* op, const std::string& shape, int64_t rows, int64_
   return maker;
 }
 
-// `first[b]` is the first row of sample b, and behind the last one their number.
+// `first[b]` is the first row of sample b; the last entry is the number of rows.
 OpCase finish(OpCaseMaker& maker, const OpRun& run, const std::string& place,
               const std::vector<int32_t>& first) {
   if (place == "absent") return maker.run(run, {"losses"});
@@ -49,7 +50,7 @@ LossScale scale_of(const OpData& t) {
   return t["scales"] ? LossScale(t["scales"].f32()) : LossScale(kScale);
 }
 
-// One row a sample.
+// One row per sample.
 std::vector<int32_t> each_row(int64_t rows) {
   std::vector<int32_t> first;
   for (int32_t b = 0; b <= int32_t(rows); ++b) first.push_back(b);
@@ -102,7 +103,7 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
   }
 }
 
-// Over a vocabulary, whose kernels may be others.
+// Over a vocabulary, which may use other kernels.
 void add_word_losses(std::vector<OpCase>& table, const std::string& place) {
   constexpr int64_t kWords = 2051;
   for (int64_t rows : {1, 5}) {

@@ -16,7 +16,7 @@ struct ProductShape {
   }
 };
 
-// What all three products have in common: x, w, bias and y, dy.
+// Shared by all three products: x, w, bias and y, dy.
 OpCaseMaker start(const char* op, const ProductShape& s, int64_t terms) {
   OpCaseMaker maker(op, s.text(), sum_tolerance(terms), kProductReason);
   maker.input("x", s.rows, s.in, s.gap).input("w", s.out, s.in, s.gap);

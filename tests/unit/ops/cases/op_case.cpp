@@ -107,7 +107,7 @@ std::vector<float> without_gaps(const OpCase& op_case, const std::string& name,
 
 namespace {
 
-// Those of the same stream and shape are the same, and made once.
+// Inputs of the same stream and shape are equal, and made once.
 OpValues drawn(uint32_t stream, int64_t count, int64_t cols, double range) {
   static std::map<std::tuple<uint32_t, int64_t, int64_t, double>, OpValues> all;
   const auto [found, is_new] = all.try_emplace({stream, count, cols, range});

@@ -16,8 +16,7 @@ namespace finetune::test {
 
 class OpData;
 
-// Values that copies share until one of them changes its own: the table has many copies of large
-// ones.
+// Values that copies share until one changes: the table has many copies of large ones.
 class OpValues {
  public:
   OpValues(std::vector<float> values = {})
@@ -32,7 +31,7 @@ class OpValues {
   std::shared_ptr<std::vector<float>> shared_;
 };
 
-// Memory of one call as it is before the call.
+// Memory of a call, as it is before the call.
 struct OpBuffer {
   int64_t rows = 0;
   int64_t stride = 0;
@@ -40,8 +39,8 @@ struct OpBuffer {
   DType dtype = DType::f32;  // of that memory, f32 or bf16
 };
 
-// An operand: columns [first, first + cols) of a buffer. Operands that share a buffer are aliases
-// or neighbours; columns that belong to no output must not be written.
+// An operand: columns [first, first + cols) of a buffer. Operands of one buffer may overlap or be
+// adjacent; columns outside of all outputs must not be written.
 struct OpView {
   std::string buffer;
   int64_t first = 0;
@@ -60,8 +59,8 @@ using OpOffered = std::function<bool(const Backend&)>;
 struct OpCase {
   std::string op;
   std::string shape;
-  // Largest root-mean-square error relative to that of the reference values. The largest single
-  // error may be kPeak times as much, relative to the largest reference value.
+  // The largest root-mean-square error relative to that of the reference values. A single error may
+  // be kPeak times as large, relative to the largest reference value.
   double tolerance = 0;
   const char* reason = "";  // of the tolerance
   double work = 0;          // multiplications, about
@@ -69,13 +68,14 @@ struct OpCase {
   std::map<std::string, OpBuffer> buffers;
   std::map<std::string, OpView> views;
   std::map<std::string, std::vector<int32_t>> integers;
-  std::optional<Activation> activation;  // of an operation that takes one
-  OpOffered offered;  // by a backend under test; null: by all. The reference has every operation.
+  std::optional<Activation> activation;  // if the operation has one
+  // whether a backend under test has it; null: all have. The reference has every operation.
+  OpOffered offered;
   OpRun run;
   std::vector<std::string> outputs;  // all that `run` writes
 
-  // For gradients: the forward operation, which also fills what it keeps for `run`; pairs of its
-  // output and the gradient that flows into it; inputs and their gradients as `run` writes them.
+  // For gradients: the forward operation, which also fills the values saved for `run`; pairs of its
+  // output and that output's gradient; inputs and their gradients as `run` writes them.
   OpRun forward;
   std::vector<std::pair<std::string, std::string>> cotangents;
   std::vector<OpGradient> gradients;
@@ -83,17 +83,17 @@ struct OpCase {
 
 constexpr double kPeak = 8;
 
-// A case's operands in the memory of a backend, each from when it is first asked for: most
-// operations have no use for some of them.
+// A case's operands in a backend's memory, created at first use, since most operations need only
+// some.
 class OpData {
  public:
   OpData(const OpCase& op_case, Backend& backend) : case_(op_case), backend_(backend) {}
 
-  Tensor operator[](const std::string& view) const;  // empty if the case has no such operand
+  Tensor operator[](const std::string& view) const;  // empty if the case lacks the operand
   const int32_t* ints(const std::string& name) const;
   const uint32_t* uints(const std::string& name) const;
   RowNames names() const;  // integers "positions" and "samples"
-  // With key and step in the backend's memory, where the case has them (OpCaseMaker::stream).
+  // With key and step in backend memory if the case asks for that (OpCaseMaker::stream).
   Dropout streamed(Dropout dropout) const;
   Segments segments(const std::string& name) const;  // integers `name` are the offsets
   Activation activation() const { return case_.activation.value(); }
@@ -111,7 +111,7 @@ class OpData {
   void* put(const std::string& name, const void* host, size_t bytes) const;
 };
 
-// A view's elements, of its buffer's.
+// The elements of a view in its buffer's values.
 std::vector<float> without_gaps(const OpCase& op_case, const std::string& view,
                                 const std::vector<float>& buffer);
 
@@ -124,12 +124,12 @@ class OpCaseMaker {
   OpCaseMaker& input(const std::string& name, int64_t rows, int64_t cols, int64_t gap = 0,
                      double range = 1);
   OpCaseMaker& constant(const std::string& name, int64_t rows, int64_t cols, float value);
-  // Memory to be overwritten: it starts as NaN.
+  // Memory to be overwritten; starts as NaN.
   OpCaseMaker& result(const std::string& name, int64_t rows, int64_t cols, int64_t gap = 0);
   OpCaseMaker& view(const std::string& name, const std::string& buffer, int64_t first,
                     int64_t cols);
   OpCaseMaker& integers(const std::string& name, std::vector<int32_t> values);
-  // Positions and samples of packed sequences, as integers "positions" and "samples".
+  // Positions and samples of packed sequences as integers "positions" and "samples".
   OpCaseMaker& row_names(int64_t rows);
   OpCaseMaker& stream(const Dropout& dropout);
   OpCaseMaker& work(double multiplications);
@@ -146,9 +146,9 @@ class OpCaseMaker {
   uint32_t stream_ = 0;
 };
 
-// The case with these of its buffers in bf16, for backends with such activations alone. Finite
-// differences are not for values that are rounded: it has no gradients.
-// Both sides round their results; where those fall on two sides of a middle, by one unit.
+// The case with these of its buffers in bf16, for backends with bf16 activations only. It has no
+// gradients, because finite differences do not work for rounded values. Both sides round their
+// results, which may differ by one unit near a tie.
 constexpr double kRounded = 1e-3;
 constexpr const char* kRoundedReason = "results are rounded to bf16";
 OpCase in_bf16(OpCase op_case, const std::vector<std::string>& buffers, double tolerance,
@@ -167,7 +167,7 @@ void add_loss_cases(std::vector<OpCase>& table);
 void add_optimizer_cases(std::vector<OpCase>& table);
 const std::vector<OpCase>& op_table();
 
-// The backends that are compared with the reference. A new backend is one line in backends.cpp.
+// The backends compared with the reference. A new backend is one line in backends.cpp.
 enum class Device { cpu, gpu };
 struct BackendFactory {
   const char* name;

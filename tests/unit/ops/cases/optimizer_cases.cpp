@@ -20,7 +20,7 @@ AdamW options_of(int64_t step, float decay) {
   return options;
 }
 
-// body(pointer) on memory of the backend with these numbers; they are then what it has left there.
+// Calls body(pointer) on backend memory with these numbers, which afterwards are its contents.
 template <typename Body>
 void on_doubles(Backend& backend, std::vector<double>& host, Body&& body) {
   const size_t bytes = host.size() * sizeof(double);
@@ -34,7 +34,7 @@ RowList some_rows(OpData& t) {
   return {t.ints("rows"), int64_t(kSomeRows.size())};
 }
 
-// The end of an arena is a matrix in which only some rows are not zero.
+// The arena ends with a matrix in which only some rows are not zero.
 OpCase sparse_square_sums(int64_t first, int64_t cols) {
   const int64_t n = first + kRows * cols;
   OpCaseMaker maker("block_square_sums", concat("(1,", n, ") rows of ", cols), 1e-12,
@@ -76,8 +76,8 @@ OpCase added_losses(int64_t n) {
           {});
 }
 
-// What a step's sums come to, and what an update makes of it. `wrong` is among the squares, where
-// it is not 0.
+// The outcome of a step's sums, and the update that follows. `wrong` replaces one of the squares
+// unless it is 0.
 OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wrong) {
   constexpr int64_t kCount = 40;
   OpCaseMaker maker("step_outcome",
@@ -112,7 +112,8 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
                            t["rows of v"]);
         backend.start_download(outcome, sizeof *outcome);
         constexpr int64_t kFloats = sizeof *outcome / sizeof(float);
-        backend.fill_zero(vector(static_cast<float*>(memory.get()), kFloats));  // the copy is older
+        // the copy was made earlier
+        backend.fill_zero(vector(static_cast<float*>(memory.get()), kFloats));
         StepOutcome result;
         backend.finish_download(&result, sizeof result);
         t.doubles = {result.loss, double(result.gradient_scale), double(result.finite),
@@ -122,7 +123,7 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
       {"p", "m", "v", "rows of p", "rows of g", "rows of m", "rows of v"});
 }
 
-// Parts of all sizes, what lies between them is not touched.
+// Parts of all sizes; elements between them stay.
 OpCase updated_parts() {
   constexpr int64_t kCount = 9000;
   OpCaseMaker maker("adamw_parts", concat("(1,", kCount, ")"), 5e-7,

@@ -39,7 +39,7 @@ void add_gather_cases(std::vector<OpCase>& table) {
                     OpData& t) { backend.scatter_rows_add(t["dy"], t.ints("index"), t["dx"]); },
                  {"dx"})
             .gradient_of(gather, {{"y", "dy"}}, {{"x", "dx", true}}));
-    // All of y is compared: rows that are not named stay what they were.
+    // All of y is compared: other rows must not change.
     table.push_back(
         OpCaseMaker("scatter_rows", shape, 0, "a copy")
             .input("x", count, s.cols)
@@ -57,9 +57,9 @@ void add_embedding_cases(std::vector<OpCase>& table) {
     bool from_last = false;  // positions descend: the first tokens are at the last ones
     int64_t types = 2;       // 0: the table is absent
   };
-  // Of one or two words: runs of tokens with one id that are longer than a GPU's warp or block, and
-  // such as end where a warp's search for their end turns. Of three positions: many tokens at each.
-  // From the last position on: sequences need not begin at row 0 of the table.
+  // With one or two words there are runs of equal ids longer than a GPU's warp or block, and runs
+  // that end where a warp's search turns. With three positions many tokens share each. From the
+  // last position on: sequences need not begin at row 0 of the table.
   for (const Shape& s : {Shape{1, 7, 5, 3},
                          {17, 33, 11, 20},
                          {32, 5, 1, 40},
@@ -175,8 +175,8 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
   if (rounded) table.back() = in_bf16(table.back(), {"rounded"}, kRounded, kRoundedReason);
 }
 
-// `places`: where ds and dx lie: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds). Those
-// without dx overwrite dgamma and dbeta.
+// `places` of ds and dx: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds). Cases without dx
+// overwrite dgamma and dbeta.
 void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, double p,
                              const std::string& places) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);

@@ -55,8 +55,8 @@ using cublasLtMatmulDesc_t = HostMatmulDesc*;
 using cublasLtMatrixLayout_t = HostMatrixLayout*;
 using cublasLtMatmulPreference_t = HostMatmulPreference*;
 struct cublasLtMatmulAlgo_t {
-  uint32_t alignment[4];  // that it relies on
-  bool rounds_parts;      // adds up in the result's type
+  uint32_t alignment[4];  // alignment that it requires
+  bool rounds_parts;  // adds parts in the result's type
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

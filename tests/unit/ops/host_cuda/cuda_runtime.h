@@ -50,12 +50,12 @@ using cudaEvent_t = host_cuda::Event*;
 using cudaGraph_t = host_cuda::Graph*;
 using cudaGraphExec_t = host_cuda::GraphExec*;
 
-// Of the fiber that runs.
+// The state of the running fiber.
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace host_cuda {
 
-// Every fiber of the warp gives `mine`; returns all lanes', which stay there until the exchange after
+// Every fiber of the warp passes `mine`; returns all lanes' values, valid until the exchange after
 // the next.
 const uint64_t* exchange(uint64_t mine);
 void block_barrier();
@@ -70,8 +70,8 @@ T from_lane(T value, unsigned lane) {
   return value;
 }
 
-// While one lives, device memory can be touched. Else it faults, if HOST_CUDA_PROTECT is in the
-// environment: the program has no business there.
+// Device memory is accessible while one exists. Otherwise, if HOST_CUDA_PROTECT is set, access
+// faults, because the program must not touch it.
 class DeviceAccess {
  public:
   DeviceAccess();
@@ -85,18 +85,17 @@ class DeviceAccess {
 // wrong. On a stream that is captured it becomes part of a graph, with the arguments that it has.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 void finish_all_streams();
-// What is on this stream is done, and nothing more on any stream: who waits for that waits for
-// ever.
+// From now on the work on this stream, and all later work, never completes: waiting for it hangs.
 void get_stuck(cudaStream_t stream);
-// For the report: something goes between processes.
+// For the report: counts a transfer between processes.
 void count_transfer(cudaStream_t stream);
 bool capturing();
-// Device memory that is no block's. False: there is not so much.
+// Reserves device memory that belongs to no block. False: there is too little.
 bool take(size_t bytes);
 void give_back(size_t bytes);
 
-// What HOST_CUDA_DEVICES in the environment says: how many devices there are (or one), or "each"
-// for one that belongs to this process of mpirun alone.
+// The devices that HOST_CUDA_DEVICES in the environment names: their number (default 1), or "each"
+// for one per process of mpirun.
 int devices();
 int device_number(int device);  // among all processes
 
@@ -164,9 +163,9 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream;
 };
 
-cudaError_t cudaMalloc(void** memory, size_t bytes);  // a fault awaits who writes behind its end
+cudaError_t cudaMalloc(void** memory, size_t bytes);  // writing behind its end faults
 cudaError_t cudaFree(void* memory);
-// HOST_CUDA_MEMORY_MB in the environment: so much the device has, 1 TiB without it.
+// The device's size is HOST_CUDA_MEMORY_MB in the environment, default 1 TiB.
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFreeHost(void* memory);
@@ -193,15 +192,15 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-// Between the calls that have recorded them.
+// Between the recording calls.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 // External, and on a stream that is captured alone: each launch of the graph records the event
 // where it stands between the graph's work.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-// Fails where HOST_CUDA_NO_GRAPHS is in the environment. With HOST_CUDA_GRAPH_MB there each graph
-// takes so much of the device's memory.
+// Fails if HOST_CUDA_NO_GRAPHS is set. With HOST_CUDA_GRAPH_MB each graph takes that much of the
+// device's memory.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
                                  unsigned long long flags = 0);
@@ -218,7 +217,7 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
   const dim3 grid = config->gridDim, block = config->blockDim;
-  // What a GPU of compute capability 9.0 takes.
+  // The limits of a GPU of compute capability 9.0.
   if (block.x > 1024 || block.x % 32 != 0 || grid.x > 0x7FFFFFFFu || grid.y > 65535 ||
       grid.z > 65535) {
     return cudaErrorInvalidValue;

@@ -1,4 +1,4 @@
-// In place of src/ops/cuda/module/describe.cu, which asks libraries that are not there.
+// Replaces src/ops/cuda/module/describe.cu, which needs libraries that are absent here.
 #include "ops/cuda/module/describe.h"
 
 #include <cuda_runtime.h>

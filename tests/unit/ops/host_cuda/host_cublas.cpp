@@ -1,4 +1,4 @@
-// cuBLASLt's functions by plain loops, in place of the library.
+// cuBLASLt's functions as plain loops, replacing the library.
 #include <cublasLt.h>
 
 #include <cstdint>
@@ -95,7 +95,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
   const int matrix = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   std::memcpy(&preference->alignment[matrix], value, size);
-  // No more than any memory of a backend has: else who computes decides on the algorithm.
+  // Limited to the alignment of all backend memory, so that the algorithm does not depend on
+  // addresses.
   if (preference->alignment[matrix] > 64) return CUBLAS_STATUS_INVALID_VALUE;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -177,8 +178,8 @@ bool aligned(const void* pointer, uint32_t bytes) {
 
 }  // namespace
 
-// Nothing for products of one column, nor for bf16 rows at odd places, which is said in another
-// word: the caller must have another way.
+// Finds no algorithm for products of one column, nor (with another status) for bf16 rows at odd
+// places, so that the caller's fallback is tested.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -202,7 +203,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (*found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   std::memcpy(results[0].algo.alignment, preference->alignment, sizeof preference->alignment);
-  // The worst of what the caller allows.
+  // The worst that the caller permits.
   results[0].algo.rounds_parts =
       (preference->reduction & ~uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)) != 0;
   return CUBLAS_STATUS_SUCCESS;

@@ -19,7 +19,7 @@ constexpr unsigned kLanes = 32;
 constexpr size_t kStack = 64 << 10;
 constexpr size_t kHugePage = 2 << 20;
 
-// Where a function goes on.
+// The saved state of a suspended function.
 struct Place {
   void* at;
   char* stack;
@@ -48,8 +48,8 @@ struct Place {
         "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
 }
 
-// Made once; runs a warp's threads one after the other, until one of them has to wait: that one
-// keeps it.
+// Made once; runs a warp's threads one after the other, until one must wait: that one keeps the
+// fiber.
 struct Fiber {
   Place place;
 };
@@ -58,10 +58,10 @@ enum class State { at_exchange, at_barrier, done };
 
 struct Thread {
   State state;
-  Fiber* fiber;  // where it waits
+  Fiber* fiber;  // on which it waits
 };
 
-// What lanes of a warp give each other. Two sets, since a lane may come to the next exchange before
+// Values that lanes of a warp exchange. Two sets, because a lane may reach the next exchange before
 // the slowest has read this one.
 struct Warp {
   uint64_t values[2][kLanes];
@@ -93,13 +93,12 @@ void run_as(unsigned thread) {
   threadIdx.x = thread;
 }
 
-// Of the warp that runs.
+// Of the running warp.
 void run_as_lane_in_turn(unsigned i) {
   run_as(current / kLanes * kLanes + (backwards ? kLanes - 1 - i : i));
 }
 
-// Hands over, to the next lane that goes on or to the scheduler, until one of them comes back to
-// this thread.
+// Switches to the next lane that can continue or to the scheduler, until one of them switches back.
 void pause(State state) {
   Fiber& fiber = *current_fiber;
   Thread& thread = threads_of_block[current];
@@ -124,7 +123,7 @@ void fiber_main() {
   }
 }
 
-// Until a thread waits, or none that this fiber could run is left.
+// Runs until a thread waits or no thread is left for this fiber.
 void resume(Fiber& fiber) {
   current_fiber = &fiber;
   go_on(scheduler, fiber.place);
@@ -141,7 +140,7 @@ Fiber& new_fiber() {
     madvise(page, kLanes * kStack, MADV_HUGEPAGE);
   }
   constexpr size_t kPage = 4096, kLine = 64;
-  // As if it had been called: a place to return to, to which nobody does, lies on the stack.
+  // Simulates a call: the stack holds a return address that is never used.
   char* stack = page + (number + 1) * kStack - number * 13 * kLine % kPage - sizeof(void*);
   std::memset(stack, 0, sizeof(void*));
   all_fibers.push_back(std::make_unique<Fiber>());
@@ -213,8 +212,8 @@ void block_barrier() {
   pause(State::at_barrier);
 }
 
-// Blocks and threads run forwards or backwards, as a launch's number has it: where a barrier is
-// missing, two runs of an operation differ.
+// Blocks and threads run forwards or backwards, depending on the launch's number: with a missing
+// barrier two runs of an operation differ.
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
   static uint32_t launches = 0;
   backwards = (++launches * 0x9E3779B9u) >> 31;

@@ -1,6 +1,6 @@
-// In place of cuDNN's fused attention: the same by plain loops, with masks of its own.
+// Replaces cuDNN's fused attention by plain loops, with its own masks.
 // (src/ops/cuda/attention/fused_attention.h.) It reads lengths and offsets as a plan does, whatever
-// lies in between.
+// is in between.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

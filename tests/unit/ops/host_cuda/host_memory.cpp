@@ -1,4 +1,4 @@
-// Device memory on the host: guarded, counted, closed to whom it does not belong.
+// Simulated device memory on the host: guarded, counted, protected from the program.
 #include <cuda_runtime.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ struct Mapping {
   void* begin;
   size_t bytes;  // without the page behind the end
   size_t wanted;
-  bool open;  // may be touched
+  bool open;  // currently accessible
 };
 std::map<void*, Mapping>& mappings() {
   static std::map<void*, Mapping> all;
@@ -39,13 +39,13 @@ size_t device_bytes() {
 int accesses = 0;
 
 bool protects() {
-  static const bool wanted = std::getenv("HOST_CUDA_PROTECT") != nullptr;  // it takes time
+  static const bool wanted = std::getenv("HOST_CUDA_PROTECT") != nullptr;  // slow, so optional
   return wanted;
 }
 
 struct sigaction action_before;
 
-// Memory is opened as it is touched: to open all of it for each kernel took longer than the
+// Memory is made accessible at first touch: doing so for all memory per kernel took longer than the
 // kernels.
 void open_touched(int, siginfo_t* fault, void*) {
   const char* touched = static_cast<const char*>(fault->si_addr);
@@ -94,7 +94,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   void* begin =
       mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
-  madvise(begin, whole, MADV_HUGEPAGE);  // to open and close it takes a fifth of the time
+  madvise(begin, whole, MADV_HUGEPAGE);  // otherwise protecting it takes a fifth of the time
   mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
   *memory = static_cast<char*>(begin) + whole - size;
   mappings()[*memory] = {begin, whole, bytes, true};

@@ -13,13 +13,13 @@ namespace fs = std::filesystem;
 struct ncclComm {
   fs::path folder;
   int rank, size;
-  std::vector<int> sent, received;  // messages so far, by the other's rank
+  std::vector<int> sent, received;  // messages so far, by peer
   ncclResult_t state = ncclSuccess;
 };
 
 namespace {
 
-// Ranks that a test wants to fail; -1: none.
+// The rank that a test wants to fail; -1: none.
 int rank_in(const char* variable) {
   const char* value = std::getenv(variable);
   return value ? std::atoi(value) : -1;
@@ -32,7 +32,7 @@ fs::path message(const ncclComm& comm, int from, int to, int number) {
          (std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number));
 }
 
-// The message lies there until it is taken.
+// The message stays until it is received.
 fs::path put(ncclComm& comm, int to, const std::vector<char>& data) {
   const fs::path path = message(comm, comm.rank, to, comm.sent[size_t(to)]++);
   const fs::path unfinished = path.string() + "-unfinished";
@@ -41,7 +41,7 @@ fs::path put(ncclComm& comm, int to, const std::vector<char>& data) {
   return path;
 }
 
-// False if its size is another one.
+// Returns false if its size differs.
 bool get(ncclComm& comm, int from, std::vector<char>& data) {
   const fs::path path = message(comm, from, comm.rank, comm.received[size_t(from)]++);
   while (!fs::exists(path)) usleep(50);
@@ -51,7 +51,7 @@ bool get(ncclComm& comm, int from, std::vector<char>& data) {
   return fits;
 }
 
-// Shows that this process is there. True: all are.
+// Announces this process. Returns true once all are present.
 bool show(const ncclComm& comm, const std::string& where) {
   std::ofstream(comm.folder / (where + std::to_string(comm.rank))) << 1;
   int there = 0;
@@ -102,7 +102,7 @@ ncclResult_t receive(const Transfer& t) {
   return ncclSuccess;
 }
 
-// The root adds from the last process to the first: not the order of any tree.
+// The root adds from the last process to the first, which is no tree's order.
 ncclResult_t reduce(const Transfer& t) {
   std::vector<char> data(t.bytes);
   for (int from = t.comm->size - 1; from >= 0; --from) {
@@ -116,8 +116,8 @@ ncclResult_t reduce(const Transfer& t) {
   return ncclSuccess;
 }
 
-// All of a group is under way together, and ends when all of it has been taken: nothing that comes
-// behind it on the stream begins before, as nothing need with the library.
+// All operations of a group are in flight together; later work on the stream waits until all are
+// received, as the library may do.
 ncclResult_t carry_out(const std::vector<Transfer>& transfers) {
   std::vector<fs::path> sent;
   for (const Transfer& t : transfers) {
@@ -147,7 +147,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-// Returns when all have called it, as the library's does. Rank HOST_NCCL_ABSENT never comes.
+// Returns when all have called it, like the library's function. Rank HOST_NCCL_ABSENT never does.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
   own_rank = rank;
   while (rank == rank_in("HOST_NCCL_ABSENT")) sleep(1);
@@ -181,8 +181,7 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 
-// All of a group is on one stream, and done in its order: nothing but that waits for what is to be
-// sent.
+// All work of a group is on one stream, in order: only that work waits for the data to be sent.
 ncclResult_t ncclGroupEnd() {
   if (group.empty()) return ncclSuccess;
   cudaStream_t stream = group[0].stream;
@@ -208,7 +207,7 @@ ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int from, n
   return join({Transfer::receive, comm, writable(data), bytes(count, type), from, stream});
 }
 
-// Ours are in place, of floats.
+// Only in-place float reductions are used.
 ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
                         int root, ncclComm_t comm, cudaStream_t stream) {
   if (from != to || type != ncclFloat32) return ncclInvalidArgument;

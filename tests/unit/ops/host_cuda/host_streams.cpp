@@ -1,5 +1,5 @@
-// Streams and events: queues of work that one thread does, each in its order. Graphs: such work
-// kept to be done again.
+// Simulates streams and events as queues of work that one thread executes. Graphs are such work,
+// kept for repetition.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 
 namespace host_cuda {
 
-// Work in order, and events that are recorded behind so much of it.
+// Work in order, and events recorded behind some of it.
 struct Work {
   struct Record {
     size_t behind;
@@ -37,13 +37,13 @@ struct Stream {
   std::unique_ptr<Graph> captured;  // while it is
   bool capture_failed = false;
   std::deque<std::function<void()>> work;
-  uint64_t put = 0, begun = 0;  // so many in all
+  uint64_t put = 0, begun = 0;  // total counts
   bool high_priority = false;
-  bool late = false;  // for the next so many puts
+  bool late = false;  // for the next puts
   uint32_t puts = 0;
 };
 
-// The end of what a stream had to do when the event was recorded.
+// The end of the stream's work when the event was recorded.
 struct Event {
   Stream* stream = nullptr;
   uint64_t place = 0;
@@ -108,13 +108,13 @@ uint32_t draw() {
   return (bits ^ (bits >> 15)) * 0x85EBCA77u >> 16;
 }
 
-// What a stream that is captured cannot do.
+// An operation that is invalid on a captured stream.
 bool refused(Stream& stream) {
   stream.capture_failed |= stream.captured != nullptr;
   return stream.captured != nullptr;
 }
 
-// A stream is late, or not, for a while.
+// A stream is late or early for a while.
 bool at_once(Stream& stream) {
   static const std::string mode = [] {
     const char* wanted = std::getenv("HOST_CUDA_STREAMS");
@@ -131,7 +131,7 @@ bool at_once(Stream& stream) {
   return !stream.late;
 }
 
-// A call that is to fail, counted down, on one rank or all.
+// Counts down to a call that must fail, on one rank or all.
 struct Fault {
   std::string name;
   int64_t calls = 0;
@@ -151,7 +151,7 @@ bool broken = false;
 
 }  // namespace
 
-// A device that breaks does nothing of what it still had to do.
+// A broken device drops its pending work.
 bool fails(const char* name) {
   static Fault once("HOST_CUDA_FAILS"), for_good("HOST_CUDA_BREAKS");
   if (for_good.comes(name)) {
@@ -274,7 +274,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// Not when it is asked for the first time; but who asks again and again is told so in the end.
+// Not ready at the first query, but repeated queries succeed in the end.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
   if (host_cuda::stuck || !std::exchange(event->asked, true)) return cudaErrorNotReady;
@@ -323,7 +323,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
   return cudaSuccess;
 }
 
-// Who destroys a graph that is not done yet ends the test.
+// Destroying a graph that is still running fails the test.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
   if (host_cuda::fails("cudaGraphLaunch")) return cudaErrorMemoryAllocation;

@@ -1,4 +1,4 @@
-// In place of ../backends.cpp: what has tile registers.
+// Replaces ../backends.cpp: the backend with tile registers.
 #include "op_case.h"
 
 namespace finetune::test {

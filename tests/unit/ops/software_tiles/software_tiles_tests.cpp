@@ -1,4 +1,4 @@
-// In a program that has tile registers in software: bf16 products are formed on them.
+// With tile registers in software, bf16 products use them.
 #include <doctest/doctest.h>
 
 #include <vector>

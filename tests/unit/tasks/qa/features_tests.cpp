@@ -1,4 +1,4 @@
-// Windows of questions beside Hugging Face's, and their rules.
+// Windows of questions compared with Hugging Face's, and their rules.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -62,7 +62,7 @@ QaWindows windows_of(const SquadData& data, int64_t max_length, int64_t doc_stri
                       {max_length, doc_stride});
 }
 
-// Every token of the context is in a window, neighbours overlap, no window is too long.
+// Every token of the context is in a window, neighbours overlap, and no window is too long.
 void check_cover(const QaWindows& windows, int64_t context_length, int64_t max_length,
                  int64_t overlap) {
   int64_t reached = 0;
@@ -105,7 +105,7 @@ TEST_CASE("a question and its windows") {
 TEST_CASE("an answer counts where a window holds all of it") {
   std::string context = "abcdefghijklmnopqrstuvwxyz";
   SquadData data = one_question("ab", context, "klm", 10);
-  QaWindows windows = windows_of(data, 16, 4);  // 11 tokens of context, 7 further each time
+  QaWindows windows = windows_of(data, 16, 4);  // 11 tokens of context, 7 more per window
   REQUIRE(windows.windows() == 4);
   check_cover(windows, 26, 16, 4);
   CHECK(windows.starts == std::vector<int32_t>{0, 4 + 3, 0, 0});
@@ -115,7 +115,7 @@ TEST_CASE("an answer counts where a window holds all of it") {
   windows = windows_of(data, 16, 4);
   CHECK(windows.starts[0] == 4 + 10);
   CHECK(windows.ends[0] == 4 + 10);
-  // Inside white space and tokens: the last that begins before, the first that ends after.
+  // Inside white space and tokens: the last token that begins before, the first that ends after.
   data = one_question("q", "ab cd", " c", 2);
   windows = windows_of(data, 16, 4);
   CHECK(windows.starts[0] == 3 + 1);
@@ -124,7 +124,7 @@ TEST_CASE("an answer counts where a window holds all of it") {
 
 TEST_CASE("a question too long for its window is cut, an overlap too large reduced") {
   std::string context = repeated("xyz", 40);
-  // 29 tokens beside the special ones; a quarter of them, 7, are kept for the context.
+  // 29 tokens beside the special ones; a quarter of them, 7, is reserved for the context.
   QaWindows windows = windows_of(one_question(repeated("q", 100), context), 32, 10);
   CHECK(windows.set.truncated == 1);
   CHECK(windows.reduced_strides == 1);
@@ -145,7 +145,7 @@ TEST_CASE("a question too long for its window is cut, an overlap too large reduc
   windows = windows_of(one_question("q", context), 32, std::numeric_limits<int64_t>::max());
   CHECK(windows.reduced_strides == 1);
   check_cover(windows, 120, 32, 14);
-  // Nothing to read.
+  // An empty context.
   windows = windows_of(one_question(repeated("q", 29), " "), 32, 10);
   CHECK(windows.windows() == 1);
   CHECK(windows.context_length(0) == 0);

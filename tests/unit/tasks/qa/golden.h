@@ -1,4 +1,4 @@
-// Golden values of question answering: a plain reader of safetensors, and the tokenizers.
+// Golden values of question answering: a minimal safetensors reader, and the tokenizers.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Normalised answers, scores and thresholds as the official scripts have them.
+// Normalised answers, scores and thresholds as in the official scripts.
 #include <doctest/doctest.h>
 
 #include "tasks/qa/evaluation/python_text.h"
@@ -77,7 +77,7 @@ TEST_CASE("version 2: averages, thresholds and the best of them") {
   CHECK(scores.at("eval_best_exact_match") == 75);
   CHECK(scores.at("eval_best_exact_match_threshold") == -2.0);
 
-  // Version 1 counts what was not predicted as wrong.
+  // Version 1 counts questions without a prediction as wrong.
   CHECK(squad_scores(data, predictions, 1).at("eval_exact_match") == 20);
 }
 

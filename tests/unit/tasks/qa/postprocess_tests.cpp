@@ -1,4 +1,4 @@
-// Answers, n-best lists and null odds beside Hugging Face's.
+// Answers, n-best lists and null odds compared with Hugging Face's.
 #include <doctest/doctest.h>
 
 #include <cmath>

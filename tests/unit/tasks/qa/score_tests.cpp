@@ -123,7 +123,7 @@ TEST_CASE("files of predictions: what is missing, unknown or broken") {
 
   write(R"({"c": 1, "z": 2, "a": -0.5, "b": 7})");
   auto scores = read_no_answer_scores(path, data, file);
-  REQUIRE(scores.size() == 2);  // in the order of the file, without what was not predicted
+  REQUIRE(scores.size() == 2);  // in the order of the file, without unpredicted ones
   CHECK(scores[0].question == 2);
   CHECK(scores[1].value == -0.5);
   write(R"({"c": 1})");

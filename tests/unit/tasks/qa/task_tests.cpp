@@ -1,4 +1,4 @@
-// The question-answering task: loss, evaluation whole and in pieces, hold-out.
+// The question-answering task: loss, evaluation whole and in pieces, held-out questions.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::unique_ptr<Tokenizer> tiny_tokenizer() {
   return Tokenizer::load(shared_path("golden/tiny-bert-qa"));
 }
 
-// The answer that logits with these peaks mark: made-up, but a function of the window alone.
+// The answer marked by peaks in the logits: arbitrary, but a function of the window alone.
 std::vector<float> made_up_logits(const TokenizedSamples& samples, const PackedBatch& batch) {
   std::vector<float> logits;
   for (uint32_t w : batch.indices) {
@@ -72,7 +72,7 @@ int64_t add_all(Evaluator& evaluator, int64_t at_once) {
   return chunks;
 }
 
-// The windows of forward-qa.safetensors are four of the task's; its loss is theirs.
+// The windows of forward-qa.safetensors are four of the task's; the losses must agree.
 TEST_CASE("the loss of golden logits is Hugging Face's") {
   if (!have_shared("golden/forward-qa.safetensors")) return;
   auto tokenizer = tiny_tokenizer();
@@ -130,7 +130,7 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
   CHECK(mean_loss(matrix(static_cast<float*>(memory.get()), batch.tokens(), 2)) ==
         doctest::Approx(expected).epsilon(1e-6));
 
-  // The same from the text on, through the model.
+  // The same from the text, through the model.
   const fs::path model = shared_path("golden/tiny-bert-qa");
   const EncoderConfig config =
       parse_config(MappedFile(model / "config.json").text(), model / "config.json");
@@ -233,7 +233,7 @@ TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
     options.eval_files = {shared_path("golden/qa-postprocess/questions.json")};
     options.max_eval_samples = 150;
     options.squad_version = version;
-    options.max_length = 96;  // several windows a question
+    options.max_length = 96;  // several windows per question
     options.doc_stride = 32;
     auto task = make_qa_task(options, *tokenizer, 512);
     auto whole = task->start_evaluation();

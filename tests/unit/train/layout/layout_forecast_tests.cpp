@@ -1,4 +1,4 @@
-// Forecasts of layouts: beside tables that the program builds, worked examples and simulation.
+// Forecasts of layouts against tables of the program, worked examples and simulation.
 #include <doctest/doctest.h>
 
 #include "distributed/pipeline/pipeline_simulation.h"
@@ -72,7 +72,8 @@ TEST_CASE("parameters of the whole are those of the table, and parts add up") {
         }
       }
       CHECK(sum == whole);
-      // Twice: embeddings, head, LayerNorms and the biases of attention's and the layer's output.
+      // Stored twice: embeddings, head, LayerNorms and the biases of attention's and the layer's
+      // output.
       const int64_t h = config.hidden_size, inner = config.intermediate_size;
       const int64_t cut = 4 * h * h + 2 * h * inner + 3 * h + inner;
       CHECK(shards == 2 * whole - config.num_hidden_layers * cut);
@@ -118,7 +119,7 @@ TEST_CASE("the worked examples: BERT-base and BERT-large, 4096 tokens on two pro
   CHECK(axis_bytes(run_of(base, tp2), 0).tensor == 4 * 12 * 2 / 2 * 4 * 4096 * 768);
   CHECK(axis_bytes(run_of(base, pp2), 0).boundary == 8 * 512 * 768 * 8);
   CHECK(axis_bytes(run_of(base, pp2), 0).pipeline == 4 * 512 * 768 * 8);
-  // All but the rows of words that the batch does not have: 4096 of 30522 at most; gaps as well.
+  // All but the word rows that the batch lacks: at most 4096 of 30522; gaps as well.
   const ParameterTable table(base, kToken);
   const int64_t gaps = table.size() - 108'893'186;
   CHECK(of_dp2.data == 4 * (108'893'186 + gaps - (30522 - 4096) * 768));
@@ -204,7 +205,7 @@ TEST_CASE("bytes of all processes are those of each, whatever the layout") {
 }
 
 TEST_CASE("rows that tensor ranks add, by hand") {
-  // Three layers of a sequence head: 512 tokens in one sample, one micro-batch.
+  // Three layers with a sequence head: 512 tokens in one sample, one micro-batch.
   LayoutRun run = run_of(shape(3, 2, 2, 4), {.world = 2, .tp = 2});
   run.head = kSequence;
   const auto rows = [&] { return step_bytes(run).tensor / (2 * 4 * 2); };
@@ -222,7 +223,7 @@ TEST_CASE("offload leaves a horizon of inputs on the device, recompute the input
   LayoutRun run = run_of(base, setting);
   const int64_t input = 512 * 4 * 768;
   const int64_t layer = 512 * layer_token_bytes(base, 1, DType::f32) - input;  // without its output
-  // Six layers' inputs, the first one's again as the embeddings leave it, and their sum.
+  // Six layers' inputs, the first one's also as output of the embeddings, and their sum.
   const int64_t slot = 8 * input + 512 * 8;
   CHECK(stage_memory(run, 0).kept == 2 * slot + layer);
   CHECK(stage_memory(run, 1).kept == 7 * input + layer);
@@ -230,13 +231,13 @@ TEST_CASE("offload leaves a horizon of inputs on the device, recompute the input
   run.horizon = 4;
   CHECK(stage_memory(run, 0).kept == 5 * input + layer);
   CHECK(stage_memory(run, 0).offloaded == 2 * slot);
-  // A horizon of all that a slot has: nothing of one slot is moved, of two all is.
+  // With a horizon over everything in a slot: nothing is moved with one slot, everything with two.
   run.horizon = 9;
   CHECK(stage_memory(run, 0).kept == slot + layer);
   CHECK(stage_memory(run, 0).offloaded == 2 * slot);
   CHECK(stage_memory(run, 1).kept == 7 * input + layer);
   CHECK(stage_memory(run, 1).offloaded == 0);
-  // One of two processes' four shards: a sum of two, and one that is computed.
+  // Two processes with four shards: one process holds a sum of two, and one being computed.
   const int64_t gradients = stage_memory(run, 0).gradients;
   CHECK(gradients == 4 * stage_memory(run, 0).parameters);
   run.virtual_shards = 4;
@@ -261,7 +262,8 @@ TEST_CASE("a step's time, by hand") {
   CHECK(costs.layers[0] == 24 + 2048);
   CHECK(step_forecast(run, rates).pipeline == doctest::Approx(3 * forward));
   CHECK(step_forecast(run, rates).bubble == doctest::Approx(0));
-  // Between two replicas: gradients are hidden behind the backward pass, weights are not.
+  // Between two replicas: the gradients' exchange overlaps the backward pass, the weights' does
+  // not.
   rates.link_latency = 0.5;
   rates.link_bandwidth = 1e3;
   const double half = 0.5 + double(axis_bytes(run, 0).data) / 2 / 1e3;
@@ -285,7 +287,7 @@ TEST_CASE("sums between tensor ranks and messages between stages, by hand") {
   rates.link_latency = 0.5;
   rates.link_bandwidth = 1e4;
   const double states = 4 * 512 * 2 / 1e4;  // of a micro-batch, from process to process
-  // Two sums a layer forward, two backward, two more where it is computed again.
+  // Two sums per layer forward, two backward, two more if it is recomputed.
   Setting setting{.world = 2, .tp = 2};
   const double sum = 2 * 0.5 + states;
   const double pass = (costs.layers[0] + costs.embeddings + costs.head) * 512 / 1e6;
@@ -296,7 +298,7 @@ TEST_CASE("sums between tensor ranks and messages between stages, by hand") {
   step = step_forecast(run_of(config, setting), rates);
   CHECK(step.tensor == doctest::Approx(6 * 2 * sum));
   CHECK(step.pipeline == doctest::Approx(4 * pass + 6 * 2 * sum));
-  // Inputs that wait on the host: no pass is shorter than the way of its layers' inputs.
+  // With offloaded inputs no pass is faster than the transfer of its layers' inputs.
   LayoutRun offloaded = run_of(config, setting);
   offloaded.horizon = 1;
   rates.offload_bandwidth = 10;

@@ -1,4 +1,4 @@
-// What is told of a layout: rows of ranks, stages, warnings, and layout.json.
+// Reports of a layout: rows of ranks, stages, warnings, and layout.json.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

@@ -123,7 +123,7 @@ TEST_CASE("runs of the same options with other outcomes are separate rows") {
     CHECK(has([](RunRecord& run) { run.device = "CPU, AVX2, fp32"; }, "device"));
     CHECK(has([](RunRecord& run) { run.data_sha256 = "cc"; }, "train"));
   }
-  // With --by, options that are given otherwise may be averaged.
+  // With --by, runs whose options differ may be averaged.
   const Names averaged = options_after(
       [](RunRecord& run) {
         run.options["ngram-mix"] = "yes";

@@ -1,4 +1,4 @@
-// How many checkpoints lie on the disk at once, and what stays.
+// How many checkpoints are on the disk at once, and which stay.
 #include <doctest/doctest.h>
 
 #include "../checkpoint_fixture.h"
@@ -10,7 +10,7 @@ using namespace finetune::test;
 
 namespace {
 
-// Checkpoints at once, and whether some stay.
+// The number of checkpoints at once, and whether some stay.
 std::pair<int64_t, bool> checkpoints(const TrainOptions& options, int64_t steps, bool has_eval) {
   const ParameterTable table(tiny_config(), Head{HeadKind::sequence, 3});
   const DiskForecast disk = forecast_disk(options, table, steps, 10, has_eval);

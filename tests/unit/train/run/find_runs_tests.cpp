@@ -1,4 +1,4 @@
-// Which runs directories hold, and what is damaged in them.
+// Which runs a directory contains, and which are damaged.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -44,7 +44,7 @@ TEST_CASE("a directory stands for the runs in it at any depth") {
   const fs::path swept = make_run(directory / "runs/sweep/lr=1,seed=2");
   const fs::path single = make_run(directory / "runs/b"), other = make_run(directory / "runs/c");
   write_file(directory / "runs/sweep/sweep.json", "{}");
-  make_run(single / "checkpoints/inner");  // inside a run nothing is searched
+  make_run(single / "checkpoints/inner");  // runs are not searched inside a run
   fs::create_directory_symlink(single, directory / "runs/best");
   fs::create_directory_symlink("..", directory / "runs/nightly/up");
   CHECK(find_runs({(directory / "runs").string()}) ==
@@ -69,7 +69,7 @@ TEST_CASE("a run whose config.toml is damaged is an error and is named") {
     fs::remove(config);
     CHECK(contains(message_of(ExitCode::model, find), config.string()));
   }
-  // One of these names alone may be anybody's.
+  // One of these names alone may come from another program.
   test::TemporaryDirectory directory;
   make_run(directory / "runs/a");
   write_file(directory / "config.toml", "title = 1\n");

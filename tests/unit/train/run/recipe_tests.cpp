@@ -1,4 +1,4 @@
-// Recipes: what they fill, and what they leave as it is.
+// Recipes: the options that they set, and those that they leave.
 #include <doctest/doctest.h>
 
 #include "train/recipe/recipe.h"

@@ -1,4 +1,4 @@
-// What --json prints: identity and metrics in one line.
+// The output of --json: identity and metrics in one line.
 #include <doctest/doctest.h>
 
 #include "train/record/result_line.h"
@@ -35,7 +35,7 @@ TEST_CASE("what follows from the layout identifies a run, one shard does not") {
   CHECK(names(with_cut_of(options,
                           config("micro-batches = 8\nvirtual-shards = 2\ntensor-shards = 4\n"))) ==
         "micro-batches=8 virtual-shards=2 tensor-shards=4 ");
-  options.virtual_shards = 1;  // was said
+  options.virtual_shards = 1;  // was given
   CHECK(names(with_cut_of(options, config("virtual-shards = 1\nmicro-batches = 1\n"))) ==
         "micro-batches=1 virtual-shards=1 ");
 }

@@ -45,7 +45,7 @@ TEST_CASE("steps and evaluations are tables of their own") {
   }
   CHECK(read_text_file(steps) == "step,loss,lr\n1,0.5,5e-05\n2,1,5e-05\n3,1.5,5e-05\n4,2,5e-05\n");
   CHECK(read_text_file(evaluations) == "step,eval_loss,eval_f1\n3,0.25,\n");
-  // Killed after a line and before its row, or in the middle of one: the lines count.
+  // Killed after a line and before its row, or inside a row: the lines count.
   write_file(steps, "step,loss,lr\n1,0.5,5e-05\n2,1,");
   {
     RunLog log(run, 3, 3, 1);
@@ -53,7 +53,7 @@ TEST_CASE("steps and evaluations are tables of their own") {
   }
   CHECK(read_text_file(steps) == "step,loss,lr\n1,0.5,5e-05\n2,1,5e-05\n3,1.5,5e-05\n4,2,5e-05\n");
   CHECK(read_text_file(evaluations) == "step,eval_loss\n3,0.25\n");
-  // An evaluation that is done again.
+  // An evaluation that is repeated.
   {
     RunLog log(run, 3, 2, 1);
     CHECK(!fs::exists(evaluations));

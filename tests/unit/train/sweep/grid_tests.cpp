@@ -1,4 +1,4 @@
-// A sweep's grid: its file, its combinations, its draws, and what is refused.
+// A sweep's grid: its file, combinations, draws, and errors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ TEST_CASE("a grid has all combinations, the last option changes fastest") {
   CHECK(grid.runs[3].options.train == std::vector<std::string>{"a.csv", "b.csv"});
   CHECK(grid.runs[3].options.output == "out/lr=3e-4,seed=2");
   CHECK(grid.runs[3].values == std::vector<std::string>{"3e-4", "2"});
-  // A number's name does not depend on how it is written.
+  // A run's name does not depend on how a number is written.
   CHECK(names_of(grid_of("lr = [0.0001, +3e-4]\nseed = [1, 2]\n")) == names_of(grid));
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("options of every kind can differ") {
   CHECK_FALSE(grid.runs[0].options.micro_batch_tokens);
   CHECK(grid.runs.back().options.schedule == "cosine");
   CHECK(grid.runs.back().options.micro_batch_tokens == 512);
-  // No name leads out of the directory, or is longer than a file system takes.
+  // No name leaves the directory, or is longer than a file system allows.
   const Grid paths = grid_of("baseline = ['../x', '..']\ntolerance = [['a=1']]\n");
   CHECK(paths.runs[0].name == "baseline=..%2Fx,tolerance=a%3D1");
   const Grid lengthy = grid_of("multi-label = ['" + std::string(300, 'x') + "', '" +
@@ -106,7 +106,7 @@ TEST_CASE("draws lie in their range, go on with more of them, and depend on the 
   }
   CHECK(low > 80);  // half of the logarithms
   CHECK(low < 120);
-  // Whole numbers, each of which comes.
+  // Whole numbers, all of which occur.
   std::set<int64_t> sizes;
   for (const SweepRun& run : grid_of("batch-size = { min = 4, max = 7, draws = 4 }\n").runs) {
     sizes.insert(*run.options.batch_size);
@@ -125,7 +125,7 @@ TEST_CASE("ranges without draws of their own are drawn together") {
     points.emplace(*run.options.learning_rate, *run.options.dropout);
   }
   CHECK(points.size() == 5);
-  // Each option's numbers are its own: another beside it changes none.
+  // Each option has its own draws: adding another option changes none.
   const Grid alone = grid_of(
       "draws = 5\ndraw-seed = 3\nlr = { min = 1e-5, max = 1e-3, log = true }\nseed = [1, 2]\n");
   for (size_t r = 0; r < 10; ++r) {

@@ -1,4 +1,4 @@
-// Successive halving: when settings are cut, and which go on.
+// Successive halving: when settings are dropped, and which continue.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -40,7 +40,7 @@ TEST_CASE("rungs are as many as settings and evaluations allow") {
 TEST_CASE("a rung is an evaluation that the run has anyway") {
   CHECK(evaluation_at_share(1.0 / 9, 90, 10) == 10);
   CHECK(evaluation_at_share(1.0 / 3, 90, 10) == 30);
-  CHECK(evaluation_at_share(1.0 / 3, 100, 10) == 40);  // of 10 the fourth
+  CHECK(evaluation_at_share(1.0 / 3, 100, 10) == 40);  // the fourth of 10
   CHECK(evaluation_at_share(1.0 / 3, 25, 10) == 10);   // 10, 20, 25
   CHECK(evaluation_at_share(1, 25, 10) == 25);
   const RunLength length{25, 10};
@@ -75,7 +75,7 @@ TEST_CASE("a run's value on the way is the best of its evaluations so far") {
   CHECK(value_at(run, 20)->metrics ==
         std::map<std::string, double>{{"eval_loss", 0.7}, {"eval_f1", 2}});
   CHECK(value_at(run, 10)->metrics.at("eval_f1") == 1);
-  CHECK_FALSE(value_at(run, 30));  // it has not come so far
+  CHECK_FALSE(value_at(run, 30));  // it has not got this far
   write_file(directory.path() / "metrics.json", "{\"train_loss\":1}");
   CHECK(value_at(run, 30)->value == 0.5);  // it stopped early
 }

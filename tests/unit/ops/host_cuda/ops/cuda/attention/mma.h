@@ -80,7 +80,7 @@ inline void load_transposed(uint32_t (&m)[4], const __nv_bfloat16* row) {
 
 namespace host {
 
-// A thread's copies on their way: they arrive no earlier than somebody waits for them.
+// A thread's asynchronous copies: they arrive only when waited for.
 struct Copies {
   struct Copy {
     void* to;

@@ -59,7 +59,7 @@ struct SoftwareTiles {
       std::memcpy(static_cast<char*>(to) + r * stride, rows[t][r], 64);
     }
   }
-  // c += a * b. A row's products of even and of odd depths are added up apart from each other.
+  // c += a * b. The products of even and odd depths of a row are summed separately.
   __attribute__((target("avx512f"))) void multiply(int c, int a, int b) {
     require(configured && c != a && c != b && a != b);
     ++products;
