@@ -41,7 +41,7 @@ TEST_CASE("files and models have their options") {
         "finetune score --data dev.json --predictions p.json");
 }
 
-TEST_CASE("options that were given stay, and their places are taken") {
+TEST_CASE("given options stay, and free words fill the other places") {
   CHECK(line("evaluate", {"test.csv"}, {"--model", "m", "--label-column", "my label"},
              {"--model", "--label-column"}) ==
         "finetune evaluate --data test.csv --model m --label-column 'my label'");
@@ -50,7 +50,7 @@ TEST_CASE("options that were given stay, and their places are taken") {
             .empty());
 }
 
-TEST_CASE("a text is what predict reads from a pipe") {
+TEST_CASE("predict's text is suggested as piped input") {
   CHECK(line("predict", {"HOME DEPOT"}) ==
         "echo 'HOME DEPOT' | finetune predict --model MODEL --input - --output -");
   CHECK(line("predict", {"HOME", "DEPOT"}) ==
@@ -59,7 +59,7 @@ TEST_CASE("a text is what predict reads from a pipe") {
         "echo 'TIM'\\''S DELI' | finetune predict --input - --output - --model m");
 }
 
-TEST_CASE("what a path is decides") {
+TEST_CASE("the kind of a path decides") {
   TemporaryDirectory directory;
   const std::filesystem::path root = directory.path();
   std::filesystem::create_directory(root / "run");

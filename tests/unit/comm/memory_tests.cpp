@@ -29,7 +29,7 @@ TEST_CASE("two mappings of one memory are one") {
   CHECK(reinterpret_cast<uintptr_t>(a) % (2 << 20) == 0);
 }
 
-TEST_CASE("memory that cannot be had is an error of the device that names its size") {
+TEST_CASE("failing to get memory is an Error(device) with the size") {
   try {
     const Descriptor memory = create_memory(size_t(1) << 50);
     map_memory(memory, size_t(1) << 50);

@@ -101,7 +101,7 @@ TEST_CASE("errors of writing name the directory that is to be, not the temporary
   CHECK_THROWS_WITH_AS(output.fill([] { throw data_error("of the data"); }), "of the data", Error);
 }
 
-TEST_CASE("what lies in a directory is asked only where it can be told") {
+TEST_CASE("a directory is listed only if that is possible") {
   test::TemporaryDirectory scratch;
   CHECK(entries_of(scratch / "absent").empty());
   write_file(scratch / "file", "text");
@@ -161,7 +161,7 @@ TEST_CASE("an empty directory is filled, and stays the one it is") {
   CHECK(scratch.entries() == 2);
 }
 
-TEST_CASE("an empty directory that somebody else fills meanwhile is left to them") {
+TEST_CASE("an empty target that another program fills meanwhile is not touched") {
   test::TemporaryDirectory scratch;
   const fs::path target = scratch / "target";
   fs::create_directory(target);
@@ -175,7 +175,7 @@ TEST_CASE("an empty directory that somebody else fills meanwhile is left to them
   CHECK(read_text_file(target / "first") == "another's");
 }
 
-TEST_CASE("what comes to lie where nothing was is not replaced") {
+TEST_CASE("a target that appears meanwhile is not replaced") {
   test::TemporaryDirectory scratch;
   const fs::path target = scratch / "target";
   {
@@ -226,7 +226,7 @@ TEST_CASE("a new directory has the rights of the old one") {
   CHECK((info.st_mode & 07777) == 0700);
 }
 
-TEST_CASE("the next writer removes what a killed one left, not what a living one writes") {
+TEST_CASE("the next writer removes a killed writer's directory, not a living one's") {
   test::TemporaryDirectory scratch;
   const fs::path target = scratch / "target", empty = scratch / "empty";
   write_parts(target, "old");
@@ -331,7 +331,7 @@ TEST_CASE("a replacement killed at any moment leaves the old directory or the ne
   }
 }
 
-TEST_CASE("what may be written, and what --overwrite replaces") {
+TEST_CASE("which directories may be written, and which --overwrite replaces") {
   test::TemporaryDirectory scratch;
   const fs::path target = scratch / "target";
   for (bool overwrite : {false, true}) {
@@ -354,7 +354,7 @@ TEST_CASE("what may be written, and what --overwrite replaces") {
   }
 }
 
-TEST_CASE("what --overwrite never replaces") {
+TEST_CASE("places that --overwrite never replaces") {
   test::TemporaryDirectory scratch;
   const fs::path target = scratch / "target";
   auto refused = [&](const fs::path& path, const std::string& why) {

@@ -38,7 +38,7 @@ TEST_CASE("every binary16 converts to its value and back to its bits") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("between two binary16 the nearer wins, and the even one half way") {
+TEST_CASE("floats round to the nearest binary16, ties to even") {
   int wrong = 0;
   for (uint32_t bits = 0; bits + 1 < 0x7C00; ++bits) {
     uint16_t low = uint16_t(bits), high = uint16_t(bits + 1);

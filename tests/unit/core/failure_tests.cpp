@@ -54,14 +54,14 @@ TEST_CASE("threads and memory that the system does not give are a matter of the 
   CHECK(other.code() == ExitCode::internal);
 }
 
-TEST_CASE("errors of the program stay what they are") {
+TEST_CASE("errors of the program are passed on unchanged") {
   const Error error = error_from([] { throw model_error("a.bin: is damaged"); });
   CHECK(error.code() == ExitCode::model);
   CHECK(std::string(error.what()) == "a.bin: is damaged");
   CHECK(error_from([] { throw std::runtime_error("odd"); }).code() == ExitCode::internal);
 }
 
-TEST_CASE("where memory runs out, the part of the work and what helps there are named") {
+TEST_CASE("an out-of-memory error names the part of the work and a remedy") {
   const auto message = [](const std::function<int()>& action) -> std::string {
     try {
       return std::to_string(with_memory_advice("while it is read; less needs less", action));

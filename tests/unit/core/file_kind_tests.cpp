@@ -41,7 +41,7 @@ std::string refusal(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("what a path leads to") {
+TEST_CASE("kinds of paths") {
   test::TemporaryDirectory scratch;
   write_file(scratch / "file", "text");
   make_pipe(scratch / "pipe");
@@ -64,7 +64,7 @@ TEST_CASE("what a path leads to") {
   CHECK(file_bytes(scratch / "link", ExitCode::model) == 4);
 }
 
-TEST_CASE("paths that nobody can follow are errors, not absent files") {
+TEST_CASE("paths that cannot be followed are errors, not absent files") {
   test::TemporaryDirectory scratch;
   fs::create_symlink("loop", scratch / "loop");
   const std::string loop = (scratch / "loop").string();

@@ -91,7 +91,7 @@ TEST_CASE("temporary names cannot be guessed, and are known again") {
   }
 }
 
-TEST_CASE("a file whose name leaves no room for a suffix is written all the same") {
+TEST_CASE("a file name without room for a suffix can be written") {
   TemporaryDirectory scratch;
   const fs::path path = scratch / std::string(255, 'n');
   write_file(path, "text");
@@ -100,7 +100,7 @@ TEST_CASE("a file whose name leaves no room for a suffix is written all the same
   CHECK(scratch.entries() == 1);
 }
 
-TEST_CASE("a link where a temporary file might come to lie is never followed") {
+TEST_CASE("a link at a temporary file's place is never followed") {
   TemporaryDirectory scratch;
   const fs::path victim = scratch / "victim";
   write_file(victim, "precious");
@@ -155,7 +155,7 @@ TEST_CASE("a file that cannot be written whole leaves the old one") {
   CHECK(scratch.entries() == 1);
 }
 
-TEST_CASE("what killed writers of a file have left is removed, and nothing else") {
+TEST_CASE("only files that killed writers left are removed") {
   TemporaryDirectory scratch;
   const fs::path path = scratch / "answers.json";
   fs::path dead, other;
@@ -196,7 +196,7 @@ TEST_CASE("what killed writers of a file have left is removed, and nothing else"
   CHECK(read_text_file(path) == "text");
 }
 
-TEST_CASE("a log is a file of its own, not where a link leads") {
+TEST_CASE("a log is never written through a link") {
   TemporaryDirectory scratch;
   const fs::path victim = scratch / "victim", log = scratch / "log.txt";
   write_file(victim, "precious");
@@ -268,7 +268,7 @@ TEST_CASE("sha256 gives the published digests") {  // FIPS 180-4 examples
   CHECK(sha256_of_file(scratch / "file") == sha256_of("abc"));
 }
 
-TEST_CASE("require_free_space refuses what cannot fit") {
+TEST_CASE("require_free_space refuses files that cannot fit") {
   TemporaryDirectory scratch;
   require_free_space(scratch.path(), 1, "a byte");
   CHECK_THROWS_AS(require_free_space(scratch.path(), uint64_t{1} << 62, "a checkpoint"), Error);

@@ -39,7 +39,7 @@ std::string without_times(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a line that the log's file cannot take comes with the next one, or is an error") {
+TEST_CASE("a line that cannot be written is retried with the next one, or is an error") {
   test::TemporaryDirectory scratch;
   const auto path = scratch / "log.txt";
   discard_held_lines();
@@ -80,7 +80,7 @@ TEST_CASE("a warning is written once and counted, whatever its parts") {
   CHECK(logged_warnings().size() == before + 1);
 }
 
-TEST_CASE("collected warnings are those of one run, and do not count outside of it") {
+TEST_CASE("collected warnings belong to one run and do not count outside of it") {
   test::TemporaryDirectory scratch;
   const std::vector<std::string> before = logged_warnings();
   {

@@ -75,7 +75,7 @@ TEST_CASE("a file that is cut while it is read") {
                                  10 * kPage, " bytes to ", 3 * kPage));
 }
 
-TEST_CASE("a cut is found where no page is missing, and where nothing has been read") {
+TEST_CASE("truncation is found even if no page is missing or nothing was read") {
   test::TemporaryDirectory scratch;
   const fs::path path = scratch / "file";
   write_file(path, std::string(kPage + 100, 'x'));
@@ -133,7 +133,7 @@ TEST_CASE("every thread survives a cut") {
   set_threads(available_cores());
 }
 
-TEST_CASE("mappings that come and go do not disturb the one that faults") {
+TEST_CASE("creating and removing mappings does not disturb a faulting one") {
   test::TemporaryDirectory scratch;
   write_file(scratch / "file", std::string(20 * kPage, 'x'));
   write_file(scratch / "other", std::string(7 * kPage, 'y'));
@@ -161,7 +161,7 @@ TEST_CASE("mappings that come and go do not disturb the one that faults") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("read_intact prefers the cut to what came of it") {
+TEST_CASE("read_intact reports the truncation before errors that it caused") {
   test::TemporaryDirectory scratch;
   const fs::path path = scratch / "file";
   write_file(path, std::string(4 * kPage, 'x'));
@@ -174,7 +174,7 @@ TEST_CASE("read_intact prefers the cut to what came of it") {
   CHECK(failure_of([&] { file.read_intact([] {}); }).starts_with(shorter));
 }
 
-TEST_CASE("faults that are no mapped file's do what they did before") {
+TEST_CASE("faults outside of mapped files have their previous effect") {
   test::TemporaryDirectory scratch;
   write_file(scratch / "file", "mapped");
   write_file(scratch / "empty", "");

@@ -35,7 +35,7 @@ TEST_CASE("every task runs once on any number of threads") {
   set_threads(available_cores());
 }
 
-TEST_CASE("the exception of the first task comes back") {
+TEST_CASE("the first task's exception is rethrown") {
   for (int count : {1, 2, 4}) {
     set_threads(count);
     for (int repeat = 0; repeat < 20; ++repeat) {
@@ -165,7 +165,7 @@ TEST_CASE("a parallel_for inside a task runs on that task's thread") {
   set_threads(available_cores());
 }
 
-TEST_CASE("threads that were stopped come back, in a fork too") {
+TEST_CASE("stopped threads are started again, in a fork too") {
   const auto sum_of_tasks = [] {
     std::atomic<int64_t> sum{0};
     parallel_for(100, [&](int64_t i) { sum += i; });

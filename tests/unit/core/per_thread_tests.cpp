@@ -24,7 +24,7 @@ struct Other {
 
 }  // namespace
 
-TEST_CASE("each thread has its own, as long as it lives") {
+TEST_CASE("each thread has its own object during its lifetime") {
   per_thread<Counted>().value = 1;
   CHECK(per_thread<Counted>().value == 1);
   CHECK(per_thread<Other>().value == 7);

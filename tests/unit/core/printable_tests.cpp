@@ -6,7 +6,7 @@
 
 using namespace finetune;
 
-TEST_CASE("what a terminal would obey is written out") {
+TEST_CASE("bytes that a terminal would obey are escaped") {
   CHECK(printable("plain, with 'quotes' and \\ and Zürich, 東京, 🙂") ==
         "plain, with 'quotes' and \\ and Zürich, 東京, 🙂");
   CHECK(printable("a\nb\tc\rd") == "a\\nb\\tc\\rd");
@@ -19,7 +19,7 @@ TEST_CASE("what a terminal would obey is written out") {
   CHECK(printable("\x9b") == "\\x9b");  // CSI as one byte
 }
 
-TEST_CASE("what hides or reorders text is written out") {
+TEST_CASE("characters that hide or reorder text are escaped") {
   for (const char* mark : {"061c", "200e", "200f", "2028", "2029", "202a", "202b", "202c", "202d",
                            "202e", "2066", "2067", "2068", "2069", "fffe", "ffff"}) {
     const unsigned code = unsigned(std::stoul(mark, nullptr, 16));

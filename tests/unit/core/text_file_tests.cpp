@@ -54,7 +54,7 @@ TEST_CASE("read_text_file refuses pipes and devices at once") {
         "3: " + connected.path().string() + ": is a pipe, a file is needed");
 }
 
-TEST_CASE("read_text_input reads what the shell connects") {
+TEST_CASE("read_text_input reads streams of the shell") {
   test::TemporaryDirectory scratch;
   write_file(scratch / "file", "text of a file");
   CHECK(read_text_input(scratch / "file", ExitCode::usage) == "text of a file");

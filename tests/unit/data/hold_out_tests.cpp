@@ -65,7 +65,7 @@ TEST_CASE("each stratum gives its share, by largest remainders") {
   CHECK(held_of({7}, 0.5) == Counts{4});
 }
 
-TEST_CASE("rare strata are on both sides where there is room") {
+TEST_CASE("rare strata are on both sides if there is room") {
   CHECK(held_of({96, 2, 1, 1}, 0.1) == Counts{9, 1, 0, 0});  // 9.6, 0.2, 0.1, 0.1 of 10
   CHECK(held_of({2, 2, 2}, 0.5) == Counts{1, 1, 1});
   CHECK(held_of({2, 2, 2}, 0.9) == Counts{2, 2, 2});  // 6 of 6: no other rows are left

@@ -135,7 +135,7 @@ TEST_CASE("all orders of a few samples are equally likely") {
   CHECK(chi_squared < 49.7);
 }
 
-TEST_CASE("micro-batches hold at most so many tokens") {
+TEST_CASE("micro-batches keep to the limit of tokens") {
   using Ranges = std::vector<IndexRange>;
   std::vector<int64_t> lengths = {10, 20, 30, 5, 100, 1};
   CHECK(micro_batches(lengths, 60) == Ranges{{0, 3}, {3, 4}, {4, 5}, {5, 6}});
@@ -164,7 +164,7 @@ TEST_CASE("equal runs end at the boundaries nearest to equal shares of the token
 
 // All sequences of up to six lengths 1..4, against the definition in other words: the first of the
 // nearest allowed boundaries.
-TEST_CASE("equal runs are those of the definition, and no run is larger than foreseen") {
+TEST_CASE("equal runs match their definition and the forecast bound") {
   for (int64_t count = 1; count <= 6; ++count) {
     std::vector<int64_t> lengths(size_t(count), 1);
     for (bool more = true; more;) {

@@ -17,7 +17,7 @@ const fs::path kSamples = FINETUNE_SAMPLES;
 
 }  // namespace
 
-TEST_CASE("the samples are what their README says") {
+TEST_CASE("the samples match their README") {
   Table train = read_table({kSamples / "toronto-train.csv"});
   Table dev = read_table({kSamples / "toronto-dev.csv"});
   CHECK(train.rows().size() == 4000);

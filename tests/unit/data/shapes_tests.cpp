@@ -29,7 +29,7 @@ std::string header_in(std::string_view text, const std::vector<std::string>& col
 
 }  // namespace
 
-TEST_CASE("what standard input and files without a suffix hold") {
+TEST_CASE("formats of standard input and of files without a suffix") {
   CHECK(format_of("") == RowFormat::plain_text);
   CHECK(format_of(" {\"a\": 1}\n") == RowFormat::jsonl);
   CHECK(format_of("{braces}\n") == RowFormat::plain_text);

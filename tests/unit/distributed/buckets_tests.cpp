@@ -33,7 +33,7 @@ int64_t end_of(const ParameterTable& table, int layer) {
 
 }  // namespace
 
-TEST_CASE("a bucket has nothing of layers whose gradients come after its own") {
+TEST_CASE("a bucket has no gradients that are ready later than it") {
   const ParameterTable table(config_of(5), Head{HeadKind::sequence, 3});
   for (int lowest : {0, 1, 3, 6}) {
     for (int64_t least : {int64_t{1}, int64_t{400} << 10, int64_t{1} << 40}) {

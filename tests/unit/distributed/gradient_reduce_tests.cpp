@@ -209,7 +209,7 @@ TEST_CASE("shards of one process are summed in the tree's order, and rows of zer
   }
 }
 
-TEST_CASE("rows on their way between device and host, in several pieces") {
+TEST_CASE("rows between device and host, in several pieces") {
   const int64_t rows = 150, cols = 20000;
   auto backend = make_cpu_backend();
   TouchedRows touched(*backend, rows);

@@ -41,7 +41,7 @@ std::string message_of(const std::function<void()>& act) {
 
 }  // namespace
 
-TEST_CASE("the six placements of 2 x 2 x 2 are those of SageMaker's tables") {
+TEST_CASE("the six placements of 2 x 2 x 2 match SageMaker's tables") {
   struct Row {
     const char *word, *places, *tensor, *pipeline, *data;
   };
@@ -73,7 +73,7 @@ TEST_CASE("the six placements of 2 x 2 x 2 are those of SageMaker's tables") {
   CHECK(parse_placement("spread") == parse_placement("TPD"));
 }
 
-TEST_CASE("without tensor ranks spread and cluster are those of SageMaker's example") {
+TEST_CASE("without tensor ranks spread and cluster match SageMaker's example") {
   const Layout spread(8, 2, 1, kSpread), cluster(8, 2, 1, kCluster);
   CHECK(spread.groups(Axis::pipeline) == groups_from("04 15 26 37"));
   CHECK(spread.groups(Axis::data) == groups_from("0123 4567"));
@@ -153,7 +153,7 @@ TEST_CASE("impossible layouts are one line with their numbers") {
   check_tensor_shards(4, 2, 12, 3072);
 }
 
-TEST_CASE("tensor ranks on several hosts are told") {
+TEST_CASE("tensor ranks on several hosts cause a warning") {
   CHECK(network_warning(Layout(4, 1, 2), {0, 2, 4}).empty());
   CHECK(contains(network_warning(Layout(4, 1, 2), {0, 3, 4}), "1 of 2 groups of tensor ranks"));
   CHECK(contains(network_warning(Layout(4, 1, 2, kSpread), {0, 2, 4}), "2 of 2 groups"));

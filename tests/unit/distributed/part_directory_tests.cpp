@@ -69,7 +69,7 @@ TEST_CASE("runs of an arena are cut at slices, wherever they begin and end") {
   CHECK_THROWS_AS(held_parts(table, {{kOutput, 0, 8, 13, 4, 0}}, {}), Error);
 }
 
-TEST_CASE("a run of a panel has its places in a piece, row by row") {
+TEST_CASE("a run of columns has its places in a piece, row by row") {
   const ParameterTable table = table_of();
   const PartPlace place = panel(table, 4, 3, {2, 24});
   const IndexRange rows{2 * 16, 5 * 16};  // rows 2 to 5 of the tensor
@@ -84,7 +84,7 @@ TEST_CASE("a run of a panel has its places in a piece, row by row") {
   CHECK(within({0, 0, 5, 3, 0, 16, {0, 48}}, {0, 48}, rows, 16).size() == 0);
 }
 
-TEST_CASE("each element is given once, by who has more of it, then by the lower rank") {
+TEST_CASE("each element is sent once, by the largest holder, then by the lower rank") {
   const ParameterTable table = table_of();
   const PartDirectory directory(table, {all_but(table, kOutput),
                                         {panel(table, 0, 8, {0, 40}), panel(table, 8, 8, {0, 64})},
@@ -98,7 +98,7 @@ TEST_CASE("each element is given once, by who has more of it, then by the lower 
   CHECK(directory.entries({Arena::weights, number_of(table, kOutput), {}}).size() == 5);
 }
 
-TEST_CASE("a tensor of which an element is missing is refused, and slices that overlap") {
+TEST_CASE("missing elements and overlapping slices are refused") {
   const ParameterTable table = table_of();
   const auto rest = all_but(table, kOutput);
   CHECK(refusal(table, {rest, {panel(table, 0, 16, {0, 128})}}) == "");

@@ -77,7 +77,7 @@ std::vector<float> initial_values(const ParameterTable& table) {
 
 }  // namespace
 
-TEST_CASE("norm blocks of parts are those of the whole model, each once") {
+TEST_CASE("the parts' norm blocks are the whole model's, each once") {
   auto backend = make_cpu_backend();
   const EncoderConfig config = config_with(5);
   for (PartLayout layout : test::kPartLayouts) {

@@ -110,7 +110,7 @@ TEST_CASE("each micro-batch passes forward and backward through each block once,
   });
 }
 
-TEST_CASE("what a stage sends its neighbour receives, in the same order") {
+TEST_CASE("each stage receives its neighbour's messages in the order of sending") {
   for_each_shape([](const PipelineShape& shape) {
     if (shape.stages == 1) return;
     size_t count = 0;

@@ -66,7 +66,7 @@ using Sizes = std::vector<int64_t>;
 
 }  // namespace
 
-TEST_CASE("the slowest stage is as fast as that of the best of all cuts") {
+TEST_CASE("the slowest stage is as fast as in the best of all cuts") {
   uint32_t state = 7;
   auto random = [&] { return double((state = state * 1664525u + 1013904223u) >> 16 & 255) / 64; };
   for (int64_t layers = 1; layers <= 11; ++layers) {

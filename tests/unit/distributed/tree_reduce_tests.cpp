@@ -168,7 +168,7 @@ TEST_CASE("a counter needs log2(K) + 1 places, in every round the same") {
   }
 }
 
-TEST_CASE("subtrees that are no neighbours cannot be combined") {
+TEST_CASE("subtrees that are not neighbours cannot be combined") {
   CHECK_THROWS(combine_subtrees(std::vector<Subtree>{{0, 1}, {3, 0}}, true));
 }
 

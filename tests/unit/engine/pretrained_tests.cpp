@@ -303,7 +303,7 @@ TEST_CASE("a part of a model is refused for what its own tensors hold, and for a
   }
 }
 
-TEST_CASE("what a broken model lacks is named") {
+TEST_CASE("errors name what a broken model lacks") {
   struct Case {
     const char* name;
     const char* part;

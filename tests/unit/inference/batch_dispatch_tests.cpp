@@ -209,7 +209,7 @@ TEST_CASE("evaluation of one process is plain evaluation") {
   CHECK(last < 1);
 }
 
-TEST_CASE("samples that come piece by piece are computed in the micro-batches of the whole") {
+TEST_CASE("samples in pieces are computed in the micro-batches of the whole") {
   Fixture f(kAnswers);
   for (int64_t most : {int64_t{0}, int64_t{2}}) {
     f.engine.set_evaluation_sequences(most);

@@ -254,7 +254,7 @@ TEST_CASE("recomputed activations give the same bits, over several micro-batches
   }
 }
 
-TEST_CASE("gradients are added to what is there") {
+TEST_CASE("gradients are accumulated") {
   auto backend = make_reference_backend();
   EncoderConfig config = small_config(2);
   ParameterTable table(config, kHeads[0]);

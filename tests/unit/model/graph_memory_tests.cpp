@@ -26,7 +26,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("memory that is not there comes from CUDA graphs") {
+TEST_CASE("CUDA graphs are dropped when memory runs out") {
   const Variable graphs("HOST_CUDA_GRAPH_MB", 64);
   Variable memory("HOST_CUDA_MEMORY_MB", 1024);
   for (const BackendFactory& factory : backends_under_test()) {

@@ -69,7 +69,7 @@ TEST_CASE("inference gives the logits of training without dropout") {
   }
 }
 
-TEST_CASE("the model computes by whole layers where the backend has them") {
+TEST_CASE("the model uses whole-layer operations if the backend has them") {
   for (Head head : kHeads) {
     for (int64_t layers : {1, 3}) {
       INFO(text(head), " head, ", layers, " layers");

@@ -93,7 +93,7 @@ TEST_CASE("offsets of a part: in its regions, aligned, without overlap") {
   }
 }
 
-TEST_CASE("regions of a part are those of the whole table with the same tensor shards") {
+TEST_CASE("a part's regions are the whole table's with the same tensor shards") {
   for (PartLayout layout : kPartLayouts) {
     CAPTURE(layout.stages);
     CAPTURE(layout.tensor_shards);
@@ -156,7 +156,7 @@ TEST_CASE("slices of tensor shards") {
   CHECK(first.find(Role::output, ParameterPart::bias)->whole());
 }
 
-TEST_CASE("initial values of parts are those of the whole table") {
+TEST_CASE("initial values of parts equal the whole table's") {
   for (PartLayout layout : kPartLayouts) {
     EncoderConfig config = config_of_parts(5);
     config.hidden_size = 28;  // slices begin inside blocks of random numbers

@@ -305,7 +305,7 @@ TEST_CASE("stages have the bits of the whole model, in every order of micro-batc
   });
 }
 
-TEST_CASE("a stage is at inference what the whole model is") {
+TEST_CASE("stages give the whole model's inference results") {
   for_each_case([](Case& c) {
     if (c.lowest > 0 || c.recompute) return;
     Encoder whole(c.backend, c.config, c.table);
@@ -367,7 +367,7 @@ TEST_CASE("a middle stage has the memory of the formula") {
   }
 }
 
-TEST_CASE("stages and slots have the memory of what they keep") {
+TEST_CASE("stages and slots need memory for the values that they keep") {
   auto backend = make_reference_backend();
   const EncoderConfig config = small_config(kLayers);
   const ParameterTable table(config, kHeads[1]);

@@ -252,7 +252,7 @@ TEST_CASE("bf16 products in vector registers, where tile registers are the rule"
   check_table(backends);
 }
 
-TEST_CASE("the GPU's products forget shapes where there are too many, and compute them again") {
+TEST_CASE("the GPU drops cached plans of products if there are too many shapes") {
   for_each_backend(Device::gpu, [](Backend& backend) {
     if (backend.compute_type() != DType::f32) return;
     constexpr int64_t kMost = 102;

@@ -95,7 +95,7 @@ TEST_CASE("cuDNN has deterministic plans for packed attention with dropout on an
   }
 }
 
-TEST_CASE("what cuDNN cannot compute is refused") {
+TEST_CASE("attention that cuDNN cannot compute is refused") {
   if (!have_cudnn()) return;
   CHECK_THROWS_AS(workspace_of(shape_of(false, 8, 384, 4, 20, 0)), std::runtime_error);
   CHECK_THROWS_AS(workspace_of(shape_of(true, 8, 384, 4, 20, 0)), std::runtime_error);

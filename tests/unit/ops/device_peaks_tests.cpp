@@ -35,7 +35,7 @@ class PacedDevice final : public ProfilingBackend {
   }
 };
 
-TEST_CASE("the rate of a device's memory is not that of its cache") {
+TEST_CASE("the measured memory rate is not the cache's") {
   PacedDevice device;
   const double rate = measure_memory_peak(device);
   CHECK(device.largest > PacedDevice::kCached);
@@ -43,7 +43,7 @@ TEST_CASE("the rate of a device's memory is not that of its cache") {
   CHECK(rate <= PacedDevice::kBytesPerSecond);
 }
 
-TEST_CASE("a device's rate of products is that of one that is long enough") {
+TEST_CASE("a device's product rate is measured on a long enough product") {
   PacedDevice device;
   const double rate = measure_matmul_peak(device);
   CHECK(rate <= PacedDevice::kFlopsPerSecond);

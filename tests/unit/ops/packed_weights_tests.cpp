@@ -160,7 +160,7 @@ TEST_CASE("matrices that follow each other are packed as one, and rows of them")
   }
 }
 
-TEST_CASE("what is written is packed no more") {
+TEST_CASE("written memory is no longer packed") {
   if (!packs()) return;
   struct Write {
     const char* name;

@@ -105,7 +105,7 @@ TEST_CASE("no order of the rows changes a bit of the scores") {
   CHECK(forward.brier_score() == backward.brier_score());
 }
 
-TEST_CASE("the temperature is that of a closed form and of a fine grid") {
+TEST_CASE("the temperature matches a closed form and a fine grid") {
   // All logits are z or -z, 3 of 4 right: sigmoid(z / T) = 3 / 4 at T = z / ln 3.
   const HeldOutLogits held = two_labels({4, 4, 4, 4, -4, -4, -4, -4}, {0, 0, 0, 1, 1, 1, 1, 0});
   CHECK(best_temperature(held, {}) == doctest::Approx(4 / std::log(3.0)).epsilon(1e-9));

@@ -156,7 +156,7 @@ TEST_CASE("rows that cannot be read are a finding") {
   CHECK(find(check, "faulty-rows")->level == FindingLevel::note);
 }
 
-TEST_CASE("check counts texts that are cut and what is lost") {
+TEST_CASE("check counts truncated texts and lost tokens") {
   // With WordTokenizer: as many tokens as words, and two special ones.
   Files files("text,label\none two three four,xa\none,yb\ntwo,xa\nthree,yb\n");
   const DataCheck check = files.check_cut(4);

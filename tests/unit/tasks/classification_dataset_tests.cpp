@@ -119,7 +119,7 @@ TEST_CASE("texts are cut at max-length and counted, pairs the longer part first"
   CHECK(pairs.train.set.truncated == 2);
 }
 
-TEST_CASE("a model's label map is kept where it covers the data") {
+TEST_CASE("a model's label map is kept if it covers the data") {
   TemporaryDirectory folder;
   TaskOptions options = training_on(folder.write("t.csv", "text,label\na,x\nb,y\n"));
   options.eval_files = {folder.write("e.csv", "text,label\na,z\nb,y\n")};

@@ -40,7 +40,7 @@ LabelSets sets(std::initializer_list<std::vector<int32_t>> rows) {
 
 }  // namespace
 
-TEST_CASE("single-label scores are those of scikit-learn") {
+TEST_CASE("single-label scores equal scikit-learn's") {
   // Class 4 is predicted but never true: it counts in macro. Class 5 is neither, and does not
   // count.
   std::vector<int32_t> truth{0, 1, 2, 2, 1, 0, 3, 3, 1, 2, 0, 1, 2, 3, 3, 2, 1, 0, 0, 2};
@@ -127,7 +127,7 @@ TEST_CASE("single-label edge cases") {
   CHECK(wrong.mcc == -1);
 }
 
-TEST_CASE("multi-label scores are those of scikit-learn") {
+TEST_CASE("multi-label scores equal scikit-learn's") {
   // Indicator rows 1010 0100 1100 0000 0010 1000 0000 against 1010 0110 1000 0000 0100 1000 1000.
   // Class 3 never occurs and counts in macro with F1 0.
   LabelSets truth = sets({{0, 2}, {1}, {0, 1}, {}, {2}, {0}, {}});
@@ -148,7 +148,7 @@ TEST_CASE("multi-label scores are those of scikit-learn") {
   CHECK(multi_label_scores(sets({}), sets({}), 2).accuracy == 0);
 }
 
-TEST_CASE("regression scores are those of scikit-learn and SciPy") {
+TEST_CASE("regression scores equal scikit-learn's and SciPy's") {
   std::vector<double> truth{1.0, 2.5, 2.5, -3.0, 4.0, 0.5, 2.5, 7.25};
   std::vector<double> predicted{0.9, 2.0, 3.1, -1.0, 3.1, 3.1, 0.0, 5.5};
   RegressionScores s = regression_scores(truth, predicted);

@@ -36,7 +36,7 @@ TEST_CASE("an amount has digits behind its point or comma") {
   }
 }
 
-TEST_CASE("labels that are amounts are an error where nearly each row has its own") {
+TEST_CASE("amounts as labels are an error if nearly each row has its own") {
   const auto amounts = numbered(200, "", ".99");
   CHECK(look_at_labels(amounts, 200).is_error);
   CHECK(look_at_labels(amounts, 799).is_error);
@@ -49,7 +49,7 @@ TEST_CASE("labels that are amounts are an error where nearly each row has its ow
   CHECK(look_at_labels({}, 0).text.empty());
 }
 
-TEST_CASE("labels of which most have one row are odd, and no error") {
+TEST_CASE("labels that mostly have one row are odd, but not an error") {
   const LabelFinding found = look_at_labels(numbered(60, "shop ", ""), 100);
   CHECK(!found.is_error);
   CHECK(contains(found.text, "most have a single row"));

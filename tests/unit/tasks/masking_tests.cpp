@@ -51,7 +51,7 @@ const std::vector<int32_t> kText = {1,  10, 60, 11, 12, 70, 71, 13, 3,  80,
 
 }  // namespace
 
-TEST_CASE("hidden words are those of the formula") {
+TEST_CASE("masked words follow the formula") {
   const Masker whole, pieces(false);
   CHECK(pairs(whole(kText)) == Pairs{{7, 4}, {11, 15}, {16, 4}});
   CHECK(pairs(whole(kText, 7)) == Pairs{{1, 4}, {2, 4}, {14, 4}});
@@ -63,7 +63,7 @@ TEST_CASE("hidden words are those of the formula") {
   CHECK(pairs(pieces(kText, 7, Masking::kEvaluation)) == Pairs{});
 }
 
-TEST_CASE("a word that exceeds the budget is hidden where no other fits") {
+TEST_CASE("a word beyond the budget is masked if no other fits") {
   const Masker whole;
   CHECK(whole({1, 10, 60, 61, 62, 2}).size() == 4);
   CHECK(whole({1, 2}).empty());        // an empty text
@@ -113,7 +113,7 @@ TEST_CASE("whole words are hidden, as many as the budget has, no special token, 
   }
 }
 
-TEST_CASE("a micro-batch hides what its samples hide, wherever they are packed") {
+TEST_CASE("a micro-batch masks its samples' words, wherever they are packed") {
   TokenizedSamples samples;
   for (int32_t i = 0; i < 6; ++i) {
     std::vector<int32_t> ids = {1};

@@ -9,7 +9,7 @@
 using namespace finetune;
 using namespace finetune::test;
 
-TEST_CASE("config.json with what no option can have given") {
+TEST_CASE("config.json with values that no option could have set") {
   TemporaryDirectory folder;
   EncoderConfig config;
   config.labels = {"a", "b"};

@@ -81,7 +81,7 @@ TEST_CASE("any number of processes trains the same linear model, bit for bit") {
   CHECK(one == scores_of({.outputs = 4, .workers = 1}));
 }
 
-TEST_CASE("with many labels each is told from its competitors and a sample of the rest") {
+TEST_CASE("with many labels each is trained against its competitors and a sample of the rest") {
   // 40 labels of 5 rows each; 10 rows with a label of their own are a quarter of all.
   constexpr int32_t kLabels = 40;
   TextRows rows;
@@ -140,7 +140,7 @@ TEST_CASE("the majority is the most frequent label, labels of more than half, or
   CHECK(majority_of(data, side).number == doctest::Approx(3));
 }
 
-TEST_CASE("metrics of the majority are those of a model that always says it") {
+TEST_CASE("the majority's metrics equal those of a constant model") {
   ClassificationData data;
   data.labels = LabelMap({"a", "b"});
   TextRows eval;

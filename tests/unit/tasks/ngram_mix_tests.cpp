@@ -122,7 +122,7 @@ TEST_CASE("a mix has the same bits on any number of threads") {
   set_threads(before);
 }
 
-TEST_CASE("a calibration takes the mix where it is better on rows it was not fitted to") {
+TEST_CASE("calibration uses the mix if it is better on rows outside of its fit") {
   const CalibrationFit better = fit_calibration(drawn_rows(1000, {0.6, 1.7}), {}, false);
   REQUIRE(better.mix);
   CHECK(better.metrics.at("eval_mix_ngrams") == better.mix->ngrams);

@@ -172,7 +172,7 @@ TEST_CASE("windows are samples with their row's target, and weigh as much as one
   }
 }
 
-TEST_CASE("a weighted sample's loss and gradient are its weight times those of one") {
+TEST_CASE("a weighted sample's loss and gradient scale with its weight") {
   TemporaryDirectory folder;
   TaskOptions options;
   options.train_files = {
@@ -209,7 +209,7 @@ TEST_CASE("a weighted sample's loss and gradient are its weight times those of o
   CHECK(gradient[4] == doctest::Approx(0.5 * share));
 }
 
-TEST_CASE("a model keeps what became of long texts") {
+TEST_CASE("a model stores how long texts were treated") {
   TemporaryDirectory folder;
   TaskOptions options;
   options.train_files = {folder.write("t.csv", "text,label\na,x\nb,y\n")};

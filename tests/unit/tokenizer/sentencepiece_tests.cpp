@@ -56,7 +56,7 @@ std::string model_with_map(std::vector<uint32_t> units, std::string_view texts) 
   return field('\x1A', field('\x12', map));
 }
 
-TEST_CASE("a character map leads nowhere outside of itself") {
+TEST_CASE("a character map stays within its bounds") {
   using namespace std::string_view_literals;
   constexpr uint32_t kHasLeaf = 1 << 8, kWide = 1 << 9, kValue = uint32_t{1} << 31;
   const std::vector<uint32_t> units(256);
@@ -150,7 +150,7 @@ TEST_CASE("models without [CLS] and [SEP]") {
         std::string::npos);
 }
 
-TEST_CASE("a file that is no sentencepiece model") {
+TEST_CASE("a file that is not a sentencepiece model") {
   test::TemporaryDirectory directory;
   for (std::string_view bytes : {std::string_view(""), std::string_view("no model"),
                                  std::string_view("\x0a\x05\x0a\x03"

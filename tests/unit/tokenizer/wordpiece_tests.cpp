@@ -92,7 +92,7 @@ TEST_CASE("encode appends") {
   CHECK(out.begins[1] == 0);
 }
 
-TEST_CASE("what a tokenizer says of itself") {
+TEST_CASE("a tokenizer's properties") {
   if (!have_shared(kUncased)) return;
   auto tokenizer = Tokenizer::load(shared_path(kUncased));
   CHECK(tokenizer->vocabulary_size() == 30522);
@@ -194,7 +194,7 @@ TEST_CASE("the normalizer's options") {
                "c") == "|[UNK]|b|c");
 }
 
-TEST_CASE("tokenizer_config.json beside tokenizer.json counts where it states something") {
+TEST_CASE("tokenizer_config.json overrides tokenizer.json in what it states") {
   if (!have_shared(kUncased)) return;
   auto hello = [](std::string_view config) {
     TemporaryDirectory directory;
@@ -243,7 +243,7 @@ TEST_CASE("vocab.txt: numbering, CRLF, repeats, added tokens") {
 }
 
 // Compared with transformers in tests/peers/tokenizer_test.py.
-TEST_CASE("vocab.txt: what special_tokens_map.json names is found as it is written") {
+TEST_CASE("vocab.txt: tokens of special_tokens_map.json are matched literally") {
   const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhi\n[\n]\nx\n<E>\n";
   const auto ids = [&](const std::string& config, const std::string& map,
                        const std::string& added) {

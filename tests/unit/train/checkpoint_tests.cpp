@@ -74,7 +74,7 @@ TEST_CASE("a checkpoint gives back every bit") {
   CHECK(found);
 }
 
-TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one order") {
+TEST_CASE("tensors larger than a slab are read and written in slabs of whole rows, in one order") {
   // Tensors that never exist as a whole: element i of tensor t in arena a is 3 * i + 7 * t + a.
   struct Stream final : ModelTensors {
     std::vector<float> staging;

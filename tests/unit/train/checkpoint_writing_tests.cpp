@@ -87,7 +87,7 @@ TEST_CASE("one write that fails is an error, whichever tensor it is of, and the 
          std::memcmp(read.weights.data(), sample.weights.data(), sample.weights.size() * 4) == 0));
 }
 
-TEST_CASE("what fails when the file is closed is an error") {
+TEST_CASE("a failure while closing the file is an error") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
   FullDisk disk;
@@ -110,7 +110,7 @@ TEST_CASE("what fails when the file is closed is an error") {
   CHECK(CheckpointContents(path).read_double("/totals", "loss") == 2.5);
 }
 
-TEST_CASE("a file that does not hold what was to be written gets no seal") {
+TEST_CASE("a file with other contents than intended gets no seal") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
   std::vector<float> a(70000), b(3);

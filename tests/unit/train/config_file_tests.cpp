@@ -35,7 +35,7 @@ std::string one_value(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("what is written reads back") {
+TEST_CASE("written files read back") {
   std::string awkward = "a \"b\" \\ \t\n\x01\x7f é 漢 '#' = [x]";
   std::vector<ConfigItem> items{{"task", std::string("qa")},
                                 {"lr", 5e-5},
@@ -156,7 +156,7 @@ TEST_CASE("unknown options are refused with the closest name") {
                        Error);
 }
 
-TEST_CASE("what differs between two configurations") {
+TEST_CASE("differences between two configurations") {
   auto there = parse_config_text("lr = 5e-5\nseed = 1\ntext-column = ['a', 'b']\nx = 1", "a");
   auto now = parse_config_text("lr = 0.00005\nseed = 2\ntext-column = ['a']\ny = 1", "b");
   CHECK(config_differences(there, now, {"lr", "seed", "text-column", "x", "absent"}) ==

@@ -115,7 +115,7 @@ TEST_CASE("a GPU's memory: arenas of a part of the model, with words or without"
   }
 }
 
-TEST_CASE("a GPU's memory: micro-batches of evaluation are filled up as those of training") {
+TEST_CASE("a GPU's memory: evaluation pads micro-batches as training does") {
   Case c;
   c.run.batch_size = 1;  // training needs less
   const MicroBatchLimits limits =
@@ -203,7 +203,7 @@ TEST_CASE("the largest micro-batch that fits, and no larger one") {
   CHECK(fitting_micro_batch_tokens(c.run, 16384, false, c.total(73) - 1) == 0);
 }
 
-TEST_CASE("what to say where a GPU is too small") {
+TEST_CASE("the message if a GPU is too small") {
   const Case c;
   auto message = [&](int64_t bytes, bool recompute) {
     const DeviceMemory start{bytes, bytes, 0, 0};

@@ -203,7 +203,7 @@ TEST_CASE("directions of a run's own metrics") {
   CHECK(!larger_is_better("startup_seconds"));
 }
 
-TEST_CASE("metrics of a layout are those of the axes that it has") {
+TEST_CASE("a layout has the metrics of its own axes") {
   using Names = std::vector<std::string>;
   CHECK(layout_metric_names(Layout(1, 1, 1)) == Names{});
   CHECK(layout_metric_names(Layout(3, 1, 1)) == Names{"dp_bytes"});

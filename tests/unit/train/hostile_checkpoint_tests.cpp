@@ -183,7 +183,7 @@ TEST_CASE("attributes of other types, or none") {
   H5Tclose(fixed);
 }
 
-TEST_CASE("labels that are larger than the file, lie elsewhere or are no text") {
+TEST_CASE("labels that are larger than the file, external or not text") {
   Forgery forgery;
   const hid_t one = text_type(1), four = text_type(4), eight = text_type(8);
   forgery.make(
@@ -239,7 +239,7 @@ TEST_CASE("labels as they come from data may have any character") {
   CHECK(read_checkpoint_state(directory / "step-00000100.h5").labels == state.labels);
 }
 
-TEST_CASE("tensors that lie elsewhere or are no float32") {
+TEST_CASE("tensors that are external or not float32") {
   Forgery forgery;
   const std::vector<double> doubles(16, 1.0);
   forgery.make(

@@ -176,7 +176,7 @@ TEST_CASE("late updates: rows of other widths, more rows than a part takes, seve
   set_threads(before);
 }
 
-TEST_CASE("late updates where the division by epsilon alone is not harmless") {
+TEST_CASE("late updates if the division by epsilon matters") {
   RowSetting setting;
   setting.epsilon = 1e-40;  // 0 as the kernels see it: 0 / 0, as in the eager update
   setting.steps = 20;

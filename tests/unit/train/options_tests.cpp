@@ -81,7 +81,7 @@ TEST_CASE("every range of an option holds at its ends and no further") {
   CHECK(ranges == 39);
 }
 
-TEST_CASE("a range is told in words") {
+TEST_CASE("a range is written in words") {
   TrainOptions o = good();
   o.epochs = 0;
   CHECK(refusal(o) == "--epochs 0: must be above 0 and at most 1000000");

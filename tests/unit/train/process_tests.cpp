@@ -107,7 +107,7 @@ TEST_CASE("fingerprints of files") {
   CHECK_THROWS_WITH_AS(pipe.result(), doctest::Contains("no regular file"), Error);
 }
 
-TEST_CASE("a fingerprint that nobody waits for is given up") {
+TEST_CASE("an unneeded fingerprint is abandoned") {
   test::TemporaryDirectory directory;
   const fs::path hole = directory / "hole";  // a sparse file that would take an hour to read
   write_file(hole, "");

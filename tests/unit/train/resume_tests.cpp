@@ -45,7 +45,7 @@ Outcome resume_from(const std::string& kept) {
 
 }  // namespace
 
-TEST_CASE("a run's own options are taken over") {
+TEST_CASE("a run's own options are adopted") {
   TrainOptions options = given();
   auto adopted = continue_with_options(
       options, kept_with("task = \"classification\"\nmax-length = 64\nvirtual-shards = 3\n"), "c");

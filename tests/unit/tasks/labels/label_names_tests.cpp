@@ -32,7 +32,7 @@ TEST_CASE("the normal form of a label") {
   }
 }
 
-TEST_CASE("what cannot be seen is written out") {
+TEST_CASE("invisible characters are escaped") {
   CHECK(visible_label("food ") == "'food '");
   CHECK(visible_label("food\u00a0") == "'food\\u00a0'");
   CHECK(visible_label("e\u0301\u200b\t") == "'e\\u0301\\u200b\\u0009'");

@@ -206,7 +206,7 @@ void check_digest(const nlohmann::json& golden, const std::string& vocabulary,
   CHECK(positions.hex() == expected["sha256_positions"]);
 }
 
-TEST_CASE("windows of questions are those of Hugging Face, by digest") {
+TEST_CASE("windows of questions equal Hugging Face's, by digest") {
   const auto golden = read_json(shared_path("golden/qa-features-digest.json"));
   for (const char* vocabulary : {"bert-base-uncased", "bert-base-cased"}) {
     for (const char* file : {"data/samples/squad-train.json", "data/samples/squad-dev.json",
@@ -216,7 +216,7 @@ TEST_CASE("windows of questions are those of Hugging Face, by digest") {
   }
 }
 
-TEST_CASE("windows of whole SQuAD are those of Hugging Face, by digest") {
+TEST_CASE("windows of whole SQuAD equal Hugging Face's, by digest") {
   if (!have_shared("data/squad/train-v1.1.json")) return;
   const auto golden = read_json(shared_path("golden/qa-features-digest.json"));
   for (const char* vocabulary : {"bert-base-uncased", "bert-base-cased"}) {

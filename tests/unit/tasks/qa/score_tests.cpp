@@ -105,7 +105,7 @@ TEST_CASE("published predictions get their official scores, to the last digit") 
   CHECK(scores["eval_no_answer_exact_match"] == 69.97476871320437);
 }
 
-TEST_CASE("files of predictions: what is missing, unknown or broken") {
+TEST_CASE("files of predictions with missing, unknown or broken parts") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "predictions.json";
   SquadData data;

@@ -57,7 +57,7 @@ double gb(int64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("parameters of the whole are those of the table, and parts add up") {
+TEST_CASE("the whole's parameters equal the table's, and parts add up") {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
     for (Head head : {kToken, kSequence}) {
       const EncoderConfig config = named_shape(name);
@@ -81,7 +81,7 @@ TEST_CASE("parameters of the whole are those of the table, and parts add up") {
   }
 }
 
-TEST_CASE("activations of one process are those of its plan, within a hundredth") {
+TEST_CASE("one process's activations match its plan within a hundredth") {
   for (const char* name : {"base", "large"}) {
     for (bool bf16 : {false, true}) {
       for (bool recompute : {false, true}) {
@@ -310,7 +310,7 @@ TEST_CASE("sums between tensor ranks and messages between stages, by hand") {
   CHECK(step.bubble == doctest::Approx(1 - 3 * both / (2 * step.pipeline)));
 }
 
-TEST_CASE("a long pipeline's time is that of all its rounds") {
+TEST_CASE("a long pipeline takes as long as all its rounds") {
   const Rates rates;
   for (PipelineKind kind :
        {PipelineKind::one_f_one_b, PipelineKind::gpipe, PipelineKind::interleaved}) {

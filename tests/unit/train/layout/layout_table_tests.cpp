@@ -49,7 +49,7 @@ TEST_CASE("the log's lines of 2 x 2 x 2") {
   CHECK(few[5] == " ... 5 more");
 }
 
-TEST_CASE("one process is told of without stages") {
+TEST_CASE("the report of one process has no stages") {
   LayoutRun run = run_of(1, 1, 1, {0, 1});
   run.tensor_shards = 1;
   const auto lines = layout_lines({run, {"here"}});

@@ -101,7 +101,7 @@ TEST_CASE("runs with the seed, options and weights of another one count once") {
   CHECK(contains(comparison_json(all, runs), R"("repeated":[{"run":"runs/1","of":"runs/0"}])"));
 }
 
-TEST_CASE("runs of the same options with other outcomes are separate rows") {
+TEST_CASE("runs with equal options and different results are separate rows") {
   const auto options_after = [](auto&& change, const std::vector<std::string>& by = {}) {
     std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.1", "2", 0.6),
                                    run_of("0.1", "3", 0.7), run_of("0.2", "1", 0.5)};
@@ -174,7 +174,7 @@ TEST_CASE("without predictions the seeds alone tell of noise") {
   CHECK(!comparison.groups[1].difference->low);
 }
 
-TEST_CASE("scores of drawn rows are those of the metric") {
+TEST_CASE("scores of sampled rows match the metric") {
   test::TemporaryDirectory directory;
   write_file(directory / "predictions.csv",
              "text,gold,label,probability\nx,a,a,0.5\ny,a,b,0.5\nz,b,b,0.5\nz,c,b,0.5\n");

@@ -39,7 +39,7 @@ TEST_CASE("checkpoints at once: those kept, the best one, and the one being writ
   CHECK(checkpoints(options, INT64_MAX, true) == Found{11, true});
 }
 
-TEST_CASE("too little disk is said in one line, what lies there counts as free") {
+TEST_CASE("too little disk space gives one line; replaced files count as free") {
   test::TemporaryDirectory directory;
   TrainOptions options;
   options.output = (directory / "not/yet/there").string();

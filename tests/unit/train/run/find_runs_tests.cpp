@@ -58,7 +58,7 @@ TEST_CASE("a directory stands for the runs in it at any depth") {
                  "given twice"));
 }
 
-TEST_CASE("a run whose config.toml is damaged is an error and is named") {
+TEST_CASE("a damaged config.toml is an error that names the run") {
   for (const std::string& text : {std::string(), std::string("# fine"), std::string(3, '\0')}) {
     test::TemporaryDirectory directory;
     make_run(directory / "runs/a");

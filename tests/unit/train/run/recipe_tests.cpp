@@ -12,7 +12,7 @@ TrainOptions of_recipe(const char* name) {
   return options;
 }
 
-TEST_CASE("Hugging Face's defaults need no data, and what is given stays") {
+TEST_CASE("Hugging Face's defaults need no data, and given options stay") {
   TrainOptions options = of_recipe("hf");
   options.epochs = 7;
   const TrainOptions filled = with_fixed_recipe(options);
@@ -29,7 +29,7 @@ TEST_CASE("auto waits for the data") {
   CHECK(!options.learning_rate);
 }
 
-TEST_CASE("who gives the rate and the length has Hugging Face's values beside them, others auto") {
+TEST_CASE("giving rate and length selects Hugging Face's other values, else auto") {
   TrainOptions options;
   CHECK(recipe_of(options) == "auto");
   options.learning_rate = 1e-4;
@@ -122,7 +122,7 @@ TEST_CASE("auto: pairs have the rate of texts, questions hf's epochs, masked wor
   CHECK(*words.learning_rate == *recipe_hf().learning_rate);
 }
 
-TEST_CASE("what a run that goes on has adopted is not told as chosen") {
+TEST_CASE("options that a resumed run adopts are not reported as chosen") {
   TrainOptions given = of_recipe("auto"), adopted = given;
   adopted.epochs = 400;
   adopted.learning_rate = 0.002;
@@ -137,7 +137,7 @@ TEST_CASE("what a run that goes on has adopted is not told as chosen") {
             .starts_with("recipe hf: epochs 3, batch-size 32, lr 5e-05"));
 }
 
-TEST_CASE("what was filled is told, and what was given") {
+TEST_CASE("chosen and given options are reported") {
   TrainOptions options = of_recipe("auto");
   options.epochs = 2;
   options.batch_size = 8;

@@ -91,7 +91,7 @@ TEST_CASE("text is never markup") {
   CHECK(table.rows() == 1);
 }
 
-TEST_CASE("names are cut where they do not fit, between characters") {
+TEST_CASE("too long names are cut between characters") {
   CHECK(fitting_text("short", 100) == "short");
   const std::string cut = fitting_text("Business & advertising services", 100);
   CHECK(cut.ends_with("…"));
