@@ -79,7 +79,7 @@ def kill(process):
 
 
 def descendants(root):
-    """State of each (pid: state)."""
+    """The processes below `root`, with their states (pid: state)."""
     known = {int(entry): status_of(entry) for entry in os.listdir("/proc") if entry.isdigit()}
     found, more = {}, {root}
     while more:

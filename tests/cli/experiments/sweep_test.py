@@ -365,7 +365,7 @@ def test_what_is_refused_before_anything_runs(directory):
     refused(3, GRID, ["absent.csv"], FIXED.replace(str(TRAIN), "absent.csv"))
     refused(3, GRID, ["'kategory'"], FIXED.replace("'category'", "'kategory'"))
     refused(4, GRID, ["absent-model"], FIXED.replace(str(MODEL), "absent-model"))
-    # Even if earlier runs read other data.
+    # A run whose file is missing is found before the first run, even if other runs' files exist.
     refused(3, f"[sweep]\neval = ['{EVAL}', 'absent.csv']\n", ["run eval=absent.csv: ", "No such file"],
             FIXED.replace(f"eval = '{EVAL}'\n", ""))
     refused(2, "[sweep]\nmax-length = [16, 4096]\n", ["run max-length=4096: ", "512 positions"])

@@ -189,7 +189,7 @@ def test_outputs_that_come_to_be_meanwhile(directory):
         if kind and not os.path.exists(MODULE):
             continue
         for precious in (True, False):
-            # Names as texts: otherwise the output exists once 64 KiB of the pipe, or its end, have been read.
+            # --input-format text: detecting the format would read 64 KiB of the pipe before the output is opened.
             process = started("predict", "--model", MODEL, "--input", "-", "--input-format", "text", "--output", out,
                               stdin=subprocess.PIPE, env=env)
             process.stdin.write("one text\nanother text\n")
@@ -197,7 +197,7 @@ def test_outputs_that_come_to_be_meanwhile(directory):
             wait_for(process, folder / "labels.csv.tmp.*")
             if precious:
                 write(out, "precious")
-                ends_with(process, 2, "--overwrite replaces it", stdin="a third one\n")
+                ends_with(process, 2, "use --overwrite to replace it", stdin="a third one\n")
                 assert out.read_text() == "precious"
                 out.unlink()
             else:
@@ -212,7 +212,7 @@ def test_outputs_that_come_to_be_meanwhile(directory):
         metrics.mkdir()
         write(metrics / "metrics.json", "{}")
         rows.write(EVAL.read_bytes())
-    ends_with(process, 2, "--overwrite replaces it")
+    ends_with(process, 2, "use --overwrite to replace it")
     assert (metrics / "metrics.json").read_text() == "{}"
 
 
