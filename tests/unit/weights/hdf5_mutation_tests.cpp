@@ -25,6 +25,10 @@ void write_subject(const fs::path& path, Hdf5Format format) {
   made.dataset("/turned", {2}, H5T_IEEE_F64BE, counting_to(2));
   made.dataset("/compact", {2, 2}, H5T_STD_I16LE, counting_to(4),
                [](hid_t properties) { H5Pset_layout(properties, H5D_COMPACT); });
+  for (int size : {2, 3, 5}) {
+    made.dataset(concat("/square", size), {hsize_t(size), hsize_t(size)}, H5T_IEEE_F32LE,
+                 counting_to(size * size));
+  }
   for (int i = 0; i < 12; ++i) {
     H5Lcreate_hard(made, "/plain", made, concat("/many/", i).c_str(), H5P_DEFAULT, H5P_DEFAULT);
     if (i == 0) made.group("/many");

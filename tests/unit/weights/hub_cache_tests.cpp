@@ -119,7 +119,7 @@ TEST_CASE("an id means the snapshot that its revision points to") {
       add_snapshot(cache, "models--org--m", {"config.json", "pytorch_model.bin"});
   const fs::path second = add_snapshot(cache, "models--org--m", {}, other);
   CHECK(model_path("org/m") == "org/m");  // nothing points to it yet
-  CHECK(contains(hub_refusal("org/m"), std::string("only org/m@") + kCommit));
+  CHECK(contains(hub_refusal("org/m"), std::string("only revision org/m@") + kCommit));
   point(cache, "models--org--m", "main");
   point(cache, "models--org--m", "refs/pr/2", other + "\n");
   CHECK(model_path("org/m") == first);
