@@ -87,8 +87,8 @@ NamePrefix find_name_prefix(const std::vector<std::string>& stored, const Tensor
   if (prefixes.contains("")) return {};
   if (prefixes.empty()) {
     NamePrefix found = before_some_name(stored);
-    found.advice = concat("none of its tensors is a word embedding (", in_quotes(needed),
-                          "); it holds ", stored.empty() ? "none" : some_quoted(stored));
+    found.advice = concat("no tensor is a word embedding (", in_quotes(needed), "); it holds ",
+                          stored.empty() ? "none" : some_quoted(stored));
     return found;
   }
   if (prefixes.size() > 1) {
