@@ -45,21 +45,6 @@ std::optional<TaskKind> task_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<TaskKind> task_of_option(std::string_view option) {
-  for (const TaskTraits& task : kTasks) {
-    if (std::find(task.options.begin(), task.options.end(), option) != task.options.end()) {
-      return task.kind;
-    }
-  }
-  return std::nullopt;
-}
-
-bool is_foreign_option(std::string_view option, TaskKind kind) {
-  if (task_of_option(option).value_or(kind) == kind) return false;
-  const auto borrowed = traits_of(kind).borrowed_options;
-  return std::find(borrowed.begin(), borrowed.end(), option) == borrowed.end();
-}
-
 const TaskTraits* task_of_form(const InputFile& file) {
   for (const TaskTraits& task : kTasks) {
     if (task.recognizes && task.recognizes(file)) return &task;

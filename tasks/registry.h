@@ -20,12 +20,6 @@ inline std::string_view name_of(TaskKind kind) {
 std::vector<std::string> task_names();
 std::string_view task_words();  // the same: "classification|qa"
 std::optional<TaskKind> task_named(std::string_view name);
-// The only task that this option is for (without dashes), if there is one.
-std::optional<TaskKind> task_of_option(std::string_view option);
-
-// Whether the option is for other tasks than this one alone.
-bool is_foreign_option(std::string_view option, TaskKind kind);
-
 // The task whose own form the file has; null: of none. Error(data) if unreadable.
 const TaskTraits* task_of_form(const InputFile& file);
 // What the first data file is for: its form's task, else classification.

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,10 +28,6 @@ struct TaskTraits {
   // What its own form of files holds: "questions"; empty: rows as others.
   std::string_view data = "";
   HeadKind head;
-  // Options of train, evaluate and predict, without dashes, that are for this task alone.
-  std::span<const std::string_view> options;
-  // Those of another task that this one takes as well.
-  std::span<const std::string_view> borrowed_options = {};
   // Whether evaluate and predict know a model of it.
   bool answers = true;
 

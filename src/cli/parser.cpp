@@ -132,6 +132,11 @@ bool Subcommand::subcommand_is_given() const {
   return !app_->get_subcommands().empty();
 }
 
+bool Subcommand::is_given(std::string_view name) const {
+  const CLI::Option* option = app_->get_option_no_throw(concat("--", name));
+  return option && option->count() > 0;
+}
+
 std::string Subcommand::given() const {
   std::string text = app_->get_name();
   for (const CLI::Option* option : app_->get_options()) {

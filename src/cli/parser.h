@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -71,6 +72,8 @@ class Subcommand {
   void callback(std::function<void()> run) const;
   // After parsing: one of its own subcommands was given.
   bool subcommand_is_given() const;
+  // After parsing: the option of this name (without dashes) exists and was given.
+  bool is_given(std::string_view name) const;
   // After parsing: its name, and the options that were given with their words.
   std::string given() const;
   // What cli/completion reads.

@@ -45,59 +45,20 @@ TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
                     join(heads, " nor "), "); fine-tune it first with finetune train");
 }
 
-// Options for the other task's data would be passed over without a word.
-void require_options_of(TaskKind kind, const InferenceOptions& o) {
-  const std::pair<const char*, bool> options[] = {
-      {"text-column", o.text_columns.has_value()},
-      {"text-pair-column", o.text_pair_column.has_value()},
-      {"label-column", o.label_column.has_value()},
-      {"long-text", o.long_text.has_value()},
-      {"window-stride", o.window_stride.has_value()},
-      {"max-windows", o.max_windows.has_value()},
-      {"doc-stride", o.doc_stride.has_value()},
-      {"squad-version", o.squad_version.has_value()},
-      {"no-calibration", o.no_calibration},
-      {"no-ngram-mix", o.no_ngram_mix}};
-  for (const auto& [name, given] : options) {
-    if (given) require_option_of(kind, name, o.model);
-  }
-}
-
 }  // namespace
 
-void require_option_of(TaskKind kind, std::string_view option, const std::string& model) {
-  if (!is_foreign_option(option, kind)) return;
-  throw usage_error("--", option, ": ", model, " was trained for ", name_of(kind));
-}
-
-FineTuned open_fine_tuned(const InferenceOptions& options) {
+FineTuned open_fine_tuned(const InferenceOptions& options, const TakeGiven& take_given) {
   FineTuned out;
   out.model = open_model(options.model);
   out.kind = stored_task(out.model.config, *open_weights_of(out.model));
-  require_options_of(out.kind, options);
   if (out.kind == TaskKind::classification && !out.model.config.labels_fault.empty()) {
     throw model_error(out.model.config.labels_fault);
   }
   out.options = traits_of(out.kind).stored_options(out.model.config);
-  if (options.text_columns) out.options.text_columns = *options.text_columns;
-  if (options.text_pair_column) out.options.text_pair_column = *options.text_pair_column;
-  if (options.label_column) out.options.label_column = *options.label_column;
-  if (options.max_length) out.options.max_length = *options.max_length;
-  LongTexts& long_texts = out.options.long_texts;
-  if (options.long_text) long_texts.in_windows = *options.long_text == kWindowsWord;
-  if (!long_texts.in_windows && (options.window_stride || options.max_windows)) {
-    throw usage_error(options.window_stride ? "--window-stride" : "--max-windows",
-                      " is for --long-text windows; ", options.model, " cuts long texts");
-  }
-  if (options.window_stride) long_texts.stride = *options.window_stride;
-  if (options.max_windows) long_texts.most_windows = *options.max_windows;
+  take_given(out.kind, out.options);
   if (options.no_calibration) out.options.calibration = {};
   out.options.model_directory = out.model.directory.directory;
   out.options.uses_mix = !options.no_ngram_mix && !options.no_calibration;
-  if (options.doc_stride) out.options.doc_stride = *options.doc_stride;
-  if (options.squad_version) {
-    out.options.squad_version = int(parse_int(*options.squad_version).value_or(0));  // auto: 0
-  }
   return out;
 }
 
@@ -241,7 +202,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   model.engine->share_weights(groups.data());
   require_equal_weights(comm, groups.data(), *model.engine);
   // No micro-batch has more sequences than tokens: there is no need of room for them.
-  model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
+  model.engine->set_evaluation_sequences(
+      std::min(options.batch_size.value_or(0), model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
   model.stages = std::make_unique<ReplicaStages>(*model.engine, groups, stages);
   if (options.sum_weights) sum_weights(model, whole);

@@ -17,23 +17,13 @@
 
 namespace finetune {
 
-// Options that evaluate and predict share with train; what is not given comes from the training run
-// (the object `finetune` in the model's config.json), else from train's defaults.
+// What a model and the machine need of the options of evaluate and predict.
 struct InferenceOptions {
   std::string model;
-  std::optional<std::vector<std::string>> text_columns;
-  std::optional<std::string> text_pair_column;
-  std::optional<std::string> label_column;
-  std::optional<int64_t> max_length;
-  std::optional<std::string> long_text;  // cut, windows
-  std::optional<int64_t> window_stride;
-  std::optional<int64_t> max_windows;
-  std::optional<int64_t> doc_stride;
-  std::optional<std::string> squad_version;  // auto, 1, 2
-  int64_t batch_size = 0;                    // most sequences computed at once; 0: by tokens alone
+  std::optional<int64_t> batch_size;  // most sequences computed at once; none: by tokens alone
   std::string precision = "auto";
   std::string device = "auto";
-  int64_t threads = 0;
+  int64_t threads = 0;                   // 0: all cores
   bool no_calibration = false;           // the model's own probabilities
   bool no_ngram_mix = false;             // the model without the n-grams beside it
   bool sum_weights = false;              // FineTuned::weights_sha256 is wanted
@@ -66,12 +56,12 @@ struct FineTuned {
   std::string weights_sha256;       // rank 0's, of the whole model in f32; empty unless asked for
 };
 
-// Error(usage) for an option (without dashes) that is for another task than the model's.
-void require_option_of(TaskKind kind, std::string_view option, const std::string& model);
+// Changes the options that a model was trained with to those that the user gives.
+using TakeGiven = std::function<void(TaskKind task, TaskOptions& trained)>;
 
-// Which task the model was trained for: its config says, or its weights. Error(model) for a model
-// without a trained head, Error(usage) for options that cannot be.
-FineTuned open_fine_tuned(const InferenceOptions& options);
+// Finds the task that the model was trained for, in its config or by its weights. Error(model) for
+// a model without a trained head; errors of `take_given` pass through.
+FineTuned open_fine_tuned(const InferenceOptions& options, const TakeGiven& take_given);
 // Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
 // calls load_fine_tuned, computes with a BatchDispatcher of engine and stages and ends with its
 // done() and end_inference(); the others are served by serve_inference until then. Of the processes

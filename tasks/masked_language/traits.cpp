@@ -8,10 +8,6 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kMaskedOptions[] = {"mask-probability", "no-whole-words", "distinct"};
-constexpr std::string_view kRowOptions[] = {"text-column", "skip-bad-rows", "delimiter",
-                                            "encoding"};
-
 std::unique_ptr<Task> make_task(const TaskOptions& options, const TaskModel& model) {
   return std::make_unique<MaskedTask>(options, model);
 }
@@ -36,8 +32,6 @@ TaskTraits masked_traits() {
           .name = "mlm",
           .title = "masked language modelling",
           .head = HeadKind::masked,
-          .options = kMaskedOptions,
-          .borrowed_options = kRowOptions,
           .answers = false,
           .make = make_task,
           .make_objective = make_masked_objective,

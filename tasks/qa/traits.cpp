@@ -11,9 +11,6 @@ namespace finetune {
 namespace {
 
 constexpr std::string_view kTitle = "question answering";
-constexpr std::string_view kOptions[] = {"doc-stride",     "n-best",        "max-answer-length",
-                                         "null-threshold", "squad-version", "nbest"};
-
 std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   require_pair_types(model.config, kTitle);
   return make_qa_task(options, model.tokenizer, model.config.max_length());
@@ -37,7 +34,6 @@ TaskTraits qa_traits() {
           .title = kTitle,
           .data = "questions",
           .head = HeadKind::token,
-          .options = kOptions,
           .recognizes = looks_like_squad,
           .make = make,
           .make_objective = make_qa_objective,

@@ -48,7 +48,7 @@ def test_mistakes_on_the_command_line(directory):
     fail(2, "predict", "--model", words=["--model", "value is missing"])
     fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "extra", words=["'extra'"])
     fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "--top-k", "two", words=["--top-k", "'two'"])
-    fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "--top-k", "0", words=["--top-k", "'0'"])
+    fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "--top-k", "0", words=["--top-k 0", "at least 1"])
     fail(2, "evaluate", "--model", "a", "--data", "b", "--threads", "1.5", words=["--threads", "'1.5'"])
     fail(2, "evaluate", "--model", "a", "--data", "b", "--threads", "9" * 20, words=["--threads"])
     fail(2, "evaluate", "--model", "a", "--data", "b", "--precision", "fp8", words=["'fp8'", "bf16"])

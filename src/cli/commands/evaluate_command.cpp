@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/options/evaluate_options.h"
+#include "cli/options/answer_options.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -23,6 +24,8 @@
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/registry.h"
 #include "tasks/repeated_texts.h"
+#include "train/options/option_values.h"
+#include "train/options/table/option_groups.h"
 #include "train/record/progress.h"
 #include "train/record/result_line.h"
 #include "train/record/training_rows.h"
@@ -38,19 +41,72 @@
 namespace finetune {
 namespace {
 
+struct EvaluateOptions : AnswerOptions {
+  std::vector<std::string> data;
+  std::optional<double> min_probability, target_accuracy;
+  std::vector<std::string> slices, seen_in;
+};
+
+const OptionRow<EvaluateOptions> kEvaluateRows[] = {
+    {{.name = "data",
+      .group = "Data",
+      .required = commands::all,
+      .help = "CSV, TSV, JSONL, or SQuAD JSON; several files are joined",
+      .value = "FILE..."},
+     &EvaluateOptions::data},
+    {{.name = "min-probability",
+      .group = "Answers",
+      .tasks = kLabels,
+      .help = "accuracy of the labels that have at least this probability, and their share",
+      .value = "P",
+      .range = between(0, 1)},
+     &EvaluateOptions::min_probability},
+    {{.name = "target-accuracy",
+      .group = "Answers",
+      .tasks = kLabels,
+      .help = "find the least --min-probability with this accuracy",
+      .value = "A",
+      .range = between(0, 1)},
+     &EvaluateOptions::target_accuracy},
+    {{.name = "slice",
+      .group = "Answers",
+      .tasks = kLabels,
+      .help = "metrics for each value of this column; seen:NAME: values in --seen-in, and others",
+      .value = "NAME"},
+     &EvaluateOptions::slices},
+    {{.name = "seen-in",
+      .group = "Answers",
+      .tasks = kLabels,
+      .help = "the files of training, for --slice seen:NAME",
+      .value = "FILE..."},
+     &EvaluateOptions::seen_in},
+};
+
+// What was given, by the options' names.
+std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
+  std::vector<ConfigItem> items;
+  for (const GivenOption& option : o.given) {
+    if (option.info->role == OptionRole::session || option.info->name == "output") continue;
+    if (auto value = config_value(option.value)) {
+      items.push_back({std::string(option.info->name), std::move(*value)});
+    }
+  }
+  return items;
+}
+
 // Nothing is replaced unasked, and never what a run or the data consists of.
 void check_output(const EvaluateOptions& o) {
-  if (o.output.empty()) return;
-  require_directory_name("--output", o.output);
-  const fs::path output = o.output;
+  if (o.shared.output.empty()) return;
+  require_directory_name("--output", o.shared.output);
+  const fs::path output = o.shared.output;
   if (output_state(output) == OutputState::run) {
-    throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
-                      "choose another directory");
+    throw usage_error("--output ", o.shared.output,
+                      ": holds a run, whose files would be replaced; ", "choose another directory");
   }
   if (find_config(output)) {
-    throw usage_error("--output ", o.output, ": holds a model; choose another directory");
+    throw usage_error("--output ", o.shared.output, ": holds a model; choose another directory");
   }
-  check_output_directory(output, o.overwrite, kEvaluation);
+  check_output_directory(output, o.shared.overwrite, kEvaluation);
   check_inputs_survive(output, {o.data.begin(), o.data.end()});
 }
 
@@ -68,26 +124,27 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
                                          const TaskOptions& evaluated) {
   const bool has_baselines = subject.model.kind == TaskKind::classification;
   TrainingRowsOfModel of_run;
-  if (o.train.empty()) {
+  if (o.shared.train.empty()) {
     of_run = training_rows_of(subject.model.model.directory.directory);
   } else {
     of_run.options = evaluated;
     of_run.options->train_files.clear();
-    for (const fs::path file : o.train) of_run.options->train_files.push_back(rereadable(file));
+    for (const fs::path file : o.shared.train)
+      of_run.options->train_files.push_back(rereadable(file));
     if (has_baselines) require_columns(*of_run.options);
   }
   if (!of_run.options) {
     if (has_baselines) {
-      log(o.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
+      log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
           of_run.why, "; --train names the rows ",
-          o.no_ngram_baseline ? "of training" : "to train it on");
+          o.shared.no_ngram_baseline ? "of training" : "to train it on");
     }
     return std::nullopt;
   }
   of_run.options->eval_files.clear();
   of_run.options->max_eval_samples = 0;
   of_run.options->baselines = true;
-  of_run.options->ngram_baseline = !o.no_ngram_baseline && has_baselines;
+  of_run.options->ngram_baseline = !o.shared.no_ngram_baseline && has_baselines;
   return of_run.options;
 }
 
@@ -98,20 +155,13 @@ void take_training_rows(const EvaluateOptions& o, Subject& subject) {
   try {
     subject.evaluator->take_training_rows(*subject.training);
   } catch (const Error& error) {
-    if (!o.train.empty() || error.code() != ExitCode::data) throw;
+    if (!o.shared.train.empty() || error.code() != ExitCode::data) throw;
     warn("the rows that the model was trained on are not known: ", error.what());
     subject.training.reset();
   }
 }
 
-void take_answer_options(const EvaluateOptions& o, TaskKind kind, TaskOptions& options) {
-  const std::pair<const char*, bool> given[] = {{"min-probability", o.min_probability.has_value()},
-                                                {"target-accuracy", o.target_accuracy.has_value()},
-                                                {"slice", !o.slices.empty()},
-                                                {"seen-in", !o.seen_in.empty()}};
-  for (const auto& [name, is_given] : given) {
-    if (is_given) require_option_of(kind, name, o.inference.model);
-  }
+void set_answers(const EvaluateOptions& o, TaskOptions& options) {
   if (o.min_probability && o.target_accuracy) {
     throw usage_error("--min-probability and --target-accuracy exclude each other");
   }
@@ -123,35 +173,24 @@ void take_answer_options(const EvaluateOptions& o, TaskKind kind, TaskOptions& o
 
 std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
-  if (!o.junit.empty()) check_junit_output(o.junit, o.output, is_evaluation_file);
+  if (!o.shared.junit.empty())
+    check_junit_output(o.shared.junit, o.shared.output, is_evaluation_file);
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
-  model = open_fine_tuned(o.inference);
+  model = open_fine_tuned(o);
   require_form_of(model.kind, fs::path(o.data[0]), model.options.text_columns);
-  if (o.ignore_unknown_labels) {
-    require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
-  }
-  if (o.normalize_labels) {
-    require_option_of(model.kind, "normalize-labels", o.inference.model);
-  }
-  if (o.no_ngram_baseline) {
-    require_option_of(model.kind, "no-ngram-baseline", o.inference.model);
-  }
   TaskOptions options = model.options;
   for (const fs::path file : o.data) {
-    options.eval_files.push_back(o.json && is_pipe(file) ? rereadable(file) : InputFile(file));
+    options.eval_files.push_back(o.shared.json && is_pipe(file) ? rereadable(file)
+                                                                : InputFile(file));
   }
-  if (o.json) subject->sum = std::make_unique<Fingerprint>(options.eval_files);
+  if (o.shared.json) subject->sum = std::make_unique<Fingerprint>(options.eval_files);
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
-  if (!o.inference.squad_version) options.squad_version = 0;
-  options.max_eval_samples = o.max_samples;
-  options.rows = row_options(o.rows, model.kind, o.inference.model);
-  options.ignore_unknown_labels = o.ignore_unknown_labels;
-  options.normalizes_labels |= o.normalize_labels;
+  if (!is_given(o, "squad-version")) options.squad_version = 0;
   options.baselines = true;
   subject->training = training_rows(o, *subject, options);
   options.ngram_baseline = subject->training && subject->training->ngram_baseline;
-  take_answer_options(o, model.kind, options);
+  set_answers(o, options);
   subject->evaluator = traits_of(model.kind).make_evaluator(options, model.of_task());
   take_training_rows(o, *subject);
   std::vector<std::string> names = subject->evaluator->metric_names();
@@ -161,7 +200,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   for (std::string& name : baseline_metric_names(names, kinds)) {
     names.push_back(std::move(name));
   }
-  subject->gates = gates_of(o.assertions, o.baselines, o.tolerances, names);
+  subject->gates = gates_of(o.shared.assertions, o.shared.baselines, o.shared.tolerances, names);
   return subject;
 }
 
@@ -180,7 +219,7 @@ std::optional<uint64_t> seed_of(const FineTuned& model) {
 
 RunIdentity identity_of(const EvaluateOptions& o, const Subject& subject) {
   const FineTuned& model = subject.model;
-  return {o.output,
+  return {o.shared.output,
           std::string(name_of(model.kind)),
           options_given(o),
           seed_of(model),
@@ -192,10 +231,10 @@ RunIdentity identity_of(const EvaluateOptions& o, const Subject& subject) {
 ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gates,
                      const Metrics& metrics) {
   const AssertionReport report = evaluate_assertions(gates, metrics);
-  if (!o.junit.empty()) {
-    write_junit(o.junit, junit_xml("evaluate", o.inference.model, report, metrics));
+  if (!o.shared.junit.empty()) {
+    write_junit(o.shared.junit, junit_xml("evaluate", o.inference.model, report, metrics));
   }
-  if (o.json)
+  if (o.shared.json)
     std::fputs(report.table.c_str(), stderr);
   else
     write_standard_output(report.table);
@@ -208,7 +247,7 @@ Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
     found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
     return found;
   } catch (const Error& error) {
-    if (o.no_ngram_baseline) throw;
+    if (o.shared.no_ngram_baseline) throw;
     throw Error(error.code(), concat(error.what(), "; --no-ngram-baseline leaves it out"));
   }
 }
@@ -233,7 +272,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     if (comm.rank() == 0) subject = open_subject(o);
   });
   InferenceOptions inference = o.inference;
-  inference.sum_weights = o.json;
+  inference.sum_weights = o.shared.json;
   // One exit code of all.
   int64_t code = 0;
   if (comm.rank() != 0) {
@@ -247,12 +286,12 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   load_fine_tuned(model, inference, evaluator->head(), evaluator->max_length(), comm);
   std::optional<DirectoryReplacement> files;
   auto writing = [&](const auto& work) { files ? files->fill(work) : work(); };
-  if (!o.output.empty()) {
-    files.emplace(o.output, kEvaluation, o.overwrite);
+  if (!o.shared.output.empty()) {
+    files.emplace(o.shared.output, kEvaluation, o.shared.overwrite);
     writing([&] { evaluator->open_outputs(files_in(files->path())); });
   }
-  enable_progress(!o.no_progress);
-  open_console(o.quiet);
+  enable_progress(!o.shared.no_progress);
+  open_console(o.shared.quiet);
   for (const auto& line : evaluator->describe()) log(line);
   for (const auto& line : model.layout) log(line);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
@@ -280,19 +319,19 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
       evaluator->write_files(files->path());
       write_metrics(files->path() / "metrics.json", metrics);
     });
-    if (files->replaces()) check_replaceable(o.output, kEvaluation);  // still
+    if (files->replaces()) check_replaceable(o.shared.output, kEvaluation);  // still
     files->commit();
   }
-  if (o.json) {
+  if (o.shared.json) {
     write_standard_output(result_line(identity_of(o, *subject), metrics, evaluator->report_json()));
   }
-  if (!o.json) write_standard_output(table_of(metrics));
+  if (!o.shared.json) write_standard_output(table_of(metrics));
   for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
-    if (!o.json && !line.empty()) write_standard_output(line + "\n");
+    if (!o.shared.json && !line.empty()) write_standard_output(line + "\n");
   }
   const std::string report = evaluator->report();
-  if (!o.json) write_standard_output(report);
-  if (o.json && !o.quiet) std::fputs(report.c_str(), stderr);
+  if (!o.shared.json) write_standard_output(report);
+  if (o.shared.json && !o.shared.quiet) std::fputs(report.c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));
   comm.broadcast(&code, sizeof code, 0);
   exit_code = int(code);
@@ -304,14 +343,20 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
       "evaluate", "Measure a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
-  bind_evaluate_options(command, *o);
+  add_model_option(command, commands::evaluate, *o);
+  add_options(command, kEvaluateRows, *o);
+  add_answer_options(command, commands::evaluate, *o);
   command.footer(
       "Examples:\n"
       "  finetune evaluate --model runs/a/model --data test.csv\n"
       "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json\n"
       "  finetune evaluate --model runs/a --data test.csv --assert \"eval_accuracy>=0.9\" --junit "
       "gates.xml");
-  command.callback([o, command, &exit_code] { run(*o, command.given(), exit_code); });
+  command.callback([o, command, &exit_code] {
+    take_answer_options(command, *o);
+    append_given(command, kEvaluateRows, *o, o->given);
+    run(*o, command.given(), exit_code);
+  });
 }
 
 }  // namespace finetune

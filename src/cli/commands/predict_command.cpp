@@ -8,9 +8,8 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/options/inference_binding.h"
-#include "cli/options/number_option.h"
-#include "cli/options/row_binding.h"
+#include "cli/options/answer_options.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -22,27 +21,87 @@
 #include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
+#include "train/options/table/option_groups.h"
 #include "train/record/progress.h"
 
 namespace finetune {
 namespace {
 
-struct PredictOptions {
-  InferenceOptions inference;
-  std::string input;
-  std::string output;
-  std::string n_best;
-  std::optional<int64_t> top_k;
-  std::optional<double> min_probability;
-  bool all_probabilities = false;
-  RowWords rows;
+struct PredictOptions : AnswerOptions {
+  std::string input, output;
   std::string input_format = "auto";
+  std::optional<int64_t> top_k;
+  bool all_probabilities = false;
+  std::optional<double> min_probability;
   bool json_lines = false;
   bool spreadsheet_safe = false;
   bool stream = false;
-  bool quiet = false;
-  bool no_progress = false;
-  bool overwrite = false;
+  std::string n_best;
+};
+
+using PredictRow = OptionRow<PredictOptions>;
+
+const PredictRow kPredictRows[] = {
+    {{.name = "input",
+      .group = "Data",
+      .required = commands::all,
+      .help = "CSV, TSV, JSONL, JSON, a text per line, SQuAD JSON, also as .gz or .zst; - is "
+              "standard input",
+      .value = "FILE|-"},
+     &PredictOptions::input},
+    {{.name = "input-format",
+      .group = "Data",
+      .tasks = kLabels,
+      .help = "form of the rows; auto: by suffix and content, standard input by its first line",
+      .words = "auto|csv|tsv|jsonl|json|text"},
+     &PredictOptions::input_format},
+    {{.name = "output",
+      .group = "Output",
+      .required = commands::all,
+      .help =
+          "CSV, or JSON Lines if it ends in .jsonl; for qa JSON {id: answer}; - is standard output",
+      .value = "FILE|-"},
+     &PredictOptions::output},
+    {{.name = "top-k",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "the K most probable labels (default: 1)",
+      .value = "K",
+      .range = at_least(1)},
+     &PredictOptions::top_k},
+    {{.name = "all-probabilities",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "a column for every label"},
+     &PredictOptions::all_probabilities},
+    {{.name = "min-probability",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "less likely labels become 'unsure'; the column best_label still has them",
+      .value = "P",
+      .range = between(0, 1)},
+     &PredictOptions::min_probability},
+    {{.name = "json-lines",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "JSON Lines in place of CSV, as for an --output that ends in .jsonl"},
+     &PredictOptions::json_lines},
+    {{.name = "spreadsheet-safe",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "CSV: an apostrophe before values that a spreadsheet would take for formulas"},
+     &PredictOptions::spreadsheet_safe},
+    {{.name = "stream",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "answer rows as they come (default: if standard output is a terminal)"},
+     &PredictOptions::stream},
+    {{.name = "nbest",
+      .group = "Output",
+      .tasks = kQuestions,
+      .help = "write the n-best lists here",
+      .value = "FILE"},
+     &PredictOptions::n_best},
 };
 
 // A device or a pipe: written as it is, for there is nothing to rename.
@@ -120,8 +179,8 @@ class Progress {
     const double seconds = seconds_now() - start_;
     if (hidden_ || seconds < kFirst) return false;
     if (!is_open_) {
-      enable_progress(!options_.no_progress);
-      open_console(options_.quiet);
+      enable_progress(!options_.shared.no_progress);
+      open_console(options_.shared.quiet);
       is_open_ = true;
     }
     const EvaluatedUnit unit = evaluator.unit();
@@ -135,35 +194,29 @@ class Progress {
   double start_ = seconds_now();
 };
 
-PredictionRequest request_of(const PredictOptions& o, TaskKind kind) {
+PredictionRequest request_of(const PredictOptions& o, const RowOptions& rows) {
   PredictionRequest request;
   request.input = o.input;
   request.output = o.output;
   request.n_best = o.n_best;
   request.top_k = o.top_k;
   request.all_probabilities = o.all_probabilities;
-  request.rows = row_options(o.rows, kind, o.inference.model);
-  if (o.input_format != "auto") require_option_of(kind, "input-format", o.inference.model);
+  request.rows = rows;
   request.rows.format = parse_row_format(o.input_format);
-  if (o.stream) require_option_of(kind, "stream", o.inference.model);
   if (o.stream && o.output != "-" && !is_pipe(o.output)) {
     throw usage_error("--stream writes to standard output or a pipe; ", o.output,
                       " is a file, which appears whole");
   }
   // Who types texts sees each one's label at once.
   request.stream = o.stream || (o.output == "-" && ::isatty(STDOUT_FILENO) == 1);
-  if (o.json_lines) require_option_of(kind, "json-lines", o.inference.model);
   request.json_lines = o.json_lines || ends_with_ignoring_case(o.output, ".jsonl") ||
                        ends_with_ignoring_case(o.output, ".ndjson");
-  if (o.spreadsheet_safe) require_option_of(kind, "spreadsheet-safe", o.inference.model);
   if (o.spreadsheet_safe && request.json_lines) {
     throw usage_error("--spreadsheet-safe is for CSV; JSON Lines are written");
   }
   request.spreadsheet_safe = o.spreadsheet_safe;
-  if (o.inference.text_columns) {
-    request.column_option = "--text-column";
-  } else if (o.inference.text_pair_column) {
-    request.column_option = "--text-pair-column";
+  for (const char* name : {"text-pair-column", "text-column"}) {
+    if (is_given(o, name)) request.column_option = concat("--", name);
   }
   return request;
 }
@@ -201,7 +254,7 @@ void check_paths(const PredictOptions& o) {
       throw usage_error(path, ": is a directory, a file is needed");
     if (same_file(path, o.input))
       throw usage_error(path, ": is the input; write the output to another file");
-    if (!o.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
+    if (!o.shared.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
   }
   if (o.output == o.n_best || same_file(o.output, o.n_best)) {
     throw usage_error("--output and --nbest are both ", o.output, "; they need two files");
@@ -237,12 +290,12 @@ void run(PredictOptions& o, std::string_view given) {
     if (comm.rank() != 0) return;
     for (std::string* path : {&o.output, &o.n_best}) *path = destination(*path);
     check_paths(o);
-    model = open_fine_tuned(o.inference);
+    model = open_fine_tuned(o);
     check_model_survives(o, model.model.directory.directory);
-    if (o.min_probability) require_option_of(model.kind, "min-probability", o.inference.model);
     model.options.min_probability = o.min_probability;
-    evaluator = traits_of(model.kind)
-                    .make_predictor(request_of(o, model.kind), model.options, model.of_task());
+    evaluator =
+        traits_of(model.kind)
+            .make_predictor(request_of(o, model.options.rows), model.options, model.of_task());
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
   load_fine_tuned(model, o.inference, evaluator->head(), evaluator->max_length(), comm);
@@ -251,7 +304,7 @@ void run(PredictOptions& o, std::string_view given) {
   Progress progress(o);
   const double start = seconds_now();
   evaluator->open_outputs(
-      [&](const std::string& path) { return std::make_unique<Output>(path, o.overwrite); });
+      [&](const std::string& path) { return std::make_unique<Output>(path, o.shared.overwrite); });
   dispatcher.evaluate(*evaluator, model.micro_batch_tokens, [&](double share) {
     if (!progress.show(*evaluator, share)) return true;
     for (const std::string& line : evaluator->early_warnings()) log(line);
@@ -262,7 +315,7 @@ void run(PredictOptions& o, std::string_view given) {
   clear_progress();
   dispatcher.done();
   end_inference(model);
-  open_console(o.quiet);
+  open_console(o.shared.quiet);
 }
 
 }  // namespace
@@ -271,67 +324,19 @@ void add_predict_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "predict", "Predict labels or answers for new data with a fine-tuned model");
   auto o = std::make_shared<PredictOptions>();
-  bind_inference_options(command, o->inference);
-  command
-      .add_option(
-          "--input", o->input,
-          "CSV, TSV, JSONL, JSON, a text per line, SQuAD JSON, also as .gz or .zst; - is standard "
-          "input")
-      .required()
-      .type_name("FILE|-")
-      .group("Data");
-  one_of(command.add_option("--input-format", o->input_format,
-                            "form of the rows; auto: by suffix and content, standard input by its "
-                            "first line"),
-         {"auto", "csv", "tsv", "jsonl", "json", "text"})
-      .group("Data")
-      .default_str("auto");
-  bind_row_options(command, o->rows);
-  command
-      .add_option(
-          "--output", o->output,
-          "CSV, or JSON Lines if it ends in .jsonl; for qa JSON {id: answer}; - is standard output")
-      .required()
-      .type_name("FILE|-")
-      .group("Output");
-  whole_number(command.add_option("--top-k", o->top_k,
-                                  "classification: the K most probable labels (default: 1)"),
-               1)
-      .type_name("K")
-      .group("Output");
-  command
-      .add_flag("--all-probabilities", o->all_probabilities,
-                "classification: a column for every label")
-      .group("Output");
-  number_between(
-      command, "--min-probability", o->min_probability, 0, 1,
-      "classification: less likely labels become 'unsure'; the column best_label still has them")
-      .type_name("P")
-      .group("Output");
-  command
-      .add_flag("--json-lines", o->json_lines,
-                "JSON Lines in place of CSV, as for an --output that ends in .jsonl")
-      .group("Output");
-  command
-      .add_flag("--spreadsheet-safe", o->spreadsheet_safe,
-                "CSV: an apostrophe before values that a spreadsheet would take for formulas")
-      .group("Output");
-  command
-      .add_flag("--stream", o->stream,
-                "answer rows as they come (default: if standard output is a terminal)")
-      .group("Output");
-  command.add_option("--nbest", o->n_best, "qa: write the n-best lists here")
-      .type_name("FILE")
-      .group("Output");
-  command.add_flag("--overwrite", o->overwrite, "replace existing files").group("Output");
-  command.add_flag("--quiet", o->quiet, "no log on standard error, only warnings").group("Output");
-  command.add_flag("--no-progress", o->no_progress, "no progress line").group("Output");
+  add_model_option(command, commands::predict, *o);
+  add_options(command, kPredictRows, *o);
+  add_answer_options(command, commands::predict, *o);
   command.footer(
       "Examples:\n"
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
       "  echo 'RONA BRACKETS' | finetune predict --model runs/a/model --input - --output -\n"
       "  finetune predict --model runs/b/model --input questions.json --output answers.json");
-  command.callback([o, command] { run(*o, command.given()); });
+  command.callback([o, command] {
+    take_answer_options(command, *o);
+    append_given(command, kPredictRows, *o, o->given);
+    run(*o, command.given());
+  });
 }
 
 }  // namespace finetune

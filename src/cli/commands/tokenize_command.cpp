@@ -27,7 +27,7 @@
 #include "tasks/classification/rows/text_columns.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
-#include "train/options/option_values.h"
+#include "train/options/table/option_table.h"
 #include "weights/model_directory.h"
 
 namespace finetune {
@@ -333,7 +333,9 @@ void add_tokenize_command(Subcommand program, int& exit_code) {
                   "of a table: the column with the texts, or several, joined by a blank (default: "
                   "text)")
       .type_name("NAME,...");
-  command.add_option("--delimiter", options->delimiter, option_help("delimiter"))
+  command
+      .add_option("--delimiter", options->delimiter,
+                  std::string(find_train_option("delimiter")->info.help))
       .type_name("auto|comma|semicolon|tab|bar|C")
       .default_str("auto");
   whole_number(command.add_option("--max-length", options->max_length,

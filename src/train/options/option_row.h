@@ -26,7 +26,8 @@ using Commands = uint32_t;
 namespace commands {
 inline constexpr Commands train = 1, adapt = 2, plan = 4, check = 8, evaluate = 16, predict = 32,
                           tokenize = 64, doctor = 128, bench_layout = 256;
-inline constexpr Commands runs = train | adapt | plan, answers = evaluate | predict;
+inline constexpr Commands runs = train | adapt | plan, answers = evaluate | predict,
+                          all = ~Commands{0};
 }  // namespace commands
 
 // Sets of tasks, combined with '|'.
@@ -103,6 +104,12 @@ std::string text_of(const OptionValue& value);
 OptionValue value_at(const OptionTarget& target);
 // The value's type must be the target's.
 void set_value(const OptionTarget& target, const OptionValue& value);
+
+// An option that the command line gave, with its value.
+struct GivenOption {
+  const OptionInfo* info;
+  OptionValue value;
+};
 
 // An option that is stored in a member of Struct.
 template <typename Struct>

@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/error.h"
-
 namespace finetune {
 namespace {
 
@@ -79,12 +77,6 @@ std::vector<std::string> list_option_names() {
   TrainOptions any;
   return names_that(
       [&](const TrainOption& option) { return kind_of(option.in(any)) == OptionKind::list; });
-}
-
-std::string option_help(std::string_view name) {
-  const TrainOption* option = find_train_option(name);
-  if (!option) throw internal_error(concat("train has no option --", name));
-  return std::string(option->info.help);
 }
 
 std::vector<std::string> all_option_names() {

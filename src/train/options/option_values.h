@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "train/options/config_file.h"
@@ -24,8 +23,5 @@ TrainOptions with_absolute_paths(TrainOptions options);
 std::vector<std::string> result_option_names();
 std::vector<std::string> all_option_names();
 std::vector<std::string> list_option_names();  // those that take several values
-
-// The help of one of train's options, for commands that have it too.
-std::string option_help(std::string_view name);
 
 }  // namespace finetune

@@ -175,44 +175,4 @@ DType wire_type(const TrainOptions& o) {
   return o.comm_precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
-TaskOptions task_options(const TrainOptions& o) {
-  TaskOptions t;
-  t.eval_fraction = o.eval_fraction;
-  t.seed = o.seed;
-  t.max_train_samples = o.max_train_samples.value_or(0);
-  t.max_eval_samples = o.max_eval_samples.value_or(0);
-  t.rows = {.skip_bad_rows = o.skip_bad_rows,
-            .delimiter = parse_delimiter(o.delimiter),
-            .encoding = o.encoding};
-  t.max_length = o.max_length.value_or(0);
-  t.text_columns = o.text_columns;
-  t.text_pair_column = o.text_pair_column;
-  t.label_column = o.label_column;
-  t.multi_label_separator = o.multi_label;
-  t.regression = o.regression;
-  t.balanced_class_weights = o.class_weights == "balanced";
-  t.label_smoothing = o.label_smoothing;
-  t.ignore_unknown_labels = o.ignore_unknown_labels;
-  t.normalizes_labels = o.normalize_labels;
-  t.baselines = !o.eval.empty() || o.eval_fraction > 0;
-  t.ngram_baseline = !o.no_ngram_baseline;
-  t.eval_group = o.eval_group;
-  t.stratified_split = o.eval_split != "random";
-  t.distinct_split = o.eval_split == "distinct";
-  t.fits_calibration = !o.no_calibration;
-  t.tunes_thresholds = o.tune_thresholds;
-  t.ngram_mix = mixes_with_ngrams(o);
-  t.standardized_targets = !o.no_standardize;
-  t.long_texts = {o.long_text == kWindowsWord, o.window_stride, o.max_windows};
-  t.doc_stride = o.doc_stride;
-  t.n_best = o.n_best;
-  t.max_answer_length = o.max_answer_length;
-  t.null_threshold = o.null_threshold;
-  t.squad_version = o.squad_version == "auto" ? 0 : o.squad_version == "1" ? 1 : 2;
-  t.mask_probability = o.mask_probability;
-  t.whole_words = !o.no_whole_words;
-  t.distinct_texts = o.distinct;
-  return t;
-}
-
 }  // namespace finetune

@@ -7,6 +7,7 @@
 
 #include "data/plan.h"
 #include "tasks/registry.h"
+#include "train/options/table/task_settings.h"
 #include "train/options/train_options.h"
 
 namespace finetune {
@@ -28,8 +29,6 @@ bool mixes_with_ngrams(const TrainOptions& options);
 // its default.
 void require_options_of(TaskKind kind, const TrainOptions& options);
 
-// All but the files.
-TaskOptions task_options(const TrainOptions& options);
 // As resolved: --micro-batches, or --micro-batch-tokens.
 MicroBatching micro_batching(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);

@@ -10,16 +10,12 @@
 
 namespace finetune {
 
-TEST_CASE("every task is found by its kind, its name and its options") {
-  std::set<std::string_view> names, options, heads;
+TEST_CASE("every task is found by its kind and its name") {
+  std::set<std::string_view> names;
   for (const TaskTraits& task : all_tasks()) {
     CHECK(&traits_of(task.kind) == &task);
     CHECK(task_named(task.name) == task.kind);
     CHECK(names.insert(task.name).second);
-    for (std::string_view option : task.options) {
-      CHECK(task_of_option(option) == task.kind);
-      CHECK(options.insert(option).second);  // belongs to one task only
-    }
     const bool own_form = task.recognizes != nullptr;
     CHECK(own_form == !task.data.empty());
     for (bool made :
@@ -29,15 +25,7 @@ TEST_CASE("every task is found by its kind, its name and its options") {
     }
   }
   CHECK(task_words() == "classification|qa|mlm");
-  CHECK(is_foreign_option("doc-stride", TaskKind::mlm));
-  CHECK(is_foreign_option("mask-probability", TaskKind::qa));
-  CHECK(is_foreign_option("text-column", TaskKind::qa));
-  CHECK_FALSE(is_foreign_option("text-column", TaskKind::mlm));
-  CHECK_FALSE(is_foreign_option("text-column", TaskKind::classification));
-  CHECK_FALSE(is_foreign_option("lr", TaskKind::mlm));
-  CHECK(is_foreign_option("label-column", TaskKind::mlm));
   CHECK_FALSE(task_named("summarization"));
-  CHECK_FALSE(task_of_option("lr"));
   CHECK(traits_of(TaskKind::qa).head_weight(default_architecture()) == "qa_outputs.weight");
   CHECK(traits_of(TaskKind::classification).head_weight(default_architecture()) ==
         "classifier.weight");

@@ -131,6 +131,28 @@ TEST_CASE("a word that is none of an option's is refused wherever it came from")
   CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));
 }
 
+TEST_CASE("a row says which tasks its option is for") {
+  const auto is_for = [](std::string_view name, TaskKind task) {
+    const TrainOption* option = find_train_option(name);
+    REQUIRE(option);
+    return !is_foreign(option->info, task);
+  };
+  const auto first_task = [](std::string_view name) {
+    return task_of(find_train_option(name)->info);
+  };
+  CHECK_FALSE(is_for("doc-stride", TaskKind::mlm));
+  CHECK_FALSE(is_for("mask-probability", TaskKind::qa));
+  CHECK_FALSE(is_for("text-column", TaskKind::qa));
+  CHECK(is_for("text-column", TaskKind::mlm));
+  CHECK(is_for("text-column", TaskKind::classification));
+  CHECK(is_for("lr", TaskKind::mlm));
+  CHECK_FALSE(is_for("label-column", TaskKind::mlm));
+  CHECK_FALSE(first_task("lr"));
+  CHECK(first_task("text-column") == TaskKind::classification);
+  CHECK(first_task("doc-stride") == TaskKind::qa);
+  CHECK(first_task("distinct") == TaskKind::mlm);
+}
+
 TEST_CASE("words of schedules name their kinds") {
   CHECK(schedule_named("linear") == ScheduleKind::linear);
   CHECK(schedule_named("cosine") == ScheduleKind::cosine);

@@ -146,7 +146,7 @@ std::span<const TrainOption> data_options() {
         .tasks = kLabels,
         .commands = runs | check | answers,
         .is_stored = true,
-        .help = "a text beyond --max-length is cut at its end, or read in overlapping windows",
+        .help = "cut a text beyond --max-length, or read it in overlapping windows",
         .words = kLongTextWords},
        &TrainOptions::long_text},
       {{.name = "window-stride",

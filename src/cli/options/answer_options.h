@@ -1,0 +1,33 @@
+// Options that evaluate and predict share, most of them with train.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/parser.h"
+#include "inference/fine_tuned_model.h"
+#include "train/options/option_row.h"
+#include "train/options/train_options.h"
+
+namespace finetune {
+
+struct AnswerOptions {
+  TrainOptions shared;  // of train's options those whose rows name the command
+  InferenceOptions inference;
+  std::vector<GivenOption> given;
+};
+
+// `command`: which of the two it is. The command adds its own rows between --model and the rest, so
+// that required options come first in --help.
+void add_model_option(Subcommand subcommand, Commands command, AnswerOptions& options);
+void add_answer_options(Subcommand subcommand, Commands command, AnswerOptions& options);
+// After parsing: fills `given`, and `inference` from the shared options.
+void take_answer_options(Subcommand subcommand, AnswerOptions& options);
+
+bool is_given(const AnswerOptions& options, std::string_view name);
+
+// Opens the model with the options that were given in place of those that it was trained with.
+// Error(usage) for an option that is for other tasks than the model's.
+FineTuned open_fine_tuned(const AnswerOptions& options);
+
+}  // namespace finetune
