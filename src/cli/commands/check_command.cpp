@@ -8,7 +8,6 @@
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
-#include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/printable.h"
@@ -36,6 +35,14 @@ constexpr const char* kExamples =
 struct CheckOptions {
   TrainOptions train;
   std::string fail_on;  // empty: no finding changes the exit code
+};
+
+const OptionRow<CheckOptions> kCheckRows[] = {
+    {{.name = "fail-on",
+      .group = "Output",
+      .help = "exit with code 7 if a finding is at least this serious",
+      .words = "error|warning"},
+     &CheckOptions::fail_on},
 };
 
 const char* word_of(FindingLevel level) {
@@ -183,10 +190,7 @@ void add_check_command(Subcommand program, int& exit_code) {
       "check", "Examine data before training: baselines, and what would mislead");
   auto o = std::make_shared<CheckOptions>();
   add_options(command, train_options(), o->train, {.command = commands::check});
-  one_of(command.add_option("--fail-on", o->fail_on,
-                            "exit with code 7 if a finding is at least this serious"),
-         {"error", "warning"})
-      .group("Output");
+  add_options(command, kCheckRows, *o);
   command.footer(kExamples);
   command.callback([o, &exit_code] { exit_code = int(check(*o)); });
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -30,6 +31,28 @@ struct CompareOptions {
   bool csv = false, markdown = false, json = false;
 };
 
+const OptionRow<CompareOptions> kCompareRows[] = {
+    {{.name = "runs",
+      .required = commands::all,
+      .is_argument = true,
+      .help = "runs, or directories with runs at any depth",
+      .value = "DIR..."},
+     &CompareOptions::directories},
+    {{.name = "by",
+      .help = "options whose values make the rows (default: all that differ, except the seed)",
+      .value = "OPTION[,OPTION...]",
+      .separator = ','},
+     &CompareOptions::by},
+    {{.name = "metric",
+      .help = "metrics to show; the first decides (default: the runs' best-metric)",
+      .value = "METRIC[,METRIC...]",
+      .separator = ','},
+     &CompareOptions::metrics},
+    {{.name = "csv", .help = "print the table as CSV"}, &CompareOptions::csv},
+    {{.name = "markdown", .help = "print the table as Markdown"}, &CompareOptions::markdown},
+    {{.name = "json", .help = "print one JSON object on one line"}, &CompareOptions::json},
+};
+
 void compare(const CompareOptions& o) {
   if (o.csv + o.markdown + o.json > 1) {
     throw usage_error("--csv, --markdown and --json exclude each other");
@@ -49,27 +72,7 @@ void add_compare_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "compare", "Compare finished runs: mean, spread, and what is more than noise");
   auto o = std::make_shared<CompareOptions>();
-  command.add_option("runs", o->directories, "runs, or directories with runs at any depth")
-      .required()
-      .type_name("DIR...")
-      .expected(1, 1 << 20);
-  command
-      .add_option("--by", o->by,
-                  "options whose values make the rows (default: all that differ, except the seed)")
-      .delimiter(',')
-      .type_name("OPTION[,OPTION...]")
-      .expected(1)
-      .take_all();
-  command
-      .add_option("--metric", o->metrics,
-                  "metrics to show; the first decides (default: the runs' best-metric)")
-      .delimiter(',')
-      .type_name("METRIC[,METRIC...]")
-      .expected(1)
-      .take_all();
-  command.add_flag("--csv", o->csv, "print the table as CSV");
-  command.add_flag("--markdown", o->markdown, "print the table as Markdown");
-  command.add_flag("--json", o->json, "print one JSON object on one line");
+  add_options(command, kCompareRows, *o);
   command.footer(kCompareExamples);
   command.callback([o] { compare(*o); });
 }

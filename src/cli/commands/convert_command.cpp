@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/options/model_option.h"
+#include "cli/options/option_binding.h"
 #include "cli/usage.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
@@ -46,6 +46,21 @@ struct ConvertOptions {
   std::string output;
   std::string dtype = "f32";
   bool overwrite = false;
+};
+
+const OptionRow<ConvertOptions> kConvertRows[] = {
+    {{.name = "model",
+      .required = commands::all,
+      .is_model = true,
+      .help = "model directory, a weight file in it, or an id in the Hugging Face cache",
+      .value = "DIR|FILE|ID"},
+     &ConvertOptions::model},
+    {{.name = "output", .required = commands::all, .help = "directory to write", .value = "DIR"},
+     &ConvertOptions::output},
+    {{.name = "dtype", .help = "type of the numbers written", .words = "f32|f16|bf16"},
+     &ConvertOptions::dtype},
+    {{.name = "overwrite", .help = "replace a model that finetune wrote in --output"},
+     &ConvertOptions::overwrite},
 };
 
 DType parse_dtype(const std::string& name) {
@@ -274,17 +289,7 @@ void add_convert_command(Subcommand program, int&) {
   auto options = std::make_shared<ConvertOptions>();
   const Subcommand command = program.add_subcommand(
       "convert", "Convert weights to a Hugging Face directory with safetensors");
-  names_model(command.add_option(
-                  "--model", options->model,
-                  "model directory, a weight file in it, or an id in the Hugging Face cache"))
-      .required()
-      .type_name("DIR|FILE|ID");
-  command.add_option("--output", options->output, "directory to write").required().type_name("DIR");
-  one_of(command.add_option("--dtype", options->dtype, "type of the numbers written"),
-         {"f32", "f16", "bf16"})
-      .default_str("f32");
-  command.add_flag("--overwrite", options->overwrite,
-                   "replace a model that finetune wrote in --output");
+  add_options(command, kConvertRows, *options);
   command.footer(kConvertExamples);
   command.callback([options] { convert(*options); });
 }

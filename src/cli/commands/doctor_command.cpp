@@ -76,6 +76,14 @@ struct DoctorOptions {
   }
 };
 
+const OptionRow<DoctorOptions> kDoctorRows[] = {
+    {{.name = "shape",
+      .group = kLayoutGroup,
+      .help = "shape or directory of the model that the layout is for",
+      .value = "tiny|minilm|base|large|DIR"},
+     &DoctorOptions::shape},
+};
+
 // Who would be where, of all processes that mpirun has started.
 void tell_layout(const std::string& shape, const LayoutRun& run) {
   std::fflush(stdout);
@@ -169,13 +177,7 @@ void add_doctor_command(Subcommand program, int&) {
       program.add_subcommand("doctor", "Show hardware, libraries and code paths of this machine");
   auto options = std::make_shared<DoctorOptions>();
   add_options(command, train_options(), options->train, {.command = commands::doctor});
-  command
-      .add_option("--shape", options->shape,
-                  "shape or directory of the model that the layout is for")
-      .group(std::string(kLayoutGroup))
-      .type_name("tiny|minilm|base|large|DIR")
-      .capture_default_str()
-      .take_last();
+  add_options(command, kDoctorRows, *options);
   command.footer(
       "Examples:\n"
       "  finetune doctor\n"

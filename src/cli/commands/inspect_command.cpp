@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/inspect_run.h"
+#include "cli/options/option_binding.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/printable.h"
@@ -221,23 +222,28 @@ void print_text(const ordered_json& result) {
   if (result.contains("weights")) print_weights(result["weights"]);
 }
 
+struct InspectOptions {
+  std::string path;
+  bool json = false;
+};
+
+const OptionRow<InspectOptions> kInspectRows[] = {
+    {{.name = "path",
+      .required = commands::all,
+      .is_argument = true,
+      .help = "weight file, checkpoint, model (directory, or id in the Hugging Face cache) or run",
+      .value = "FILE|DIR|ID"},
+     &InspectOptions::path},
+    {{.name = "json", .help = "one JSON object"}, &InspectOptions::json},
+};
+
 }  // namespace
 
 void add_inspect_command(Subcommand program, int&) {
-  struct Options {
-    std::string path;
-    bool json = false;
-  };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   const Subcommand command = program.add_subcommand(
       "inspect", "Show what a weight file, a checkpoint, a model or a run holds");
-  command
-      .add_option(
-          "path", options->path,
-          "weight file, checkpoint, model (directory, or id in the Hugging Face cache) or run")
-      .required()
-      .type_name("FILE|DIR|ID");
-  command.add_flag("--json", options->json, "one JSON object");
+  add_options(command, kInspectRows, *options);
   command.footer(kInspectExamples);
   command.callback([options] {
     ordered_json result = describe(existing_model_path(options->path));

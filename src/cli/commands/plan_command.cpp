@@ -8,7 +8,6 @@
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
-#include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/counted.h"
@@ -60,6 +59,22 @@ struct PlanOptions {
     return processes > 0 ? processes : train.pp.value_or(1) * train.tp.value_or(1);
   }
   bool no_time = false;
+};
+
+const OptionRow<PlanOptions> kPlanRows[] = {
+    {{.name = "config",
+      .group = "Data",
+      .help = "TOML file with the same names; the command line wins",
+      .value = "FILE"},
+     &PlanOptions::config},
+    {{.name = "processes",
+      .group = "Machine",
+      .help =
+          "processes on one host, as mpirun -n N would start them (default: those of one replica)",
+      .range = between(1, 4096)},
+     &PlanOptions::processes},
+    {{.name = "no-time", .group = "Machine", .help = "do not compute any step to measure its time"},
+     &PlanOptions::no_time},
 };
 
 double mb(int64_t bytes) {
@@ -338,18 +353,7 @@ void add_plan_command(Subcommand program, int&) {
   const OptionUse use{.command = commands::plan};
   add_options(command, train_options(), options->train, use);
   add_options(command, formula_options(), options->formula, use);
-  command
-      .add_option("--config", options->config,
-                  "TOML file with the same names; the command line wins")
-      .type_name("FILE")
-      .group("Data");
-  whole_number(command.add_option("--processes", options->processes,
-                                  "processes on one host, as mpirun -n N would start them "
-                                  "(default: those of one replica)"),
-               1, 4096)
-      .group("Machine");
-  command.add_flag("--no-time", options->no_time, "do not compute any step to measure its time")
-      .group("Machine");
+  add_options(command, kPlanRows, *options);
   command.footer(kPlanExamples);
   command.callback([options] {
     if (options->formula.world) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/files/files.h"
@@ -30,6 +31,18 @@ struct ReportOptions {
   std::vector<std::string> directories;
   std::string output = "report.html";
   bool overwrite = false;
+};
+
+const OptionRow<ReportOptions> kReportRows[] = {
+    {{.name = "runs",
+      .required = commands::all,
+      .is_argument = true,
+      .help = "runs, or directories with runs at any depth",
+      .value = "DIR..."},
+     &ReportOptions::directories},
+    {{.name = "output", .help = "the HTML file; - is standard output", .value = "FILE|-"},
+     &ReportOptions::output},
+    {{.name = "overwrite", .help = "replace an earlier report"}, &ReportOptions::overwrite},
 };
 
 // Before anything slow. Only a report is replaced by one.
@@ -75,14 +88,7 @@ void add_report_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "report", "Show finished runs in one HTML file: curves, errors, facts");
   auto o = std::make_shared<ReportOptions>();
-  command.add_option("runs", o->directories, "runs, or directories with runs at any depth")
-      .required()
-      .type_name("DIR...")
-      .expected(1, 1 << 20);
-  command.add_option("--output", o->output, "the HTML file; - is standard output")
-      .type_name("FILE|-")
-      .capture_default_str();
-  command.add_flag("--overwrite", o->overwrite, "replace an earlier report");
+  add_options(command, kReportRows, *o);
   command.footer(kReportExamples);
   command.callback([o] { report(*o); });
 }

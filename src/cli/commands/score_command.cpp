@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/usage.h"
+#include "cli/options/option_binding.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/counted.h"
@@ -24,6 +24,31 @@ struct ScoreOptions {
   double no_answer_threshold = 1.0;
   std::string version = "auto";
   bool json = false;
+};
+
+const OptionRow<ScoreOptions> kScoreRows[] = {
+    {{.name = "data",
+      .required = commands::all,
+      .help = "SQuAD file with the reference answers",
+      .value = "FILE"},
+     &ScoreOptions::data},
+    {{.name = "predictions",
+      .required = commands::all,
+      .help = "JSON object: id to answer",
+      .value = "FILE"},
+     &ScoreOptions::predictions},
+    {{.name = "na-prob",
+      .help = "JSON object: id to no-answer probability or null odds (version 2)",
+      .value = "FILE"},
+     &ScoreOptions::no_answer},
+    {{.name = "na-prob-threshold",
+      .help = "a question whose --na-prob is above this counts as unanswered"},
+     &ScoreOptions::no_answer_threshold},
+    {{.name = "squad-version",
+      .help = "rules of scoring; auto: 2 if the data has unanswerable questions",
+      .words = "auto|1|2"},
+     &ScoreOptions::version},
+    {{.name = "json", .help = "one JSON object on standard output"}, &ScoreOptions::json},
 };
 
 void print(const std::map<std::string, double>& metrics, bool as_json) {
@@ -94,26 +119,7 @@ void add_score_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<ScoreOptions>();
   const Subcommand command =
       program.add_subcommand("score", "Compute the official SQuAD scores of a file of predictions");
-  command.add_option("--data", options->data, "SQuAD file with the reference answers")
-      .required()
-      .type_name("FILE");
-  command.add_option("--predictions", options->predictions, "JSON object: id to answer")
-      .required()
-      .type_name("FILE");
-  command
-      .add_option("--na-prob", options->no_answer,
-                  "JSON object: id to no-answer probability or null odds (version 2)")
-      .type_name("FILE");
-  command
-      .add_option("--na-prob-threshold", options->no_answer_threshold,
-                  "a question whose --na-prob is above this counts as unanswered")
-      .type_name("X")
-      .default_str("1");
-  one_of(command.add_option("--squad-version", options->version,
-                            "rules of scoring; auto: 2 if the data has unanswerable questions"),
-         {"auto", "1", "2"})
-      .default_str("auto");
-  command.add_flag("--json", options->json, "one JSON object on standard output");
+  add_options(command, kScoreRows, *options);
   command.footer(
       "Examples:\n"
       "  finetune score --data dev-v1.1.json --predictions runs/b/predictions.json\n"

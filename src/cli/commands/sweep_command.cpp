@@ -5,9 +5,9 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/sweep_progress.h"
-#include "cli/usage.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
 #include "core/error.h"
@@ -50,6 +50,39 @@ struct SweepCommand {
   std::string grid, output;
   SweepSettings settings;
   bool dry_run = false, json = false, quiet = false;
+};
+
+const OptionRow<SweepCommand> kSweepRows[] = {
+    {{.name = "grid",
+      .required = commands::all,
+      .is_argument = true,
+      .help = "TOML file: train's options, and [sweep] with those to vary",
+      .value = "GRID"},
+     &SweepCommand::grid},
+    {{.name = "output",
+      .help = "directory of the sweep; each run has its own in it, NAME=VALUE,... (default: output "
+              "in GRID)",
+      .value = "DIR"},
+     &SweepCommand::output},
+};
+const OptionRow<SweepSettings> kSettingsRows[] = {
+    {{.name = "jobs",
+      .help = "runs at a time, each with its part of the cores",
+      .range = between(1, 1024)},
+     &SweepSettings::jobs},
+    {{.name = "halving",
+      .help = "successive halving: along the way only the best one in N settings goes on (default: "
+              "all do)",
+      .range = between(2, 1024)},
+     &SweepSettings::halving},
+};
+const OptionRow<SweepCommand> kSweepFlags[] = {
+    {{.name = "dry-run", .help = "the list of runs, with time and disk; runs nothing"},
+     &SweepCommand::dry_run},
+    {{.name = "json", .help = "one JSON object a run, one line each, then the summary"},
+     &SweepCommand::json},
+    {{.name = "quiet", .help = "no line for each run on standard error, only warnings"},
+     &SweepCommand::quiet},
 };
 
 // A line for people while the sweep goes on.
@@ -161,25 +194,9 @@ void add_sweep_command(Subcommand program, int& exit_code) {
   const Subcommand command =
       program.add_subcommand("sweep", "Run train over a grid of options, and compare the results");
   auto o = std::make_shared<SweepCommand>();
-  command.add_option("grid", o->grid, "TOML file: train's options, and [sweep] with those to vary")
-      .required()
-      .type_name("GRID");
-  command
-      .add_option("--output", o->output,
-                  "directory of the sweep; each run has its own in it, NAME=VALUE,... (default: "
-                  "output in GRID)")
-      .type_name("DIR");
-  whole_number(command.add_option("--jobs", o->settings.jobs,
-                                  "runs at a time, each with its part of the cores"),
-               1, 1024)
-      .capture_default_str();
-  whole_number(command.add_option("--halving", o->settings.halving,
-                                  "successive halving: along the way only the best one in N "
-                                  "settings goes on (default: all do)"),
-               2, 1024);
-  command.add_flag("--dry-run", o->dry_run, "the list of runs, with time and disk; runs nothing");
-  command.add_flag("--json", o->json, "one JSON object a run, one line each, then the summary");
-  command.add_flag("--quiet", o->quiet, "no line for each run on standard error, only warnings");
+  add_options(command, kSweepRows, *o);
+  add_options(command, kSettingsRows, o->settings);
+  add_options(command, kSweepFlags, *o);
   command.footer(kSweepExamples);
   command.callback([o, &exit_code] { sweep(*o, exit_code); });
 }

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
@@ -27,7 +28,6 @@
 #include "tasks/classification/rows/text_columns.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
-#include "train/options/table/option_table.h"
 #include "weights/model_directory.h"
 
 namespace finetune {
@@ -50,6 +50,8 @@ the context are null.)";
 constexpr size_t kMostLineBytes = size_t{64}
                                   << 20;  // as of a row of data (data/rows/row_stream.cpp)
 
+constexpr double kMostTokens = double(int64_t{1} << 31);
+
 struct TokenizeOptions {
   std::string model;
   std::string input = "-";
@@ -58,6 +60,38 @@ struct TokenizeOptions {
   std::string delimiter = "auto";
   int64_t max_length = 0;  // 0: no truncation
   int64_t doc_stride = 128;
+};
+
+const OptionRow<TokenizeOptions> kTokenizeRows[] = {
+    {{.name = "model",
+      .required = commands::all,
+      .help = "directory with the tokenizer's files, or an id in the Hugging Face cache",
+      .value = "DIR"},
+     &TokenizeOptions::model},
+    {{.name = "input",
+      .is_argument = true,
+      .help = "text file, or - for standard input",
+      .value = "FILE|-"},
+     &TokenizeOptions::input},
+    {{.name = "jsonl", .help = "input lines are JSON objects (see below)"},
+     &TokenizeOptions::jsonl},
+    {{.name = "text-column",
+      .help =
+          "of a table: the column with the texts, or several, joined by a blank (default: text)",
+      .value = "NAME,..."},
+     &TokenizeOptions::text_column},
+    {{.name = "delimiter",
+      .help = "separator of values in CSV; C: one character",
+      .value = "auto|comma|semicolon|tab|bar|C"},
+     &TokenizeOptions::delimiter},
+    {{.name = "max-length",
+      .help = "most tokens of a line (default: no limit)",
+      .range = between(4, kMostTokens)},
+     &TokenizeOptions::max_length},
+    {{.name = "doc-stride",
+      .help = "overlap of neighbouring windows, in tokens",
+      .range = between(0, kMostTokens)},
+     &TokenizeOptions::doc_stride},
 };
 
 // One part of an output line: tokens [begin, end) of a tokenized text.
@@ -319,32 +353,7 @@ void add_tokenize_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<TokenizeOptions>();
   const Subcommand command = program.add_subcommand(
       "tokenize", "Turn text into token ids and offsets, one JSON line per input line");
-  command
-      .add_option("--model", options->model,
-                  "directory with the tokenizer's files, or an id in the Hugging Face cache")
-      .required()
-      .type_name("DIR");
-  command.add_option("input", options->input, "text file, or - for standard input")
-      .type_name("FILE|-")
-      .default_str("-");
-  command.add_flag("--jsonl", options->jsonl, "input lines are JSON objects (see below)");
-  command
-      .add_option("--text-column", options->text_column,
-                  "of a table: the column with the texts, or several, joined by a blank (default: "
-                  "text)")
-      .type_name("NAME,...");
-  command
-      .add_option("--delimiter", options->delimiter,
-                  std::string(find_train_option("delimiter")->info.help))
-      .type_name("auto|comma|semicolon|tab|bar|C")
-      .default_str("auto");
-  whole_number(command.add_option("--max-length", options->max_length,
-                                  "most tokens of a line (default: no limit)"),
-               4, int64_t{1} << 31);
-  whole_number(command.add_option("--doc-stride", options->doc_stride,
-                                  "overlap of neighbouring windows, in tokens"),
-               0, int64_t{1} << 31)
-      .default_str("128");
+  add_options(command, kTokenizeRows, *options);
   command.footer(kTokenizeExamples);
   command.callback([options, &exit_code] {
     if (options->jsonl && (!options->text_column.empty() || options->delimiter != "auto")) {

@@ -33,9 +33,12 @@ std::string type_of(const OptionInfo& info, OptionKind kind) {
   return info.words.empty() ? type : concat(type, "|", info.words);
 }
 
-// An empty optional has its word for "not given".
+// An empty optional has its word for "not given"; a number outside its range stands for it, too.
 std::string default_of(const OptionInfo& info, const OptionTarget& target) {
   const OptionValue value = value_at(target);
+  if (!std::holds_alternative<std::string>(value) && !fault_of_value(info, value, true).empty()) {
+    return "";
+  }
   return std::holds_alternative<std::monostate>(value) ? std::string(info.words) : text_of(value);
 }
 
@@ -91,7 +94,10 @@ Option add_option(Subcommand command, const OptionInfo& info, const OptionTarget
                       ? command.add_flag(name, *std::get<bool*>(target), help_of(info, use))
                   : kind == OptionKind::list ? add_list(command, name, info, target, use)
                                              : add_value(command, name, info, target, use);
-  option.group(is_hidden(info, use) ? "" : std::string(info.group));
+  if (is_hidden(info, use))
+    option.group("");
+  else if (!info.group.empty())
+    option.group(std::string(info.group));
   if (kind != OptionKind::flag) option.type_name(type_of(info, kind));
   return (info.required & use.command) != 0 ? option.required() : option;
 }
