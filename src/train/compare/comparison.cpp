@@ -259,17 +259,6 @@ void add_groups(const std::vector<RunRecord>& runs, const std::vector<size_t>& a
 
 }  // namespace
 
-Estimate estimate_of(const std::vector<double>& values) {
-  Estimate out;
-  out.runs = int64_t(values.size());
-  const double n = double(out.runs);
-  out.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  double squares = 0;
-  for (double value : values) squares += (value - out.mean) * (value - out.mean);
-  if (out.runs > 1) out.sd = std::sqrt(squares / (n - 1));
-  return out;
-}
-
 std::vector<std::string> differing_options(const std::vector<RunRecord>& runs) {
   std::vector<size_t> all(runs.size());
   std::iota(all.begin(), all.end(), size_t{0});

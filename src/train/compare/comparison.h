@@ -7,17 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/numeric/estimate.h"
 #include "train/compare/run_record.h"
 
 namespace finetune {
-
-// A metric over the runs of a group.
-struct Estimate {
-  int64_t runs = 0;
-  double mean = 0;
-  double sd = 0;  // of a sample (n - 1); 0 for one run
-};
-Estimate estimate_of(const std::vector<double>& values);
 
 // How a group's deciding metric differs from the best group's.
 struct Difference {

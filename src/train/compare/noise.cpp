@@ -2,7 +2,6 @@
 #include "train/compare/noise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -141,33 +140,6 @@ Difference difference_of(const std::vector<RunRecord>& runs, const RunComparison
 }
 
 }  // namespace
-
-double student_95(double degrees) {
-  struct Known {
-    double degrees, value;
-  };
-  constexpr std::array<Known, 12> table{{{1, 12.706},
-                                         {2, 4.303},
-                                         {3, 3.182},
-                                         {4, 2.776},
-                                         {5, 2.571},
-                                         {6, 2.447},
-                                         {8, 2.306},
-                                         {10, 2.228},
-                                         {15, 2.131},
-                                         {30, 2.042},
-                                         {120, 1.980},
-                                         {std::numeric_limits<double>::infinity(), 1.960}}};
-  if (!(degrees > table.front().degrees)) return table.front().value;
-  // Straight lines over 1 / degrees lie above the curve.
-  for (size_t i = 1; i < table.size(); ++i) {
-    if (degrees > table[i].degrees) continue;
-    const double from = 1 / table[i - 1].degrees, to = 1 / table[i].degrees;
-    const double share = (from - 1 / degrees) / (from - to);
-    return table[i - 1].value + share * (table[i].value - table[i - 1].value);
-  }
-  return table.back().value;
-}
 
 void add_differences(const std::vector<RunRecord>& runs, RunComparison& comparison) {
   if (comparison.groups.size() < 2) return;

@@ -20,8 +20,4 @@ namespace finetune {
 // The random numbers are fixed: equal runs give equal answers.
 void add_differences(const std::vector<RunRecord>& runs, RunComparison& comparison);
 
-// Two-sided 95 % of Student's distribution: 12.71 for one degree of freedom, 1.96 for infinitely
-// many.
-double student_95(double degrees);
-
 }  // namespace finetune

@@ -11,10 +11,9 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/numeric/estimate.h"
 #include "core/text/printable.h"
 #include "tasks/repeated_texts.h"
-#include "train/compare/comparison.h"
-#include "train/compare/noise.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {

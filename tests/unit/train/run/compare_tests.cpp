@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "contains.h"
 #include "core/error.h"
@@ -33,17 +32,6 @@ RunRecord run_of(const std::string& lr, const std::string& seed, double accuracy
 }
 
 }  // namespace
-
-TEST_CASE("two-sided 95 % of Student's distribution") {
-  CHECK(student_95(1) == doctest::Approx(12.706));
-  CHECK(student_95(4) == doctest::Approx(2.776));
-  CHECK(student_95(7) == doctest::Approx(2.365).epsilon(0.01));
-  CHECK(student_95(20) == doctest::Approx(2.086).epsilon(0.01));
-  CHECK(student_95(std::numeric_limits<double>::infinity()) == doctest::Approx(1.96));
-  for (double degrees = 1; degrees < 500; degrees *= 1.1) {
-    CHECK(student_95(degrees) >= student_95(degrees * 1.1));
-  }
-}
 
 TEST_CASE("runs that differ in the seed alone are a group") {
   const std::vector<RunRecord> runs = {run_of("0.01", "1", 0.5), run_of("0.1", "1", 0.7),
