@@ -17,7 +17,7 @@ if [ "${1:-}" = --threads ]; then
   shift
   build=build-threads
   kinds=thread
-  chosen='^(unit-core|unit-comm|unit-distributed|unit-inference|unit-train|mpi-comm|mpi-groups|mpi-train|cli-resume)$'
+  chosen='^(unit-core|unit-comm|unit-distributed|unit-inference|unit-train|unit-experiments|mpi-comm|mpi-groups|mpi-train|cli-resume)$'
 fi
 scripts/install_deps.sh
 scripts/configure.sh $build -Db_sanitize=$kinds -Dbuildtype=debugoptimized -Dcuda=disabled

@@ -25,9 +25,9 @@ NEEDS = [
     ("src/distributed/*", "unit-distributed mpi-*"),
     ("src/engine/*", "unit-engine unit-cuda-model cli-train cli-convert tests/cli/models/*"),
     ("src/inference/*", "unit-inference cli-predict cli-evaluate cli-memory mpi-*inference"),
-    ("src/train/report/*", "cli-report cli-results"),
-    ("src/train/compare/*", "unit-train cli-compare cli-sweep_results cli-report"),
-    ("src/train/sweep/*", "unit-train cli-sweep* mpi-sweep"),
+    ("src/experiments/report/*", "unit-experiments cli-report cli-results"),
+    ("src/experiments/compare/*", "unit-experiments cli-compare cli-sweep_results cli-report"),
+    ("src/experiments/*", "unit-experiments cli-sweep* mpi-sweep"),
     ("src/train/plan/*", "unit-train cli-plan cli-layout_plan cli-bench"),
     ("src/train/*", "unit-train unit-stage-passes cli-train cli-resume cli-options cli-late_updates cli-checkpoint* "
                     "tests/cli/experiments/* mpi-train mpi-pipeline cli-reference"),

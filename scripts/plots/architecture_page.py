@@ -9,7 +9,8 @@ CODE = ("src", "tokenizer", "tasks", "data")
 HOUSE = [
     [("cli", "commands, options, exit codes")],
     [("bench", "throughput, layouts")],
-    [("train", "runs, steps, checkpoints, sweeps")],
+    [("experiments", "sweeps, comparisons, reports")],
+    [("train", "runs, steps, checkpoints")],
     [("inference", "batches, fine-tuned models")],
     [("distributed", "ZeRO, ordered sums, pipeline")],
     [("engine", "a model on a device")],

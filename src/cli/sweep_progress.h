@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "train/sweep/sweep.h"
+#include "experiments/sweep/sweep.h"
 
 namespace finetune {
 

@@ -8,10 +8,10 @@
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "train/compare/comparison.h"
-#include "train/compare/comparison_output.h"
-#include "train/compare/find_runs.h"
-#include "train/compare/noise.h"
+#include "experiments/compare/comparison.h"
+#include "experiments/compare/comparison_output.h"
+#include "experiments/compare/find_runs.h"
+#include "experiments/compare/noise.h"
 
 namespace finetune {
 namespace {

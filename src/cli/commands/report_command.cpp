@@ -12,8 +12,8 @@
 #include "core/log.h"
 #include "core/paths/output_names.h"
 #include "core/text/printable.h"
-#include "train/compare/find_runs.h"
-#include "train/report/report.h"
+#include "experiments/compare/find_runs.h"
+#include "experiments/report/report.h"
 
 namespace finetune {
 namespace {

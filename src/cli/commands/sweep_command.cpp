@@ -16,10 +16,10 @@
 #include "core/paths/output_names.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
-#include "train/compare/comparison_output.h"
-#include "train/sweep/sweep.h"
-#include "train/sweep/sweep_plan.h"
-#include "train/sweep/sweep_tables.h"
+#include "experiments/compare/comparison_output.h"
+#include "experiments/sweep/sweep.h"
+#include "experiments/sweep/sweep_plan.h"
+#include "experiments/sweep/sweep_tables.h"
 
 namespace finetune {
 namespace {

@@ -1,8 +1,8 @@
 // A sweep's grid.toml: the runs that it makes.
 #include <set>
 
+#include "experiments/sweep/grid.h"
 #include "fuzz/target.h"
-#include "train/sweep/grid.h"
 
 namespace finetune::fuzz {
 namespace {

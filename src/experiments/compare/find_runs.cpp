@@ -1,0 +1,122 @@
+// Walks directories in search of runs; whatever cannot be read is an error, never a run less.
+#include "experiments/compare/find_runs.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files/directory_replacement.h"
+#include "core/files/files.h"
+#include "core/log.h"
+#include "train/run/run_directory.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kMostLevels = 32;
+constexpr size_t kMostDirectories = 100'000;
+
+bool is_run(const fs::path& directory) {
+  return is_config_of_run(read_beginning(directory / "config.toml", 64));
+}
+
+// Whether the files beside config.toml are a run's. One name alone may be anybody's.
+bool has_files_of_run(const std::vector<std::string>& names) {
+  constexpr std::array<std::string_view, 4> signs{"run.json", "metrics.jsonl", "evaluations.csv",
+                                                  "checkpoints"};
+  const auto has = [&](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto found = std::count_if(signs.begin(), signs.end(), has);
+  return found >= (has("config.toml") ? 1 : 2);
+}
+
+fs::file_type type_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (status.type() == fs::file_type::none) {
+    throw model_error(printable_path(path), ": ", error.message());
+  }
+  return status.type();
+}
+
+class Search {
+ public:
+  std::vector<fs::path> runs_in(const fs::path& directory) {
+    found_.clear();
+    visit(directory, 0);
+    return std::move(found_);
+  }
+
+ private:
+  void visit(const fs::path& directory, int level) {
+    if (++visited_ > kMostDirectories) {
+      throw model_error(printable_path(directory), ": ", kMostDirectories,
+                        " directories have been searched for runs; name directories with fewer");
+    }
+    if (is_run(directory)) return found_.push_back(directory);
+    std::vector<std::string> names = entry_names(directory);
+    if (has_files_of_run(names)) {
+      throw model_error(printable_path(directory / "config.toml"),
+                        ": is missing or damaged, and the files beside it are a run's; restore it, "
+                        "or move the run elsewhere");
+    }
+    if (level == kMostLevels) {
+      return warn(printable_path(directory), ": lies ", kMostLevels,
+                  " levels deep and is not searched for runs; name it");
+    }
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      const fs::path path = directory / name;
+      const fs::file_type type = type_of(path);
+      if (type == fs::file_type::directory) visit(path, level + 1);
+      if (type == fs::file_type::symlink) name_link(path);
+    }
+  }
+
+  // A link that leads nowhere, or where nobody can look, is nobody's run.
+  static void name_link(const fs::path& link) try {
+    if (!is_run(link)) return;
+    warn(printable_path(link), ": is a link to a run and is left out; name the run");
+  } catch (const Error&) {
+  }
+
+  std::vector<fs::path> found_;
+  size_t visited_ = 0;
+};
+
+}  // namespace
+
+std::vector<fs::path> find_runs(const std::vector<std::string>& directories) {
+  std::vector<fs::path> runs;
+  std::set<fs::path> seen;
+  Search search;
+  for (const std::string& given : directories) {
+    const bool absent = !path_exists(given, ExitCode::model);
+    const std::vector<fs::path> found = absent ? std::vector<fs::path>() : search.runs_in(given);
+    if (found.empty()) {
+      throw model_error(
+          printable_path(given),
+          absent ? ": no such directory" : ": is not a run of finetune train and holds none",
+          "; give the --output of runs");
+    }
+    for (const fs::path& directory : found) {
+      if (!seen.insert(fs::absolute(directory / "").lexically_normal()).second) {
+        throw usage_error(printable_path(directory), ": is given twice");
+      }
+      if (has_ended(directory))
+        runs.push_back(directory);
+      else
+        warn(printable_path(directory), ": has not ended and is left out");
+    }
+  }
+  if (runs.empty()) {
+    throw model_error(directories.at(0), ": no finished run; finetune train --resume goes on");
+  }
+  return runs;
+}
+
+}  // namespace finetune

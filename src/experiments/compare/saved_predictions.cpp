@@ -1,0 +1,115 @@
+// Reads predictions.csv, or predictions.json and the evaluation data.
+#include "experiments/compare/saved_predictions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/files/file_kind.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/row_labels.h"
+
+namespace finetune {
+namespace {
+
+// Labels by name, numbered as they come.
+class ClassNumbers {
+ public:
+  int32_t operator()(std::string_view name) {
+    return ids_.emplace(name, int32_t(ids_.size())).first->second;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names(ids_.size());
+    for (const auto& [name, id] : ids_) names[size_t(id)] = name;
+    return names;
+  }
+
+ private:
+  std::unordered_map<std::string, int32_t> ids_;
+};
+
+// All labels that the model has, in case that some never occur.
+void number_all_classes(const RunRecord& run, ClassNumbers& number) {
+  const Table table = read_table({run.directory / "per_class.csv"}, {.delimiter = ','});
+  for (const Table::Row& row : table.rows()) number(row.values[0]);
+}
+
+void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
+  const std::vector<std::string> read{run.option("label-column")};
+  out.table = read_table({run.directory / "predictions.csv"}, {.delimiter = ',', .columns = read});
+  out.added = added;
+  if (out.table.columns().size() < added + 2) {
+    throw data_error("predictions.csv has too few columns");
+  }
+  out.label = out.table.column(run.option("label-column"));
+}
+
+}  // namespace
+
+SavedLabels read_saved_labels(const RunRecord& run) {
+  SavedLabels out;
+  read_rows(run, 2, out);
+  const std::string& separator = run.option("multi-label");
+  const bool single = separator.empty();
+  ClassNumbers number;
+  if (!single) number_all_classes(run, number);
+  auto set_of = [&](std::string_view value) {
+    std::vector<int32_t> ids;
+    if (single) return std::vector{number(value)};
+    for (std::string_view part : split_labels(value, separator)) ids.push_back(number(part));
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    return ids;
+  };
+  const size_t predicted_column = out.table.columns().size() - 2;  // and its probability
+  for (const Table::Row& row : out.table.rows()) {
+    out.truth.push_back(set_of(row.values[out.label]));
+    out.predicted.push_back(set_of(row.values[predicted_column]));
+  }
+  out.names = number.names();
+  return out;
+}
+
+SavedValues read_saved_values(const RunRecord& run) {
+  SavedValues out;
+  read_rows(run, 1, out);
+  for (const Table::Row& row : out.table.rows()) {
+    const auto truth = finite_number(row.values[out.label]);
+    const auto predicted = finite_number(row.values.back());
+    if (!truth || !predicted) throw data_error(out.table.where(row), ": holds no two numbers");
+    out.truth.push_back(*truth);
+    out.predicted.push_back(float(*predicted));  // as it was computed
+  }
+  return out;
+}
+
+SavedAnswers read_saved_answers(const RunRecord& run) {
+  if (run.eval_files.empty()) throw data_error("the run does not say what it was evaluated on");
+  const std::vector<InputFile> files(run.eval_files.begin(), run.eval_files.end());
+  // A pipe that a run was given by name has nobody at its other end any more.
+  for (const InputFile& file : files) require_file(file.name, ExitCode::data);
+  const int64_t limit = parse_int(run.option("max-eval-samples")).value_or(0);
+  SavedAnswers out;
+  out.data = read_squad(files, limit, true);
+  out.predictions = read_predictions(run.directory / "predictions.json", out.data);
+  const std::string& version = run.option("squad-version");
+  out.rules = version == "2" || (version == "auto" && out.data.has_unanswerable) ? 2 : 1;
+  for (size_t q = 0; q < out.data.questions.size(); ++q) {
+    const std::string* answer = out.predictions.answers[q];
+    out.scores.push_back(answer ? score_answer(out.data.questions[q].answers, *answer, out.rules)
+                                : AnswerScore{});
+  }
+  return out;
+}
+
+std::string metric_mismatch(const RunRecord& run, const std::string& metric, double found) {
+  const auto value = run.metrics.find(metric);
+  if (value == run.metrics.end()) return concat(run.directory.string(), ": has no ", metric);
+  if (std::abs(found - value->second) <= 1e-6 * std::max(1.0, std::abs(value->second))) return "";
+  return concat(run.directory.string(), ": its predictions give ", metric, " ",
+                format_number(found), ", its metrics.json says ", format_number(value->second));
+}
+
+}  // namespace finetune

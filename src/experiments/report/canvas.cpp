@@ -1,0 +1,147 @@
+// Writes SVG elements, axes among them.
+#include "experiments/report/canvas.h"
+
+#include <algorithm>
+
+#include "core/text/printable.h"
+#include "core/text/text.h"
+#include "experiments/report/html.h"
+
+namespace finetune {
+namespace {
+
+// Tenths of a unit are enough, and files stay small.
+std::string coordinate(double value) {
+  std::string text = format_fixed(value, 1);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text == "-0" ? "0" : text;
+}
+
+std::string_view anchor_name(Anchor anchor) {
+  return anchor == Anchor::start ? "start" : anchor == Anchor::middle ? "middle" : "end";
+}
+
+// In units of the pictures' text of 11.
+double character_width(uint32_t code) {
+  if (code >= 0x1100) return 11;  // Hangul, ideographs, kana, symbols
+  const bool is_wide = (code >= 'A' && code <= 'Z') || code == 'm' || code == 'w' || code == '@' ||
+                       code == '%' || code == '&';
+  const bool is_narrow = code == 'i' || code == 'l' || code == 'j' || code == 't' || code == 'f' ||
+                         code == ' ' || code == '.' || code == ',' || code == '\'' || code == '|';
+  return is_wide ? 9.2 : is_narrow ? 4.2 : 6.9;
+}
+
+// Sizes of UTF-8 that is known to be valid.
+size_t character_bytes(unsigned char lead) {
+  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+double width_at(std::string_view text, size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  return character_width(lead < 0x80 ? lead : lead < 0xE1 ? 'x' : 0x3000);
+}
+
+}  // namespace
+
+void Canvas::close(std::string_view element, std::string_view tooltip) {
+  if (tooltip.empty())
+    svg_ += "/>\n";
+  else
+    svg_ += concat("><title>", markup_escaped(tooltip), "</title></", element, ">\n");
+}
+
+void Canvas::line(double x1, double y1, double x2, double y2, std::string_view style) {
+  svg_ += concat("<line x1=\"", coordinate(x1), "\" y1=\"", coordinate(y1), "\" x2=\"",
+                 coordinate(x2), "\" y2=\"", coordinate(y2), "\" class=\"", style, "\"/>\n");
+}
+
+void Canvas::polyline(const std::vector<std::pair<double, double>>& points, std::string_view style,
+                      std::string_view tooltip) {
+  svg_ += "<polyline points=\"";
+  for (const auto& [x, y] : points) {
+    svg_ += concat(svg_.back() == '"' ? "" : " ", coordinate(x), ",", coordinate(y));
+  }
+  svg_ += concat("\" class=\"", style, "\"");
+  close("polyline", tooltip);
+}
+
+void Canvas::circle(double x, double y, double radius, std::string_view style,
+                    std::string_view tooltip) {
+  svg_ += concat("<circle cx=\"", coordinate(x), "\" cy=\"", coordinate(y), "\" r=\"",
+                 coordinate(radius), "\" class=\"", style, "\"");
+  close("circle", tooltip);
+}
+
+void Canvas::rectangle(double x, double y, double width, double height, std::string_view style,
+                       std::string_view tooltip, double opacity) {
+  svg_ += concat("<rect x=\"", coordinate(x), "\" y=\"", coordinate(y), "\" width=\"",
+                 coordinate(width), "\" height=\"", coordinate(height), "\" class=\"", style, "\"");
+  if (opacity < 1) svg_ += concat(" fill-opacity=\"", format_fixed(opacity, 2), "\"");
+  close("rect", tooltip);
+}
+
+void Canvas::text(double x, double y, Anchor anchor, std::string_view text,
+                  std::string_view style) {
+  svg_ += concat("<text x=\"", coordinate(x), "\" y=\"", coordinate(y), "\" text-anchor=\"",
+                 anchor_name(anchor), "\"", style.empty() ? "" : concat(" class=\"", style, "\""),
+                 ">", markup_escaped(text), "</text>\n");
+}
+
+void Canvas::upward_text(double x, double y, std::string_view text) {
+  svg_ += concat("<text transform=\"translate(", coordinate(x), " ", coordinate(y),
+                 ") rotate(-90)\" text-anchor=\"start\">", markup_escaped(text), "</text>\n");
+}
+
+PlotArea::PlotArea(double left, double top, double right, double bottom, Interval x, Interval y)
+    : left(left), top(top), right(right), bottom(bottom), x{x, left, right}, y{y, bottom, top} {}
+
+void draw_axes(const PlotArea& area, std::string_view x_name, std::string_view y_name,
+               Canvas& canvas) {
+  if (!y_name.empty()) {
+    for (double tick : round_ticks(area.y.domain, 6)) {
+      const double y = area.y(tick);
+      canvas.line(area.left, y, area.right, y, "grid");
+      canvas.text(area.left - 5, y + 3.5, Anchor::end, report_number(tick));
+    }
+    canvas.text(4, area.top - 8, Anchor::start, y_name, "name");
+  }
+  if (!x_name.empty()) {
+    for (double tick : round_ticks(area.x.domain, 6)) {
+      const double x = area.x(tick);
+      canvas.line(x, area.bottom, x, area.bottom + 4, "axis");
+      canvas.text(x, area.bottom + 15, Anchor::middle, report_number(tick));
+    }
+    canvas.text((area.left + area.right) / 2, area.bottom + 30, Anchor::middle, x_name, "name");
+  }
+  canvas.line(area.left, area.bottom, area.right, area.bottom, "axis");
+}
+
+double numbers_width(Interval interval) {
+  double width = 0;
+  for (double tick : round_ticks(interval, 6)) {
+    width = std::max(width, text_width(report_number(tick)));
+  }
+  return width + 12;
+}
+
+double text_width(std::string_view text) {
+  double width = 0;
+  for (size_t i = 0; i < text.size(); i += character_bytes(static_cast<unsigned char>(text[i]))) {
+    width += width_at(text, i);
+  }
+  return width;
+}
+
+std::string fitting_text(std::string_view text, double width) {
+  std::string shown = printable(text, 400);
+  if (text_width(shown) <= width) return shown;
+  double used = 11;  // of "…"
+  size_t end = 0;
+  while (end < shown.size() && used + width_at(shown, end) <= width) {
+    used += width_at(shown, end);
+    end += character_bytes(static_cast<unsigned char>(shown[end]));
+  }
+  return shown.substr(0, end) + "…";
+}
+
+}  // namespace finetune

@@ -1,0 +1,188 @@
+// Draws lines, bars and histograms.
+#include "experiments/report/charts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kWidth = 360, kHeight = 230;
+constexpr double kLeft = 46, kTop = 24, kRight = 14, kBottom = 40;
+constexpr size_t kMostMarkers = 40;  // of a line's points
+constexpr size_t kColours = 8, kDashes = 4;
+
+PlotArea plot_area(Interval x, Interval y) {
+  return {std::max(kLeft, numbers_width(y)), kTop, kWidth - kRight, kHeight - kBottom, x, y};
+}
+
+// Squares and names, in the line above a picture.
+void draw_legend(const std::vector<std::string>& names, const std::vector<std::string>& classes,
+                 double x, Canvas& canvas) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    canvas.rectangle(x, 5, 9, 9, classes[i], "");
+    canvas.text(x + 13, 13, Anchor::start, names[i]);
+    x += 25 + text_width(names[i]);
+  }
+}
+
+double longest_bar(const std::vector<BarRow>& rows, bool stacked) {
+  double most = 0;
+  for (const BarRow& row : rows) {
+    double sum = 0;
+    for (double value : row.values) {
+      sum = stacked ? sum + value : value;
+      most = std::max(most, sum);
+    }
+  }
+  return most > 0 ? most : 1;
+}
+
+}  // namespace
+
+std::string line_style(size_t style) {
+  return concat("line c", style % kColours, " d", style / kColours % kDashes);
+}
+
+Picture line_picture(const std::string& title, const std::string& x_name,
+                     const std::vector<LineSeries>& series) {
+  std::vector<double> xs, ys;
+  std::vector<LineSeries> shown = series;
+  for (LineSeries& one : shown) {
+    std::erase_if(one.points, [](const auto& point) {
+      return !std::isfinite(point.first) || !std::isfinite(point.second);
+    });
+    for (const auto& [x, y] : one.points) {
+      xs.push_back(x);
+      ys.push_back(y);
+    }
+  }
+  const PlotArea area = plot_area(interval_of(xs), rounded_outwards(interval_of(ys), 6));
+  Canvas canvas;
+  draw_axes(area, x_name, " ", canvas);
+  Picture picture{title, "", "", kWidth, kHeight, ""};
+  for (const LineSeries& one : shown) {
+    if (one.points.empty()) continue;
+    std::vector<std::pair<double, double>> places;
+    for (const auto& [x, y] : one.points) places.emplace_back(area.x(x), area.y(y));
+    if (places.size() > 1) canvas.polyline(places, line_style(one.style), one.name);
+    if (places.size() <= kMostMarkers) {
+      for (size_t i = 0; i < places.size(); ++i) {
+        canvas.circle(places[i].first, places[i].second, 2.2, concat("dot c", one.style % kColours),
+                      concat(one.name, ", ", x_name, " ", report_number(one.points[i].first), ": ",
+                             report_number(one.points[i].second)));
+      }
+    }
+    picture.description += concat(picture.description.empty() ? "" : "; ", one.name, " from ",
+                                  report_number(one.points.front().second), " at ", x_name, " ",
+                                  report_number(one.points.front().first), " to ",
+                                  report_number(one.points.back().second), " at ", x_name, " ",
+                                  report_number(one.points.back().first));
+  }
+  picture.svg = canvas.svg();
+  return picture;
+}
+
+Picture bar_picture(const std::string& title, const std::vector<BarRow>& rows,
+                    const BarStyle& style) {
+  constexpr double top = 22;
+  const double names_width = style.names_width;
+  const size_t kinds = style.classes.size();
+  const double value_width = kinds > 1 && !style.stacked ? 70 : 46;
+  const double bar = !style.stacked && kinds > 1 ? 7 : 12;
+  const double row_height = (style.stacked ? 1 : double(kinds)) * bar + 6;
+  const double most = style.most > 0 ? style.most : longest_bar(rows, style.stacked);
+  const double height = top + row_height * double(rows.size()) + 8;
+  const AxisScale scale{{0, most}, names_width, kWidth - value_width};
+  Canvas canvas;
+  if (kinds > 1) draw_legend(style.names, style.classes, names_width, canvas);
+  double y = top;
+  for (const BarRow& row : rows) {
+    const double middle = y + (row_height - 6) / 2;
+    canvas.text(names_width - 6, middle + 3.5, Anchor::end,
+                fitting_text(row.name, names_width - 10));
+    double x = names_width, end = names_width;
+    for (size_t k = 0; k < kinds; ++k) {
+      const double length = scale(row.values[k]) - names_width;
+      const double bar_top = style.stacked ? y : y + double(k) * bar;
+      canvas.rectangle(x, bar_top, std::max(length, row.values[k] > 0 ? 0.5 : 0.0), bar,
+                       style.classes[k], row.tooltip);
+      end = std::max(end, x + length);
+      if (style.stacked) x += length;
+    }
+    std::string shown;
+    double sum = 0;
+    for (double value : row.values) {
+      sum += value;
+      shown += concat(shown.empty() ? "" : ", ",
+                      style.most == 1 ? format_fixed(value, 3) : report_number(value));
+    }
+    canvas.text(end + 4, middle + 3.5, Anchor::start, style.stacked ? report_number(sum) : shown);
+    y += row_height;
+  }
+  canvas.line(names_width, top - 3, names_width, y - 3, "axis");
+  Picture picture{title, "", "", kWidth, height, canvas.svg()};
+  picture.description = concat(rows.size(), " bars");
+  for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
+    picture.description += concat(i == 0 ? ": " : "; ", rows[i].tooltip);
+  }
+  return picture;
+}
+
+Histogram make_histogram(EqualBins bins, bool whole,
+                         const std::vector<std::pair<std::string, std::string>>& kinds) {
+  Histogram out;
+  out.bins = bins;
+  out.whole = whole;
+  for (const auto& [name, style] : kinds) {
+    out.names.push_back(name);
+    out.classes.push_back(style);
+    out.counts.emplace_back(size_t(bins.count));
+  }
+  return out;
+}
+
+std::string histogram_html(const std::string& title, const std::string& x_name,
+                           const std::string& note, const Histogram& h) {
+  std::vector<int64_t> sums(size_t(h.bins.count));
+  for (const auto& counts : h.counts) {
+    for (size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+  }
+  const int64_t most = *std::max_element(sums.begin(), sums.end());
+  const Interval x{h.bins.edge(0), h.bins.edge(h.bins.count)};
+  const PlotArea area = plot_area(x, rounded_outwards({0, double(std::max<int64_t>(1, most))}, 6));
+  Canvas canvas;
+  draw_axes(area, x_name, " ", canvas);
+  if (h.names.size() > 1) draw_legend(h.names, h.classes, kLeft, canvas);
+  std::vector<std::string> header{"from", h.whole ? "to" : "to below"};
+  header.insert(header.end(), h.names.begin(), h.names.end());
+  HtmlTable table(title, header);
+  for (int64_t i = 0; i < h.bins.count; ++i) {
+    const double low = h.bins.edge(i), high = h.bins.edge(i + 1) - (h.whole ? 1 : 0);
+    const std::string span =
+        low == high ? report_number(low) : concat(report_number(low), " to ", report_number(high));
+    table.number(low).number(high);
+    double bottom = area.bottom;
+    for (size_t k = 0; k < h.counts.size(); ++k) {
+      const int64_t count = h.counts[k][size_t(i)];
+      table.number(double(count));
+      if (count == 0) continue;
+      const double height = area.bottom - area.y(double(count));
+      const double left = area.x(h.bins.edge(i)), right = area.x(h.bins.edge(i + 1));
+      canvas.rectangle(left + 0.5, bottom - height, std::max(0.5, right - left - 1), height,
+                       h.classes[k], concat(span, ": ", count, " ", h.names[k]));
+      bottom -= height;
+    }
+    table.end_row();
+  }
+  Picture picture{title, note, "", kWidth, kHeight, canvas.svg()};
+  const auto fullest = std::max_element(sums.begin(), sums.end()) - sums.begin();
+  picture.description = concat(h.bins.count, " bins of ", x_name, " from ", report_number(x.low),
+                               " to ", report_number(x.high), "; the fullest begins at ",
+                               report_number(h.bins.edge(fullest)), " and holds ", most);
+  return figure_html(picture, table);
+}
+
+}  // namespace finetune

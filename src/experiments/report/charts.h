@@ -1,0 +1,83 @@
+// The kinds of pictures that a report has: lines, bars, histograms, calibration, grids of counts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/report/canvas.h"
+#include "experiments/report/html.h"
+
+namespace finetune {
+
+struct LineSeries {
+  std::string name;
+  size_t style = 0;  // place among the runs: its colour and dashes
+  std::vector<std::pair<double, double>> points;
+};
+std::string line_style(size_t style);  // classes of the page's style
+Picture line_picture(const std::string& title, const std::string& x_name,
+                     const std::vector<LineSeries>& series);
+
+// Horizontal bars from 0 on, one for each value of a row, or all of a row in one.
+struct BarRow {
+  std::string name;
+  std::vector<double> values;
+  std::string tooltip;
+};
+struct BarStyle {
+  std::vector<std::string> names;    // of the values, for the legend where there are several
+  std::vector<std::string> classes;  // their colours
+  double most = 0;                   // where the axis ends; 0: at the longest bar
+  bool stacked = false;
+  double names_width = 132;
+};
+Picture bar_picture(const std::string& title, const std::vector<BarRow>& rows,
+                    const BarStyle& style);
+
+// Counts of each bin for one or several kinds, one upon the other.
+struct Histogram {
+  EqualBins bins;
+  bool whole = false;  // the bins hold whole numbers
+  std::vector<std::string> names, classes;
+  std::vector<std::vector<int64_t>> counts;  // (kinds, bins)
+
+  void add(size_t kind, double value) { ++counts[kind][size_t(bins.of(value))]; }
+};
+Histogram make_histogram(EqualBins bins, bool whole,
+                         const std::vector<std::pair<std::string, std::string>>& kinds);
+std::string histogram_html(const std::string& title, const std::string& x_name,
+                           const std::string& note, const Histogram& histogram);
+
+// Predictions by their probability, in ten bins of [0, 1]: how many of them are right.
+class Calibration {
+ public:
+  void add(double probability, bool right);
+  // Mean over the predictions of |share that is right - mean probability| of their bin.
+  double expected_error() const;
+  std::string calibration_html(const std::string& of) const;
+  std::string confidence_html(const std::string& of) const;
+
+ private:
+  struct Bin {
+    int64_t count = 0, right = 0;
+    double probability = 0;  // the sum
+  };
+  std::vector<Bin> bins_ = std::vector<Bin>(10);
+  int64_t count_ = 0;
+};
+
+// Counts of truth (rows) and prediction (columns) among labels, shaded by the share of the row.
+Picture confusion_picture(const std::string& title, const std::vector<std::string>& names,
+                          const std::vector<std::vector<int64_t>>& counts);
+
+// How many points lie in each cell of a grid over two numbers, and the diagonal.
+struct DensityGrid {
+  EqualBins x, y;
+  std::vector<std::vector<int64_t>> counts;  // (y, x)
+};
+Picture density_picture(const std::string& title, const std::string& x_name,
+                        const std::string& y_name, const DensityGrid& grid);
+
+}  // namespace finetune

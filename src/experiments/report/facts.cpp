@@ -1,0 +1,115 @@
+// Tables of what runs are, and which part of a report their task has.
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <set>
+
+#include "core/error.h"
+#include "core/text/text.h"
+#include "experiments/compare/comparison.h"
+#include "experiments/report/html.h"
+#include "experiments/report/sections.h"
+#include "train/run/metrics_files.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kMostValueBytes = 300;
+constexpr size_t kShownSum = 12;  // digits of a sha256 in the overview
+
+std::string scrolled_table(const std::string& name, const HtmlTable& table) {
+  return concat("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", name, "\">\n",
+                table.html(), "</div>\n");
+}
+
+// The runs' best metrics first, then what else most people ask for.
+std::vector<std::string> overview_metrics(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> names;
+  auto add = [&](const std::string& name) {
+    const bool known = std::any_of(
+        runs.begin(), runs.end(), [&](const RunRecord& run) { return run.metrics.contains(name); });
+    if (known && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const RunRecord& run : runs) add(run.option("best-metric"));
+  for (const char* name :
+       {"eval_accuracy", "eval_f1_macro", "eval_f1", "eval_exact_match", "eval_mse", "eval_loss",
+        "eval_perplexity", "train_loss", "train_runtime", "peak_memory_mb"}) {
+    add(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> run_names(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const RunRecord& run : runs) {
+    const std::string path = run.directory.lexically_normal().string();
+    std::string name = std::filesystem::path(path).filename().string();
+    if (name.empty()) name = std::filesystem::path(path).parent_path().filename().string();
+    names.push_back(name.empty() || name == "." || name == ".." ? run.directory.string() : name);
+    seen.insert(names.back());
+  }
+  if (seen.size() == runs.size()) return names;
+  for (size_t r = 0; r < runs.size(); ++r) names[r] = runs[r].directory.string();
+  return names;
+}
+
+std::string overview_html(const std::vector<RunRecord>& runs) {
+  const std::vector<std::string> names = run_names(runs), metrics = overview_metrics(runs);
+  const std::vector<std::string> options = differing_options(runs);
+  std::vector<std::string> header{"run", "task"};
+  header.insert(header.end(), options.begin(), options.end());
+  header.push_back("seed");
+  header.insert(header.end(), metrics.begin(), metrics.end());
+  header.insert(header.end(), {"ended", "data_sha256", "weights_sha256"});
+  HtmlTable table("Runs", header);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const RunRecord& run = runs[r];
+    table.text(names[r], kMostValueBytes).text(run.option("task"));
+    for (const std::string& option : options) table.text(run.effective(option), kMostValueBytes);
+    table.text(run.option("seed"));
+    for (const std::string& metric : metrics) {
+      const auto value = run.metrics.find(metric);
+      if (value == run.metrics.end())
+        table.text("");
+      else
+        table.number(value->second);
+    }
+    table.text(fact_named(run.facts, "ended"));
+    table.text(fact_named(run.facts, "data_sha256").substr(0, kShownSum));
+    table.text(fact_named(run.facts, "weights_sha256").substr(0, kShownSum)).end_row();
+  }
+  return scrolled_table("Runs", table);
+}
+
+std::string facts_html(const RunRecord& run) {
+  HtmlTable options("Options other than the defaults", {"option", "value"});
+  for (const auto& [name, value] : changed_options(run)) {
+    options.text(name).text(value, kMostValueBytes).end_row();
+  }
+  HtmlTable metrics("Metrics", {"metric", "value"});
+  for (const auto& [name, value] : run.metrics)
+    metrics.text(name, kMostValueBytes).exact(value).end_row();
+  HtmlTable facts("Facts", {"fact", "value"});
+  for (const auto& [name, value] : run.facts) {
+    facts.text(name, kMostValueBytes).text(value, kMostValueBytes).end_row();
+  }
+  return concat("<div class=\"tables\">\n", scrolled_table("Metrics", metrics),
+                scrolled_table("Options", options), scrolled_table("Facts", facts), "</div>\n");
+}
+
+std::string evaluation_html(const RunRecord& run) {
+  try {
+    if (run.option("task") == "qa") return answers_html(run);
+    return run.option("regression") == "true" ? values_html(run) : labels_html(run);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return concat("<p class=\"note\">The predictions of this run are not shown: ",
+                  markup_escaped(error.what(), 1000), ".</p>\n");
+  }
+}
+
+}  // namespace finetune

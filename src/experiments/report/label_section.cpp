@@ -1,0 +1,348 @@
+// What a classifier confused: pairs of labels, scores of each, calibration, the worst rows.
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/text/counted.h"
+#include "core/text/text.h"
+#include "data/labels.h"
+#include "experiments/report/row_texts.h"
+#include "experiments/report/sections.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/row_labels.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kMostBars = 25;          // of a picture
+constexpr size_t kMostMatrixLabels = 30;  // of a confusion matrix
+constexpr size_t kMostTableRows = 1000;   // behind a picture
+constexpr size_t kMostLabelBytes = 200;
+constexpr size_t kMostRowPairs = 64;  // of one row: missed labels times extra ones
+
+struct ConfusedPair {
+  int32_t truth = 0, predicted = 0;
+  int64_t rows = 0;
+};
+
+// A row that is wrong; rows of one text, truth and prediction are one.
+struct WrongRow {
+  size_t row = 0;
+  int64_t wrong_labels = 0;
+  double probability = 0;  // the highest of a wrong label
+};
+
+// The saved labels, counted.
+class LabelReport {
+ public:
+  explicit LabelReport(const RunRecord& run)
+      : run_(run), separator_(run.option("multi-label")), saved_(read_saved_labels(run)) {
+    order_names();
+    classes_.resize(saved_.names.size());
+    for (size_t i = 0; i < rows(); ++i) count_row(i);
+    const int64_t all = int64_t(rows());
+    const int64_t whole = all - int64_t(wrong_.size());
+    double accuracy = 0;
+    if (single()) {
+      SingleLabelScores scores = single_label_scores(std::move(classes_));
+      accuracy = scores.accuracy;
+      classes_ = std::move(scores.classes);
+    } else {
+      MultiLabelScores scores = multi_label_scores(std::move(classes_), whole, all);
+      accuracy = scores.accuracy;
+      classes_ = std::move(scores.classes);
+    }
+    const std::string mismatch = metric_mismatch(run, "eval_accuracy", accuracy);
+    if (!mismatch.empty()) throw data_error(mismatch);
+  }
+
+  std::string html() const {
+    const RowTexts texts(run_, saved_);
+    std::string out = "<div class=\"figures\">\n";
+    out += pairs_html() + scores_html() + counts_html();
+    const std::string of = single() ? "predictions" : "predicted labels";
+    out += calibration_.calibration_html(of) + calibration_.confidence_html(of);
+    out += texts.lengths_html(is_wrong_);
+    if (single()) out += matrix_html();
+    out += "</div>\n" + worst_html(texts);
+    saved_.table.check_intact();
+    return out;
+  }
+
+ private:
+  bool single() const { return separator_.empty(); }
+  size_t rows() const { return saved_.table.rows().size(); }
+  const std::string& name(size_t id) const { return saved_.names[id]; }
+
+  // By the order of the model's labels, which is that of their names.
+  void order_names() {
+    const std::vector<std::string_view> names(saved_.names.begin(), saved_.names.end());
+    const LabelMap map = LabelMap::from_values(names);
+    rank_.resize(saved_.names.size());
+    for (size_t id = 0; id < saved_.names.size(); ++id) rank_[id] = map.find(saved_.names[id]);
+  }
+
+  void count_row(size_t i) {
+    const auto truth = saved_.truth[int64_t(i)], predicted = saved_.predicted[int64_t(i)];
+    std::vector<int32_t> missed, extra;
+    std::set_difference(truth.begin(), truth.end(), predicted.begin(), predicted.end(),
+                        std::back_inserter(missed));
+    std::set_difference(predicted.begin(), predicted.end(), truth.begin(), truth.end(),
+                        std::back_inserter(extra));
+    if (single())
+      count_label(classes_, truth[0], predicted[0]);
+    else
+      count_labels(classes_, truth, predicted);
+    const bool counts_pairs = missed.size() * extra.size() <= kMostRowPairs;
+    rows_without_pairs_ += !counts_pairs;
+    for (int32_t t : missed) {
+      if (!counts_pairs) break;
+      for (int32_t p : extra) ++pairs_[uint64_t(t) << 32 | uint64_t(p)];
+    }
+    const bool wrong = !missed.empty() || !extra.empty();
+    is_wrong_.push_back(wrong);
+    const double highest = count_probabilities(i, truth);
+    if (wrong) wrong_.push_back({i, int64_t(missed.size() + extra.size()), highest});
+  }
+
+  // Returns the highest probability of a label that is wrong.
+  double count_probabilities(size_t i, std::span<const int32_t> truth) {
+    const std::string_view all = saved_.probability(i);
+    double highest = 0;
+    auto add = [&](std::string_view text, bool right) {
+      const auto probability = finite_number(text);
+      if (!probability)
+        throw data_error(saved_.table.where(saved_.table.rows()[i]), ": ", in_quotes(text),
+                         " is no probability");
+      calibration_.add(*probability, right);
+      if (!right) highest = std::max(highest, *probability);
+    };
+    if (single()) {
+      add(all, saved_.predicted[int64_t(i)][0] == truth[0]);
+      return highest;
+    }
+    if (all.empty()) return highest;
+    // As predicted: in the order of the model's labels, as the names beside them.
+    const auto names =
+        split_labels(saved_.table.rows()[i].values[saved_.table.columns().size() - 2], separator_);
+    const auto probabilities = split_labels(all, separator_);
+    if (names.size() != probabilities.size())
+      throw data_error("predictions.csv: labels and probabilities do not match");
+    std::unordered_set<std::string_view> right;
+    for (int32_t id : truth) right.insert(name(size_t(id)));
+    for (size_t k = 0; k < names.size(); ++k) add(probabilities[k], right.contains(names[k]));
+    return highest;
+  }
+
+  std::vector<ConfusedPair> most_confused() const {
+    std::vector<ConfusedPair> pairs;
+    for (const auto& [key, count] : pairs_) {
+      pairs.push_back({int32_t(key >> 32), int32_t(key & 0xFFFFFFFF), count});
+    }
+    std::sort(pairs.begin(), pairs.end(), [&](const ConfusedPair& a, const ConfusedPair& b) {
+      if (a.rows != b.rows) return a.rows > b.rows;
+      if (a.truth != b.truth) return rank_[size_t(a.truth)] < rank_[size_t(b.truth)];
+      return rank_[size_t(a.predicted)] < rank_[size_t(b.predicted)];
+    });
+    return pairs;
+  }
+
+  // Ids, those first for which `less` says so, then by name.
+  template <typename Before>
+  std::vector<size_t> ordered_labels(Before before) const {
+    std::vector<size_t> ids(classes_.size());
+    std::iota(ids.begin(), ids.end(), size_t{0});
+    std::sort(ids.begin(), ids.end(), [&](size_t a, size_t b) {
+      if (before(classes_[a], classes_[b])) return true;
+      if (before(classes_[b], classes_[a])) return false;
+      return rank_[a] < rank_[b];
+    });
+    return ids;
+  }
+
+  std::string pairs_html() const {
+    const std::vector<ConfusedPair> pairs = most_confused();
+    const std::string without = rows_without_pairs_ == 0
+                                    ? ""
+                                    : concat(" Without ", counted(rows_without_pairs_, "row"),
+                                             " of more than ", kMostRowPairs, " pairs.");
+    if (pairs.empty()) {
+      return without.empty() ? ""
+                             : concat("<p class=\"note\">No confused labels.", without, "</p>\n");
+    }
+    const std::string title = "The most confused labels";
+    HtmlTable table(title, {"true", "predicted", "rows", "share of the true label's rows"});
+    std::vector<BarRow> bars;
+    for (const ConfusedPair& pair : pairs) {
+      const std::string &truth = name(size_t(pair.truth)),
+                        &predicted = name(size_t(pair.predicted));
+      if (bars.size() < kMostBars) {
+        // Both names have a place, whatever their lengths.
+        bars.push_back({concat(fitting_text(truth, 88), " → ", fitting_text(predicted, 88)),
+                        {double(pair.rows)},
+                        concat(truth, " taken for ", predicted, ": ", counted(pair.rows, "row"))});
+      }
+      table.text(truth, kMostLabelBytes).text(predicted, kMostLabelBytes).number(double(pair.rows));
+      table.number(double(pair.rows) / double(classes_[size_t(pair.truth)].support)).end_row();
+      if (table.rows() == int64_t(kMostTableRows)) break;
+    }
+    Picture picture = bar_picture(title, bars, {{"rows"}, {"wrong"}, 0, false, 206});
+    picture.note = concat("True label → predicted label, ", bars.size(), " of ", pairs.size(),
+                          " pairs.", without);
+    return figure_html(picture, table);
+  }
+
+  std::string scores_html() const {
+    const std::string title = "F1 of each label, the worst first";
+    HtmlTable table(title, {"label", "precision", "recall", "F1", "rows"});
+    std::vector<BarRow> bars;
+    for (size_t id : ordered_labels([](const ClassScores&a, const ClassScores&b) {
+           return a.f1 != b.f1 ? a.f1 < b.f1 : a.support > b.support;
+         })) {
+      const ClassScores& c = classes_[id];
+      if (bars.size() < kMostBars) {
+        bars.push_back({name(id),
+                        {c.f1},
+                        concat(name(id), ": F1 ", report_number(c.f1), ", precision ",
+                               report_number(c.precision), ", recall ", report_number(c.recall),
+                               ", ", counted(c.support, "row"))});
+      }
+      table.text(name(id), kMostLabelBytes).number(c.precision).number(c.recall).number(c.f1);
+      table.number(double(c.support)).end_row();
+      if (table.rows() == int64_t(kMostTableRows)) break;
+    }
+    Picture picture = bar_picture(title, bars, {{"F1"}, {"right"}, 1});
+    picture.note = concat(bars.size(), " of ", classes_.size(), " labels.");
+    return figure_html(picture, table);
+  }
+
+  std::string counts_html() const {
+    const std::string title = "How often each label occurs";
+    HtmlTable table(title, {"label", "true", "predicted", "both"});
+    std::vector<BarRow> bars;
+    for (size_t id : ordered_labels([](const ClassScores&a, const ClassScores&b) {
+           return a.support != b.support ? a.support > b.support : a.predicted > b.predicted;
+         })) {
+      const ClassScores& c = classes_[id];
+      if (bars.size() < kMostBars) {
+        bars.push_back({name(id),
+                        {double(c.support), double(c.predicted)},
+                        concat(name(id), ": true in ", counted(c.support, "row"), ", predicted in ",
+                               c.predicted, ", both in ", c.correct)});
+      }
+      table.text(name(id), kMostLabelBytes).number(double(c.support)).number(double(c.predicted));
+      table.number(double(c.correct)).end_row();
+      if (table.rows() == int64_t(kMostTableRows)) break;
+    }
+    Picture picture = bar_picture(title, bars, {{"true", "predicted"}, {"right", "other"}});
+    picture.note = concat(bars.size(), " of ", classes_.size(),
+                          " labels; the numbers are true and predicted rows.");
+    return figure_html(picture, table);
+  }
+
+  // Where there are many labels, those with the most errors.
+  std::string matrix_html() const {
+    std::vector<size_t> ids = ordered_labels([](const ClassScores& a, const ClassScores& b) {
+      const auto errors = [](const ClassScores& c) {
+        return c.support + c.predicted - 2 * c.correct;
+      };
+      return errors(a) > errors(b);
+    });
+    const bool all = ids.size() <= kMostMatrixLabels;
+    if (!all) ids.resize(kMostMatrixLabels);
+    std::sort(ids.begin(), ids.end(), [&](size_t a, size_t b) { return rank_[a] < rank_[b]; });
+    std::vector<std::string> names, header{"true \\ predicted"};
+    for (size_t id : ids) names.push_back(name(id));
+    header.insert(header.end(), names.begin(), names.end());
+    const std::string title =
+        all ? "Confusion matrix"
+            : concat("Confusion matrix of the ", ids.size(), " labels with the most errors");
+    HtmlTable table(title, header);
+    std::vector<std::vector<int64_t>> counts;
+    for (size_t t : ids) {
+      counts.emplace_back();
+      table.text(name(t), kMostLabelBytes);
+      for (size_t p : ids) {
+        const auto found = pairs_.find(uint64_t(t) << 32 | uint64_t(p));
+        counts.back().push_back(t == p                  ? classes_[t].correct
+                                : found == pairs_.end() ? 0
+                                                        : found->second);
+        table.number(double(counts.back().back()));
+      }
+      table.end_row();
+    }
+    Picture picture = confusion_picture(title, names, counts);
+    picture.note = "The darker a cell, the larger its share of the true label's rows.";
+    return figure_html(picture, table);
+  }
+
+  std::string worst_html(const RowTexts& texts) const {
+    if (wrong_.empty()) return "<p>No row is wrong.</p>\n";
+    std::vector<WrongRow> sorted = wrong_;
+    std::stable_sort(sorted.begin(), sorted.end(), [](const WrongRow& a, const WrongRow& b) {
+      return a.wrong_labels != b.wrong_labels ? a.wrong_labels > b.wrong_labels
+                                              : a.probability > b.probability;
+    });
+    std::vector<size_t> shown;                       // into sorted
+    std::unordered_map<std::string, int64_t> times;  // of a text with its labels
+    const size_t predicted_column = saved_.table.columns().size() - 2;
+    auto key_of = [&](const WrongRow& wrong) {
+      const auto values = saved_.table.rows()[wrong.row].values;
+      const std::string text = texts.known() ? texts.text(wrong.row) : concat(wrong.row);
+      return concat(text.size(), ":", text, values[saved_.label].size(), ":", values[saved_.label],
+                    values[predicted_column]);
+    };
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (++times[key_of(sorted[i])] == 1 && int64_t(shown.size()) < kMostErrors)
+        shown.push_back(i);
+    }
+    std::vector<std::string> header{"row", "times", "true", "predicted", "probability"};
+    if (texts.known()) header.insert(header.begin() + 2, "text");
+    HtmlTable table("The worst errors", header);
+    for (size_t i : shown) {
+      const WrongRow& wrong = sorted[i];
+      const auto values = saved_.table.rows()[wrong.row].values;
+      table.number(double(wrong.row + 1)).number(double(times[key_of(wrong)]));
+      if (texts.known()) table.text(texts.text(wrong.row), kMostTextBytes);
+      table.text(values[saved_.label], kMostLabelBytes)
+          .text(values[predicted_column], kMostLabelBytes);
+      if (single())
+        table.number(wrong.probability);
+      else
+        table.text(values.back(), kMostLabelBytes);
+      table.end_row();
+    }
+    table.note(concat(
+        wrong_.size(), " of ", counted(rows(), "row"),
+        wrong_.size() == 1 ? " is wrong" : " are wrong",
+        times.size() < wrong_.size() ? concat(", ", counted(times.size(), "different one")) : "",
+        "; ", single() ? "the surest" : "those with the most wrong labels, then the surest,",
+        " first. A row's number counts from 1, as in predictions.csv."));
+    return concat(
+        "<h3>The worst errors</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+        "aria-label=\"The worst errors\">\n",
+        table.html(), "</div>\n",
+        texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
+  }
+
+  const RunRecord& run_;
+  std::string separator_;
+  SavedLabels saved_;
+  std::vector<int32_t> rank_;  // of an id, in the order of names
+  std::vector<ClassScores> classes_;
+  std::unordered_map<uint64_t, int64_t> pairs_;  // truth << 32 | prediction, different ones
+  int64_t rows_without_pairs_ = 0;
+  Calibration calibration_;
+  std::vector<bool> is_wrong_;
+  std::vector<WrongRow> wrong_;
+};
+
+}  // namespace
+
+std::string labels_html(const RunRecord& run) {
+  return LabelReport(run).html();
+}
+
+}  // namespace finetune

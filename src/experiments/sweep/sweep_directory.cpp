@@ -1,0 +1,128 @@
+// Checks, locks and describes a sweep's directory.
+#include "experiments/sweep/sweep_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "core/files/directory_replacement.h"
+#include "core/files/files.h"
+#include "core/files/output_directory.h"
+#include "core/files/temporary_name.h"
+#include "experiments/sweep/sweep_tables.h"
+#include "train/resume.h"
+#include "train/run/run_directory.h"
+
+namespace finetune {
+namespace {
+
+// A sweep that was killed may have runs in processes of their own, which end at once.
+constexpr int kLockTries = 50;
+constexpr auto kLockInterval = std::chrono::milliseconds(100);
+
+bool is_sweep(const fs::path& directory) {
+  return read_beginning(directory / "sweep.json", kSweepMarker.size()) == kSweepMarker;
+}
+
+// Whether there is nothing but what a killed writer of sweep.json has left. Error(model).
+bool holds_nothing(const fs::path& directory) {
+  const std::vector<fs::path> entries = entries_of(directory);
+  return std::all_of(entries.begin(), entries.end(), [](const fs::path& entry) {
+    return without_temporary_suffix(entry.filename().string()) == "sweep.json";
+  });
+}
+
+void check_directory(const fs::path& directory) {
+  check_writable(directory);
+  if (is_sweep(directory)) return;
+  if (output_state(directory) == OutputState::run) {
+    throw usage_error("--output ", directory.string(),
+                      ": is the directory of a single run; choose another");
+  }
+  if (holds_nothing(directory)) return;
+  throw usage_error("--output ", directory.string(),
+                    ": is not empty and not a sweep's directory; choose another");
+}
+
+// Of a damaged config.toml none: the run's own turn says what is wrong with it.
+std::vector<std::string> differences_of(const SweepRun& run, const fs::path& config) try {
+  if (output_state(run.options.output) != OutputState::run) return {};
+  return option_differences(run.options, read_text_file(config, ExitCode::model), config.string());
+} catch (const Error& error) {
+  if (error.code() == ExitCode::model) return {};
+  throw;
+}
+
+void compare_runs(const Grid& grid) {
+  for (const SweepRun& run : grid.runs) {
+    const fs::path config = fs::path(run.options.output) / "config.toml";
+    const std::vector<std::string> differences = differences_of(run, config);
+    if (differences.empty()) continue;
+    throw usage_error(grid.file, ": options differ from those of ", config.string(), ": ",
+                      join(differences, ", "), "; give the sweep's own, or another --output");
+  }
+}
+
+}  // namespace
+
+void check_sweep_directory(const Grid& grid) {
+  check_directory(grid.fixed.output);
+  compare_runs(grid);
+}
+
+SweepDirectory::SweepDirectory(const Grid& grid) : grid_(grid), path_(grid.fixed.output) {
+  check_sweep_directory(grid);
+  finetune::create_directories(path_);
+  lock();
+  try {
+    remove_abandoned_files(path_ / "sweep.json");
+    remove_abandoned_files(path_ / "sweep.csv");
+    if (!is_sweep(path_)) write_tables(std::vector<RunReport>(grid.runs.size()));
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+SweepDirectory::~SweepDirectory() {
+  ::close(lock_);
+}
+
+void SweepDirectory::lock() {
+  lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) throw model_error(path_.string(), ": ", std::strerror(errno));
+  for (int tries = 1; ::flock(lock_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK) break;  // a file system without locks
+    if (tries == kLockTries) {
+      ::close(lock_);
+      throw usage_error("--output ", path_.string(), ": another process is at work there");
+    }
+    std::this_thread::sleep_for(kLockInterval);
+  }
+}
+
+std::vector<std::string> SweepDirectory::other_runs() const {
+  std::vector<std::string> others;
+  for (const fs::path& entry : entries_of(path_)) {
+    const std::string name = entry.filename().string();
+    const bool known = std::any_of(grid_.runs.begin(), grid_.runs.end(),
+                                   [&](const SweepRun& run) { return run.name == name; });
+    if (!known && output_state(entry) == OutputState::run) others.push_back(name);
+  }
+  std::sort(others.begin(), others.end());
+  return others;
+}
+
+void SweepDirectory::write_tables(const std::vector<RunReport>& reports,
+                                  const SweepSummary& summary) const {
+  write_file(path_ / "sweep.json", sweep_json(grid_, reports, summary));
+  write_file(path_ / "sweep.csv", sweep_csv(grid_, reports));
+}
+
+}  // namespace finetune
