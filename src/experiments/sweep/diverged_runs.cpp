@@ -5,9 +5,9 @@
 
 #include "core/files/files.h"
 #include "core/sha256.h"
-#include "experiments/sweep/preflight.h"
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
+#include "train/prepare/dry_run.h"
 #include "train/run/run_directory.h"
 
 namespace finetune {

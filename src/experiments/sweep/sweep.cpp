@@ -17,6 +17,7 @@
 #include "experiments/sweep/run_in_turn.h"
 #include "experiments/sweep/run_processes.h"
 #include "experiments/sweep/sweep_directory.h"
+#include "train/prepare/dry_run.h"
 #include "train/run/gates.h"
 #include "train/run/run_directory.h"
 #include "train/run/shared_inputs.h"
