@@ -1,4 +1,4 @@
-// Runs beside each other: what differs, metrics over seeds, the best, and what is more than noise.
+// Compares runs: options that differ, metrics over seeds, the best group, differences and noise.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@ namespace finetune {
 // How a group's deciding metric differs from the best group's.
 struct Difference {
   double mean = 0;  // its mean minus the best one's
-  // Of 95 %, where the noise is known.
+  // The 95 % interval, if the noise is known.
   std::optional<double> low, high;
   bool more_than_noise = false;  // the interval leaves out 0
-  // What is in the interval: "rows", "seeds", "rows and seeds"; "runs" in place of seeds where the
-  // runs of a group differ in more.
+  // The sources of noise in the interval: "rows", "seeds", "rows and seeds"; "runs" in place of
+  // seeds if the runs of a group differ in other options too.
   std::string noise;
-  std::string unknown;  // why there is none, or why the rows are not in it
+  std::string unknown;  // why there is no interval, or why it lacks the rows
 };
 
-// Runs that have equal values of the options compared by.
+// Runs with equal values of the options that runs are compared by.
 struct RunGroup {
   std::vector<std::string> values;  // of RunComparison::options
-  std::vector<size_t> runs;         // places in the list of runs
+  std::vector<size_t> runs;         // indices of the runs
   std::map<std::string, Estimate> metrics;
-  std::optional<Difference> difference;  // of all but the best
+  std::optional<Difference> difference;  // of all groups but the best
 };
 
-// A run that has the seed, the options and the weights of another one.
+// A run with the seed, the options and the weights of another run.
 struct RepeatedRun {
-  size_t run = 0, of = 0;  // places in the list of runs
+  size_t run = 0, of = 0;  // indices of the runs
 };
 
 struct RunComparison {
-  std::vector<std::string> options;  // whose values tell the groups apart; also "incomplete"
-  std::vector<std::string> within;   // that differ inside groups too, the seed apart
+  std::vector<std::string> options;  // that differ between groups; also "incomplete"
+  std::vector<std::string> within;   // that differ inside groups, except the seed
   std::vector<std::string> metrics;  // that all runs have; the first decides
-  size_t shown = 0;                  // of them, the first: what a table for people has
+  size_t shown = 0;                  // how many of them a table for people shows
   bool larger_is_better = true;
   std::vector<RunGroup> groups;  // best first; with `by` in order of its values
   size_t best = 0;

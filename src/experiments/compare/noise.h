@@ -1,4 +1,4 @@
-// Is a difference between groups of runs more than noise? Paired bootstrap and spread over seeds.
+// Tells differences between groups of runs from noise: paired bootstrap, and spread over seeds.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@ namespace finetune {
 
 // Fills in the differences of comparison.groups to its best one.
 //
-// Two sources of noise, as far as each is known:
-//   rows   another evaluation set. The rows of the predictions that the runs have saved are drawn
-//          anew 1000 times, the same for all runs (paired bootstrap); needed: equal rows.
-//   seeds  another seed. The pooled variance of the metric inside the two groups; needed: a group
-//          of several runs.
-// Their variances are added; the interval is Student's, with Satterthwaite's degrees of freedom.
-// The random numbers are fixed: equal runs give equal answers.
+// There are two sources of noise, each used if it is known:
+//   rows   another evaluation set. The rows of the saved predictions are drawn 1000 times, the same
+//          rows for all runs (paired bootstrap). The runs must have equal rows.
+//   seeds  another seed: the pooled variance of the metric in the two groups. One of the groups
+//   must
+//          have several runs.
+// The variances are added. The interval is Student's, with Satterthwaite's degrees of freedom.
+// The random numbers are fixed, so equal runs give equal results.
 void add_differences(const std::vector<RunRecord>& runs, RunComparison& comparison);
 
 }  // namespace finetune

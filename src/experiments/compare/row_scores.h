@@ -1,4 +1,4 @@
-// A run's metric over any sample of the rows it was evaluated on, from its saved predictions.
+// Computes a run's metric over a sample of its evaluation rows, from its saved predictions.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ class RowScores {
   std::string rows_sha256_;
 };
 
-// From predictions.csv, or predictions.json and the evaluation data; or why it cannot be had: the
-// metric is no function of the predictions, files are gone, or they do not give the metric that
-// metrics.json has.
+// Reads predictions.csv, or predictions.json and the evaluation data. Returns the reason instead if
+// the metric does not follow from the predictions, files are gone, or their metric is not the one
+// in metrics.json.
 std::variant<std::unique_ptr<RowScores>, std::string> read_row_scores(const RunRecord& run,
                                                                       const std::string& metric);
 

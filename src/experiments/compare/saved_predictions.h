@@ -1,4 +1,4 @@
-// What a finished run has predicted of each row or question, beside what is right.
+// Reads a finished run's predictions beside the true labels, values or answers.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 
 namespace finetune {
 
-// predictions.csv: the rows of the evaluation data, and at their end the columns that the run has
-// added. Whoever has used the values asks table.check_intact().
+// predictions.csv: the rows of the evaluation data, and behind them the columns that the run added.
+// After using the values, call table.check_intact().
 struct SavedRows {
   Table table;
   size_t added = 0;  // columns at the end
-  size_t label = 0;  // the column of what is right
+  size_t label = 0;  // the column of true labels
 };
 
-// Classification by labels, numbered as they come; several a row where the run is multi-label,
-// whose labels that never occur are there too.
+// Classification: labels, numbered in order of appearance. A multi-label run has several a row, and
+// all its labels, even those that never occur.
 struct SavedLabels : SavedRows {
   std::vector<std::string> names;  // by number
   LabelSets truth, predicted;      // a set for each row
 
-  // The last column: one probability, or with several labels theirs joined by the separator.
+  // The last column: the probability, or those of several labels, joined by the separator.
   std::string_view probability(size_t row) const { return table.rows()[row].values.back(); }
 };
 SavedLabels read_saved_labels(const RunRecord& run);  // Error(data), as the others here
@@ -38,7 +38,7 @@ struct SavedValues : SavedRows {  // regression
 };
 SavedValues read_saved_values(const RunRecord& run);
 
-// predictions.json, and the evaluation file as it is now.
+// predictions.json, and the evaluation file with its present content.
 struct SavedAnswers {
   SquadData data;
   PredictionFile predictions;
@@ -47,7 +47,8 @@ struct SavedAnswers {
 };
 SavedAnswers read_saved_answers(const RunRecord& run);
 
-// Empty if `found`, which follows from predictions, is the run's metric; else what is wrong.
+// Returns an empty text if `found`, computed from the predictions, is the run's metric; else the
+// error.
 std::string metric_mismatch(const RunRecord& run, const std::string& metric, double found);
 
 }  // namespace finetune

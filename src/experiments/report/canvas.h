@@ -1,4 +1,4 @@
-// Shapes of an SVG picture. Colours are classes, which the page's style gives for light and dark.
+// Draws shapes of an SVG picture. Colours are classes of the page's style, for light and dark.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ class Canvas {
   void polyline(const std::vector<std::pair<double, double>>& points, std::string_view style,
                 std::string_view tooltip);
   void circle(double x, double y, double radius, std::string_view style, std::string_view tooltip);
-  // `opacity` of its filling, 0 to 1.
+  // `opacity`: of the fill, 0 to 1.
   void rectangle(double x, double y, double width, double height, std::string_view style,
                  std::string_view tooltip, double opacity = 1);
   void text(double x, double y, Anchor anchor, std::string_view text, std::string_view style = "");
-  // Upwards, its end at the place given.
+  // Text that runs upwards and ends at (x, y).
   void upward_text(double x, double y, std::string_view text);
 
   const std::string& svg() const { return svg_; }
@@ -33,23 +33,23 @@ class Canvas {
   std::string svg_;
 };
 
-// A rectangle of a picture with a scale on each side.
+// A rectangle of a picture with a scale along each axis.
 struct PlotArea {
   double left, top, right, bottom;
   AxisScale x, y;
 
   PlotArea(double left, double top, double right, double bottom, Interval x, Interval y);
 };
-// Lines and numbers at round values, and what the axes are of. "": that axis has neither.
+// Draws lines and numbers at round values, and the axes' names. An axis without a name has none.
 void draw_axes(const PlotArea& area, std::string_view x_name, std::string_view y_name,
                Canvas& canvas);
 
-// Room that the numbers of a vertical axis need on its left.
+// The width that a vertical axis needs for its numbers.
 double numbers_width(Interval interval);
 
-// Width of text of the pictures' size, about: characters of East Asian scripts are broad.
+// The approximate width of a text in pictures. East Asian characters count as wide.
 double text_width(std::string_view text);
-// What fits of printable text, with "…" where it is cut.
+// Cuts printable text to the width, and ends it with "…" if it was cut.
 std::string fitting_text(std::string_view text, double width);
 
 }  // namespace finetune

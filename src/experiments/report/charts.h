@@ -1,4 +1,4 @@
-// The kinds of pictures that a report has: lines, bars, histograms, calibration, grids of counts.
+// The pictures of a report: lines, bars, histograms, calibration, grids of counts.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@ namespace finetune {
 
 struct LineSeries {
   std::string name;
-  size_t style = 0;  // place among the runs: its colour and dashes
+  size_t style = 0;  // the run's index: selects colour and dashes
   std::vector<std::pair<double, double>> points;
 };
 std::string line_style(size_t style);  // classes of the page's style
 Picture line_picture(const std::string& title, const std::string& x_name,
                      const std::vector<LineSeries>& series);
 
-// Horizontal bars from 0 on, one for each value of a row, or all of a row in one.
+// Horizontal bars from 0: one for each value of a row, or one stacked bar a row.
 struct BarRow {
   std::string name;
   std::vector<double> values;
   std::string tooltip;
 };
 struct BarStyle {
-  std::vector<std::string> names;    // of the values, for the legend where there are several
+  std::vector<std::string> names;    // of the values, for a legend if there are several
   std::vector<std::string> classes;  // their colours
-  double most = 0;                   // where the axis ends; 0: at the longest bar
+  double most = 0;                   // end of the axis; 0: at the longest bar
   bool stacked = false;
   double names_width = 132;
 };
 Picture bar_picture(const std::string& title, const std::vector<BarRow>& rows,
                     const BarStyle& style);
 
-// Counts of each bin for one or several kinds, one upon the other.
+// Counts of each bin for one or several kinds, stacked.
 struct Histogram {
   EqualBins bins;
   bool whole = false;  // the bins hold whole numbers
@@ -50,11 +50,11 @@ Histogram make_histogram(EqualBins bins, bool whole,
 std::string histogram_html(const std::string& title, const std::string& x_name,
                            const std::string& note, const Histogram& histogram);
 
-// Predictions by their probability, in ten bins of [0, 1]: how many of them are right.
+// Counts predictions and right ones by probability, in ten bins of [0, 1].
 class Calibration {
  public:
   void add(double probability, bool right);
-  // Mean over the predictions of |share that is right - mean probability| of their bin.
+  // The mean over all predictions of |share of right ones - mean probability| in their bin.
   double expected_error() const;
   std::string calibration_html(const std::string& of) const;
   std::string confidence_html(const std::string& of) const;
@@ -72,7 +72,7 @@ class Calibration {
 Picture confusion_picture(const std::string& title, const std::vector<std::string>& names,
                           const std::vector<std::vector<int64_t>>& counts);
 
-// How many points lie in each cell of a grid over two numbers, and the diagonal.
+// Counts of points in the cells of a grid over two numbers; the picture has a diagonal.
 struct DensityGrid {
   EqualBins x, y;
   std::vector<std::vector<int64_t>> counts;  // (y, x)

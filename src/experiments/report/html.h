@@ -1,4 +1,4 @@
-// Text, tables and pictures of a page. Whatever a run's files say is text in it, never markup.
+// Writes text, tables and pictures of a page. Text from a run's files is escaped, never markup.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class HtmlTable {
   HtmlTable(std::string_view caption, const std::vector<std::string>& header);
 
   HtmlTable& text(std::string_view text, size_t limit = std::string_view::npos);
-  HtmlTable& number(double value);  // as report_number() has it
+  HtmlTable& number(double value);  // written by report_number()
   HtmlTable& exact(double value);   // with all its digits
   void end_row();
   int64_t rows() const { return rows_; }
-  // Below the table, where it does not hold all.
+  // A line below the table, if it does not show all rows.
   void note(std::string_view text);
 
   std::string html() const;
@@ -33,14 +33,14 @@ class HtmlTable {
   int64_t rows_ = 0;
 };
 
-// A picture with a name for those who do not see it, and the numbers behind it.
+// A picture with a description for screen readers.
 struct Picture {
   std::string title;        // above it
   std::string note;         // below it, may be empty
-  std::string description;  // what is to be seen, in words
+  std::string description;  // of the picture's content
   double width = 0, height = 0;
   std::string svg;         // its elements
-  bool own_width = false;  // is not scaled; the reader moves it sideways where there is no room
+  bool own_width = false;  // not scaled; it scrolls sideways if it is too wide
 };
 std::string figure_html(const Picture& picture, const HtmlTable& table);
 

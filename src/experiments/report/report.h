@@ -9,11 +9,11 @@
 
 namespace finetune {
 
-// The same bytes for the same files. Error(model) if a run's files cannot be read; where only its
-// predictions cannot, the page says so.
+// The same files give the same bytes. Error(model): a run's files cannot be read. If only the
+// predictions cannot be read, the page says so.
 std::string report_html(const std::vector<RunRecord>& runs);
 
-// Whether `path` is a file that begins as a report does.
+// Whether `path` is a file that begins like a report.
 bool is_report(const std::filesystem::path& path);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// The texts of saved rows, for those who read a report.
+// The texts of saved rows, for a report.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace finetune {
 
-constexpr size_t kMostTextBytes = 500;  // that are shown of one
-constexpr int64_t kMostErrors = 50;     // that a table shows
+constexpr size_t kMostTextBytes = 500;  // shown of a text
+constexpr int64_t kMostErrors = 50;     // shown in a table
 
-// The run's text columns; nothing where they are not known.
+// The text columns of a run, if they are known.
 class RowTexts {
  public:
   RowTexts(const RunRecord& run, const SavedRows& saved);
 
   bool known() const { return columns_.has_value(); }
   std::string text(size_t row) const;  // both texts of a pair, with " / " between them
-  // A histogram of their lengths in characters; empty where they are not known. `wrong`: of each
-  // row, or empty.
+  // A histogram of the texts' lengths in characters; empty if the columns are not known. `wrong`:
+  // for each row, or empty.
   std::string lengths_html(const std::vector<bool>& wrong) const;
 
  private:
@@ -31,8 +31,8 @@ class RowTexts {
   std::optional<TextColumns> columns_;
 };
 
-// Lengths in characters, right and wrong ones apart where that is known; the longest percent is
-// counted in the last bin.
+// A histogram of lengths in characters, with a kind each for right and wrong rows if `wrong` is not
+// empty. The last bin counts the longest percent.
 std::string text_lengths_html(const std::string& title, const std::vector<int64_t>& lengths,
                               const std::vector<bool>& wrong);
 

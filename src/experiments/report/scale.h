@@ -9,13 +9,13 @@
 
 namespace finetune {
 
-// For people: whole numbers as they are, others with six significant digits.
+// Writes a number for people: a whole number as it is, others with six significant digits.
 std::string report_number(double value);
 
 struct Interval {
   double low = 0, high = 1;  // low < high
 };
-// Of the finite values, widened where they are all one; 0 to 1 without any.
+// The interval of the finite values, wider if they are all equal; 0 to 1 if there are none.
 Interval interval_of(std::span<const double> values);
 
 // A linear map of an interval to coordinates.
@@ -31,7 +31,7 @@ struct AxisScale {
 
 // Multiples of 1, 2 or 5 times a power of ten within the interval, at most `most` (>= 2) of them.
 std::vector<double> round_ticks(Interval interval, int most);
-// The interval widened to the multiples around it of the distance that its ticks have.
+// The interval, widened to multiples of the distance between its ticks.
 Interval rounded_outwards(Interval interval, int most);
 
 // Bins of one width whose edges are round numbers: bin i holds [low + i width, low + (i + 1)
@@ -43,8 +43,8 @@ struct EqualBins {
   int64_t of(double value) const;  // clamped
   double edge(int64_t i) const { return low + double(i) * width; }
 };
-// At most `most` (>= 2) bins over the interval; `whole`: of whole numbers, so of a width of 1 at
-// least.
+// Makes at most `most` (>= 2) bins over the interval. `whole`: for whole numbers, with a width of
+// at least 1.
 EqualBins round_bins(Interval interval, int most, bool whole);
 
 }  // namespace finetune

@@ -8,23 +8,23 @@
 
 namespace finetune {
 
-// Short names of runs that tell them apart: the directory's own, or its whole path.
+// Short and different names of runs: the directory's name, or its whole path.
 std::vector<std::string> run_names(const std::vector<RunRecord>& runs);
 
 // Loss, learning rate, gradient norm and the evaluations' metrics by step, all runs in one picture.
 // Error(model).
 std::string curves_html(const std::vector<RunRecord>& runs);
 
-// A table of all runs: what they differ in, metrics, time and memory.
+// A table of all runs: options that differ, metrics, time and memory.
 std::string overview_html(const std::vector<RunRecord>& runs);
 // Options that are not the defaults, facts and metrics of one run.
 std::string facts_html(const RunRecord& run);
 
-// What was predicted for the rows or questions of a run's evaluation, from its saved predictions.
-// Where these are missing, or do not give the run's metrics, a sentence says so.
+// The run's predictions for the rows or questions of its evaluation. If they are missing, or do not
+// give the run's metrics, a sentence says so.
 std::string evaluation_html(const RunRecord& run);
 
-// Of one kind of task each. Error(data): what is needed cannot be read.
+// One for each kind of task. Error(data): the predictions cannot be read.
 std::string labels_html(const RunRecord& run);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);

@@ -1,4 +1,4 @@
-// Runs of a sweep that diverged in an earlier call: the same again would diverge again.
+// Finds runs of a sweep that diverged in an earlier call: they would diverge again.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,12 @@
 
 namespace finetune {
 
-// Equal where a run has the same version, options, data and model (the last two by their content),
-// from which its end follows. Errors as train has them for files that cannot be read.
+// A key of the program's version, the run's options, and the contents of its data and model. Runs
+// with equal keys end in the same way. Errors as train: a file cannot be read.
 std::string divergence_key(const SweepRun& run, SharedInputs& inputs);
 
-// Of these runs, places in the grid, those that diverged with the key that they have now, by the
-// directory's sweep.json: what was reported of them then. One whose directory is gone is not among
-// them.
+// Returns the reports, from the directory's sweep.json, of those of `runs` (places in the grid)
+// that diverged with the key that they have now. It leaves out runs whose directory is gone.
 std::map<size_t, RunReport> diverged_before(const Grid& grid, const std::vector<size_t>& runs,
                                             SharedInputs& inputs);
 

@@ -1,4 +1,4 @@
-// Successive halving: at some evaluations on the way only the best settings of a sweep go on.
+// Successive halving: at some evaluations only the best settings of a sweep continue.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace finetune {
 
-// Runs that differ in nothing but their seed compete as one, by their mean.
+// Runs that differ only in their seed are one setting; it competes with their mean.
 struct Setting {
   std::vector<size_t> runs;  // places in the grid
 };
 std::vector<Setting> settings_of(const Grid& grid);
 
-// How long a run is, in steps.
+// The length of a run in steps.
 struct RunLength {
   int64_t steps = 1;     // in all
   int64_t interval = 1;  // between evaluations
@@ -25,21 +25,22 @@ struct RunLength {
 };
 RunLength length_of(TrainOptions options, const RecipeFacts& facts);
 
-// Shares of a run's evaluations after which settings are cut to one in `eta`, rounded up, in rising
-// order: 1/eta^K, ..., 1/eta. K is as large as the number of settings and that of the evaluations
-// of each run allow; empty where one of them is below eta.
+// Returns the shares of a run's evaluations after which 1/`eta` of the settings continue (rounded
+// up), in rising order: 1/eta^K, ..., 1/eta. K is as large as the numbers of settings and of
+// evaluations allow; the result is empty if one of them is below eta.
 std::vector<double> rung_shares(int64_t settings, int64_t evaluations, int64_t eta);
 
-// The same of a grid, by its shortest run. Error(usage) where that leaves none.
+// The rungs of a grid, from its shortest run. Error(usage): there are none.
 std::vector<double> rungs_of(const Grid& grid, const std::vector<RunLength>& lengths, int64_t eta);
 
-// Places of the settings that go on, best first: one in eta of `values`, their means, rounded up. A
-// setting without a value has failed and never goes on; of equals the earlier one does.
+// Returns the settings that continue, best first: 1/`eta` of them, rounded up, by their means in
+// `values`. A setting without a value has failed and never continues. Of equal settings the earlier
+// one continues.
 std::vector<size_t> survivors(const std::vector<std::optional<double>>& values,
                               bool larger_is_better, int64_t eta);
 
-// The best value of the metric that decides among the run's evaluations up to this step, from its
-// files; nothing if the run has not come so far. Error(model).
+// Reads the best value of the deciding metric up to this step from the run's files; nothing if the
+// run has not reached the step. Error(model).
 struct RungValue {
   std::string metric;
   double value = 0;

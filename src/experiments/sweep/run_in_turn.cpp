@@ -1,4 +1,4 @@
-// Calls the trainer, and makes what it returns or throws a report.
+// Calls the trainer and reports what it returns or throws.
 #include "experiments/sweep/run_in_turn.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_stop(ExitCode code) {
          code == ExitCode::interrupted;
 }
 
-// Rank 0 hears what the process that failed has to say.
+// Gives rank 0 the message of the process that failed.
 void share_error(Communicator& comm, std::string& error) {
   if (comm.size() == 1) return;
   const auto* bytes = reinterpret_cast<const uint8_t*>(error.data());
@@ -59,9 +59,9 @@ void take_outcome(const SweepRun& run, const TrainOutcome& outcome, RunReport& r
     if (!line.empty()) log_to_file(line);
   }
   if (report.code == ExitCode::assertion) report.error = failed_gates(outcome.gate_table);
-  if (report.result_line.empty()) return;  // another rank than 0
+  if (report.result_line.empty()) return;  // not rank 0
   const fs::path directory = run.options.output;
-  // Of a run that was killed when it had just ended.
+  // The run was killed just after it had ended.
   if (run.options.keep_checkpoints.value_or(0) == 0 && fs::exists(directory / "checkpoints")) {
     RunDirectory(directory, OutputMode::resume).remove_checkpoints();
   }
@@ -115,7 +115,7 @@ RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inp
   }
   try {
     close_log_file();
-  } catch (const Error&) {  // the run has failed already, and why is in the report
+  } catch (const Error&) {  // the report already has the run's error
   }
   report.seconds = seconds_now() - start;
   report.warnings = warnings.texts();

@@ -1,4 +1,4 @@
-// One run of a sweep, in this process.
+// Trains one run of a sweep in this process.
 #pragma once
 
 #include "comm/communicator.h"
@@ -7,12 +7,11 @@
 
 namespace finetune {
 
-// Runs it to its end, or goes on with it, as train --resume would (with `overwrite` in its options,
-// anew); its log goes to its log.txt
-// alone. What it fails with is in the report; an error of several processes that they have not
-// agreed on is thrown, since it ends them all. A run that has ended without a part that its options
-// ask for (RunRecord::lost) has failed. `pause_share`, `progress`: as RunInTurn has them.
-// Collective; rank 0 alone has the report's texts and metrics, all have its status and code.
+// Starts or resumes the run, as train --resume does; with `overwrite` in its options it starts
+// again. Its log goes to its log.txt only. The report has the run's error. An error on which
+// several processes have not agreed is thrown, since it ends all of them. A run that ended without
+// a part that its options ask for (RunRecord::lost) has failed. `pause_share` and `progress` as in
+// RunInTurn. Collective: all ranks get status and code, rank 0 alone texts and metrics.
 RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inputs,
                       double pause_share = 0, const ProgressReceiver& progress = {});
 

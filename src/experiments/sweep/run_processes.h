@@ -13,27 +13,26 @@
 
 namespace finetune {
 
-// Each process is a fork of this one and finds in its memory what has been read. It has its part of
-// the cores that this process may use, and dies with it. This process must have no other threads
-// but those of parallel_for.
+// Each process is a fork of this one, so it has the data in memory. It gets a part of this
+// process's cores and dies with it. This process must have no threads except those of parallel_for.
 class RunProcesses {
  public:
   explicit RunProcesses(int64_t jobs);
-  ~RunProcesses();  // kills what is still at work
+  ~RunProcesses();  // kills the processes that still run
   RunProcesses(const RunProcesses&) = delete;
   RunProcesses& operator=(const RunProcesses&) = delete;
 
   bool full() const;
   bool empty() const;
-  // It tells the receiver how far it has come.
+  // Trains one run and passes its progress to the receiver.
   using Work = std::function<RunReport(const ProgressReceiver&)>;
-  // Calls work() in a new process. `divides_cores`: it may use its part of them alone.
-  // Error(device) if there can be none.
+  // Calls work() in a new process, with all cores or, if `divides_cores`, with a part of them.
+  // Error(device): the system has no process for it.
   void start(size_t run, bool divides_cores, const Work& work);
-  // Waits for one of them, and calls look() now and then. A signal to this process, or of one that
-  // was stopped, stops all.
+  // Waits for a process to end, and calls look() now and then. A signal to this process stops all
+  // processes, and so does a process that a signal stopped.
   std::pair<size_t, RunReport> wait(const std::function<void()>& look);
-  // How far the runs have come that have taken a step.
+  // The runs that have done a step, and their progress.
   std::vector<RunAtWork> at_work() const;
 
  private:
@@ -44,7 +43,7 @@ class RunProcesses {
     double start = 0;
   };
 
-  // In memory that the processes share; each value is written and read by itself.
+  // In memory that the processes share. Each value is written and read alone.
   struct Told {
     std::atomic<int64_t> step{0}, steps{0};
     std::atomic<double> seconds_left{0}, loss{0};
@@ -56,7 +55,7 @@ class RunProcesses {
   void stop_all();
 
   std::vector<Process> processes_;
-  Told* told_ = nullptr;  // one for each of them; null: there is no such memory
+  Told* told_ = nullptr;  // one a process; null: there is no shared memory
   bool stopped_ = false;
 };
 

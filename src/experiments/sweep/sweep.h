@@ -1,4 +1,4 @@
-// Runs the runs of a grid as train would, and goes on with those that it has begun before.
+// Trains all runs of a grid, and resumes those that an earlier call began.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@
 namespace finetune {
 
 enum class RunStatus {
-  waiting,      // not begun, or not at its end
-  finished,     // also where its gates failed: `code` says so
-  failed,       // ended by an error
-  interrupted,  // stopped by a signal or the time limit, its checkpoint is there
-  dropped,      // by halving: `metrics` are those of its last evaluation
+  waiting,      // not started, or paused
+  finished,     // its gates may have failed: see `code`
+  failed,       // by an error
+  interrupted,  // by a signal or the time limit; it has a checkpoint
+  dropped,      // by halving; `metrics` are from its last evaluation
 };
 std::string_view name_of(RunStatus status);
 
 struct RunReport {
   RunStatus status = RunStatus::waiting;
-  ExitCode code = ExitCode::done;  // what train would have ended with
+  ExitCode code = ExitCode::done;  // train's exit code for this run
   std::string error;               // one line
   std::string result_line;         // of a finished run, as train --json prints it
   std::map<std::string, double> metrics;
-  std::string best_metric;            // that chose its model; empty without evaluation data
-  bool kept = false;                  // it had ended before this call
-  std::string diverged_with;          // of one that diverged: divergence_key()
-  double seconds = 0;                 // that it took in this call
-  std::vector<std::string> warnings;  // of its log in this call
+  std::string best_metric;            // chose the best model; empty without evaluation data
+  bool kept = false;                  // it ended in an earlier call
+  std::string diverged_with;          // divergence_key(), if it diverged
+  double seconds = 0;                 // in this call
+  std::vector<std::string> warnings;  // from its log in this call
 };
 
 using ProgressReceiver = std::function<void(const RunProgress&)>;
@@ -48,8 +48,8 @@ struct RunAtWork {
 };
 
 struct SweepSettings {
-  int64_t jobs = 1;  // runs at a time, of one process alone; each has its part of the cores
-  // Successive halving (halving.h): one setting in so many goes on at each rung; 0: all do.
+  int64_t jobs = 1;  // runs at a time, with one process; they divide the cores
+  // Successive halving (halving.h): keep 1/`halving` of the settings at each rung; 0 keeps all.
   int64_t halving = 0;
 };
 

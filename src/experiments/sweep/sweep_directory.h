@@ -1,4 +1,4 @@
-// The directory of a sweep: runs by name, sweep.json and sweep.csv; who may use it.
+// The directory of a sweep: its runs, sweep.json and sweep.csv, and the lock on it.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +10,20 @@
 
 namespace finetune {
 
-// Writes nothing. Error(usage): the directory is a run's or something else's, or a run of the grid
-// that is there has other options that change its result. Error(model): it cannot be written.
+// Checks the directory and writes nothing. Error(usage): it is not a sweep's, or it holds a run of
+// the grid with other options that change the result. Error(model): it cannot be written.
 void check_sweep_directory(const Grid& grid);
 
 class SweepDirectory {
  public:
-  // Checks and makes it, and holds a lock until destruction: Error(usage) if another process is at
-  // work there.
+  // Checks the directory, makes it, and locks it until destruction. Error(usage): another process
+  // uses it.
   explicit SweepDirectory(const Grid& grid);
   ~SweepDirectory();
   SweepDirectory(const SweepDirectory&) = delete;
   SweepDirectory& operator=(const SweepDirectory&) = delete;
 
-  // Names of runs there that the grid does not have (any more).
+  // Names of runs in the directory that the grid does not have.
   std::vector<std::string> other_runs() const;
   // sweep.csv and sweep.json, each whole or not at all (sweep_tables.h).
   void write_tables(const std::vector<RunReport>& reports, const SweepSummary& summary = {}) const;

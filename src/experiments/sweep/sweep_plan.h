@@ -1,4 +1,4 @@
-// What a sweep will take: its runs, time and disk, without running it.
+// Forecasts a sweep's time and disk space without running it.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ enum class PlannedState { fresh, begun, finished, diverged };
 
 struct PlannedRun {
   PlannedState state = PlannedState::fresh;
-  double seconds = 0;           // of the whole run, also where it has begun; 0 where it is over
-  uint64_t peak = 0, left = 0;  // bytes of disk, at most while it goes on and in the end
+  double seconds = 0;           // of the whole run, even if it has begun; 0 if it has ended
+  uint64_t peak = 0, left = 0;  // bytes of disk: the most during the run, and after it
 };
 
 struct SweepPlan {
   std::vector<PlannedRun> runs;  // in order of the grid
-  double seconds = 0;            // with --jobs and --halving, of what has not ended
-  uint64_t peak = 0, left = 0;   // bytes of disk for that, besides what has ended
+  double seconds = 0;            // of the runs that have not ended, with --jobs and --halving
+  uint64_t peak = 0, left = 0;   // bytes of disk that these runs need
 };
 
-// As plan_run forecasts each run on its part of the cores. Runs that differ only in what changes
-// neither time nor disk are measured once. Nothing is written. Errors are those of plan_run, and of
-// check_sweep_directory.
+// Forecasts each run with plan_run on its part of the cores. It measures once for runs whose
+// options differ only where neither time nor disk depends on them. Writes nothing. Errors as
+// plan_run and check_sweep_directory.
 SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings);
 
 // For people, and one line of JSON.

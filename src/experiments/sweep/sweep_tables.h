@@ -1,4 +1,4 @@
-// What a sweep says of its runs in files and lines: sweep.json, sweep.csv.
+// Writes a sweep's results as sweep.json, sweep.csv and lines of JSON.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace finetune {
 
-// sweep.json begins with it.
+// The first bytes of sweep.json.
 inline constexpr std::string_view kSweepMarker = "{\"finetune_sweep\":";
 
-// What the runs that have finished say together.
+// Results over all finished runs.
 struct SweepSummary {
-  std::string comparison;      // an object as compare --json prints it; empty: there is none
+  std::string comparison;      // the object of compare --json; empty: there is none
   std::optional<size_t> best;  // place in the grid
-  std::string metric;          // that decides
+  std::string metric;          // the deciding metric
 };
 SweepSummary summary_of(const SweepResult& result);
 
@@ -29,14 +29,14 @@ std::string sweep_json(const Grid& grid, const std::vector<RunReport>& reports,
 // A row a run: run, status, exit_code, the options of [sweep], all metrics, error.
 std::string sweep_csv(const Grid& grid, const std::vector<RunReport>& reports);
 
-// The summary that --json ends with, one line: sweep (its directory), runs, finished, failed, best,
+// The last line of --json, a summary: sweep (its directory), runs, finished, failed, best,
 // comparison.
 std::string sweep_line(const Grid& grid, const std::vector<RunReport>& reports,
                        const SweepSummary& summary);
-// Where the best run's model lies.
+// The path of the best run's model.
 std::string best_model(const Grid& grid, size_t best);
 
-// Of a run that has not come to its end, one line of JSON: what --json prints in place of metrics.
+// The line that --json prints for a run that has not finished, in place of its metrics.
 std::string failure_line(const SweepRun& run, const RunReport& report);
 
 }  // namespace finetune

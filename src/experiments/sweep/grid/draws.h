@@ -9,8 +9,8 @@
 
 namespace finetune {
 
-// Draw number `number` of the option, as a word. `whole`: of whole numbers. It depends on what is
-// given here and on nothing else, so that draws go on where others ended.
+// Returns draw `number` of the option as text. `whole`: the range has whole numbers only. The
+// result depends only on the arguments, so that more draws continue earlier ones.
 std::string drawn_value(const std::string& option, const SweptRange& range, bool whole,
                         uint64_t seed, uint32_t number);
 

@@ -1,5 +1,5 @@
-// grid.toml: the options that all runs of a sweep share, and in its table [sweep] those that
-// differ.
+// Reads grid.toml: the options that all runs of a sweep share, and in its table [sweep] the options
+// that differ.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace finetune {
 struct SweptRange {
   double least = 0, most = 0;    // both included
   bool log = false;              // uniform in the logarithm
-  std::optional<int64_t> draws;  // none: drawn together with others, [sweep]'s draws times
+  std::optional<int64_t> draws;  // none: [sweep]'s `draws`, together with other options
   std::optional<uint64_t> seed;  // none: [sweep]'s draw-seed
 };
 
-// A line of [sweep]: a list of values, each of one word or (of options that take several) more; or
-// a range.
+// A line of [sweep]: a list of values, or a range. A value has several words if the option takes
+// several.
 struct SweptOption {
   std::string name;
   int line = 0;
@@ -38,8 +38,8 @@ struct GridFile {
   uint64_t draw_seed = 42;
 };
 
-// Error(usage) naming file and line: syntax, an option that train does not have, that occurs twice,
-// or that belongs to the whole sweep; an empty list, a range that is none; no table [sweep].
+// Error(usage), naming file and line: bad syntax; an option that train does not have, that occurs
+// twice, or that belongs to the whole sweep; an empty list, an empty range, no table [sweep].
 GridFile read_grid(const std::filesystem::path& path);
 GridFile parse_grid(std::string_view text, const std::string& file_name);
 
