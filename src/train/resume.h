@@ -1,4 +1,4 @@
-// What --resume continues, and whether it may.
+// Decides what --resume continues, and whether it may.
 #pragma once
 
 #include <memory>
@@ -13,52 +13,52 @@
 
 namespace finetune {
 
-// Takes over from `kept` (a config.toml's text) what was not given and resolves to the same for the
-// same data and model (task, maximum length, shards, ...); gives the names of these options.
-// Error(usage) naming each option that changes the result and differs; of --train and --eval the
-// number of files counts. Error(model) if `kept` is no text that a run has written.
+// Sets the options that were not given to their values in `kept`, a config.toml's text, where equal
+// data and model lead to them (task, maximum length, shards, ...). Returns these options' names.
+// Error(usage), naming each option that differs and changes the result; of --train and --eval the
+// number of files counts. Error(model): `kept` was not written by a run.
 std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
                                                const std::string& kept_where);
 
-// The same with a checkpoint's options. Error(usage) too if its steps were computed with another
+// The same with a checkpoint's options. Error(usage) also if its steps were computed with another
 // loss (named_loss).
 std::vector<std::string> continue_from(const FoundCheckpoint& found, TrainOptions& options);
 
-// An option that nobody gave, but this checkpoint, is no mistake of usage: Error(model) in place of
-// an `error` that is one and names an option of `adopted`.
+// Throws Error(model), which blames the checkpoint, if `error` is a usage error about an option in
+// `adopted`: the value comes from the checkpoint and not from the user.
 void blame_checkpoint(const Error& error, const std::filesystem::path& checkpoint,
                       const std::vector<std::string>& adopted);
 
-// What keeps a run with these options from continuing the one whose config.toml's text is `kept`:
-// "lr (5e-05 there, 0.0001 now)" for each. Error(model) as above.
+// Returns the differences that keep a run with these options from continuing the run of `kept`,
+// each as "lr (5e-05 there, 0.0001 now)". Error(model) as above.
 std::vector<std::string> option_differences(TrainOptions options, const std::string& kept,
                                             const std::string& kept_where);
 
-// The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state
-// comes back without a best step, so that evaluation starts over, and the log says so.
+// Returns the checkpoint to continue. If the best model's own checkpoint is gone or damaged, the
+// state has no best step, so the search for the best starts over, and the log says so.
 std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory);
 
-// CheckpointState::loss: names the loss of class weights together with label smoothing, which
-// versions of this program before this name compute in another way. Empty for all other options.
+// CheckpointState::loss: the name of the loss with class weights and label smoothing together,
+// which earlier versions of this program compute differently. Empty for all other options.
 std::string named_loss(const TrainOptions& options);
-// Error(usage) if the checkpoint's steps were computed with another loss than `options` have now.
+// Error(usage): the checkpoint's steps were computed with another loss than that of `options`.
 void require_same_loss(const TrainOptions& options, const FoundCheckpoint& found);
 
-// Of a run that has ended: its options are compared with config.toml; the assertions are those that
-// its metrics can answer, else Error(usage).
+// For a run that has ended: compares the options with its config.toml, and returns the assertions.
+// Error(usage): options differ, or the run has no such metric.
 std::vector<Assertion> finished_assertions(const RunDirectory& directory,
                                            const TrainOptions& options);
-// The sums of what it was trained on, from run.json. Error(model) if they are not there.
+// Reads the sums of the run's data and model from run.json. Error(model): it has none.
 void take_finished_sums(const RunDirectory& directory, CheckpointState& state);
 
-// Of --assert and --baseline; Error(usage) for a metric that is not in `available`.
+// The gates of --assert and --baseline. Error(usage): a metric is not in `available`.
 std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available);
 
-// "cpu" or "cuda", of a backend's code path.
+// "cpu" or "cuda", from a backend's code path.
 std::string device_of(std::string_view code_path);
-// To the log: from where a run goes on (null: there is no checkpoint), and that it is no longer
-// what an undisturbed run would be where the state was computed in another way.
+// Writes to the log where the run continues (null: there is no checkpoint). Warns if the state was
+// computed on another code path: the result then differs from that of an undisturbed run.
 void describe_continuation(const std::filesystem::path* checkpoint, const CheckpointState& state,
                            const std::string& code_path);
 

@@ -14,7 +14,7 @@ namespace finetune {
 
 struct TrainOutcome {
   ExitCode code = ExitCode::done;
-  bool paused = false;  // by RunInTurn::pause_share
+  bool paused = false;  // at RunInTurn::pause_share
   // Empty if the run did not end.
   std::string result_line = {};  // the run and its final metrics as one JSON object (result_line.h)
   std::string summary = {};      // the metrics for people
@@ -22,20 +22,20 @@ struct TrainOutcome {
   std::string gate_table = {};
 };
 
-// What a run is told that is one of several in a process.
+// Settings of a run that is one of several in a process.
 struct RunInTurn {
   SharedInputs& inputs;
-  // Stops with a checkpoint after the evaluation that has this share of the run's evaluations
-  // behind it (evaluation_at_share); 0: never.
+  // The run stops with a checkpoint once this share of its evaluations is done
+  // (evaluation_at_share); 0: it does not stop.
   double pause_share = 0;
   // Called on rank 0 after each step; may be empty.
   std::function<void(const RunProgress&)> progress = {};
-  bool began = false;  // told by run_training: nothing was refused, the run's files are there
+  bool began = false;  // set by run_training: all checks passed and the run's files exist
 };
 
-// Throws Error for everything that ends the run with one line. Stopping by a signal or the time
-// limit is no error: the outcome's code says so.
-// Collective: every process has the same code, rank 0 alone the texts.
+// Trains. Throws Error if the run ends with an error. A stop by a signal or the time limit is not
+// an error: the outcome's code tells it. Collective: every process gets the same code, rank 0 alone
+// the texts.
 TrainOutcome run_training(const TrainOptions& options, Communicator& comm,
                           RunInTurn* turn = nullptr);
 

@@ -1,5 +1,5 @@
-// SHA-256 of data and model files, computed beside the training by one thread of low priority. It
-// reads in small pieces and needs no memory to speak of.
+// SHA-256 of data and model files, computed during the training by one thread of low priority. It
+// reads in small pieces, so it needs little memory.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@ namespace finetune {
 // `sha256sum FILES | cut -c1-64 | sha256sum` prints). None: empty.
 class Fingerprint {
  public:
-  // Starts. `code` is that of errors: of data, or of the model.
+  // Starts. `code`: the exit code of its errors, for data or model.
   explicit Fingerprint(std::vector<InputFile> files, ExitCode code = ExitCode::data);
   ~Fingerprint();  // stops early if still at work
   Fingerprint(const Fingerprint&) = delete;
   Fingerprint& operator=(const Fingerprint&) = delete;
 
   bool finished() const { return finished_; }
-  // Waits. Error(code) naming a file that cannot be read, or once only.
+  // Waits. Error(code), naming a file that cannot be read, or that can be read only once.
   const std::string& result();
 
  private:

@@ -1,4 +1,4 @@
-// Before the first step: processes that would not train the same model are refused, by name.
+// Refuses, before the first step, processes that would not train the same model.
 #pragma once
 
 #include <string>
@@ -14,26 +14,26 @@
 
 namespace finetune {
 
-// Collective. Error(usage) naming the first process whose program, version or options are not those
-// of rank 0.
+// Error(usage), naming the first process whose program, version or options are not those of rank 0.
+// Collective.
 void require_equal_processes(Communicator& comm, const TrainOptions& options);
-// Collective. The same of what the hosts have read: Error(data) for other samples, Error(model) for
-// other weights, by their memory and, where a process has a part of them, by the files of `source`.
+// Compares what the hosts have read: Error(data) for other samples, Error(model) for other weights.
+// It compares weights in memory and, of a process with a part of them, the files of `source` too.
+// Collective.
 void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arrays, Engine& engine,
                            const WeightSource* source);
 
-// Collective. A line for the log if some compute with other instructions than rank 0 (`code_path`:
-// "CPU, AVX2, bf16"), else empty.
+// Returns a line for the log if some processes compute with other instructions than rank 0
+// (`code_path`: "CPU, AVX2, bf16"), else an empty text. Collective.
 std::string code_path_warning(Communicator& comm, const std::string& code_path);
 
-// Collective over comm: Error(usage) where ranks of a group compute with other instructions, who
-// would not have the same values of what all of them compute (`tensor_ranks`: this process's
-// group).
+// Error(usage): ranks of a tensor group compute with different instructions, so that values which
+// all of them compute would differ. `tensor_ranks`: this process's group. Collective over `comm`.
 void require_equal_code_paths(Communicator& comm, Communicator& tensor_ranks,
                               const std::string& code_path);
 
-// Lines for rank 0's log: processes, and what does not depend on their number; a warning if some
-// have nothing to do. Nothing for one process. `order`: what holds of sums (TrainingStep::order).
+// Returns lines for rank 0's log: the processes, what does not depend on their number, and a
+// warning if some have nothing to do. No lines for one process. `order`: TrainingStep::order().
 std::vector<std::string> describe_processes(Communicator& comm, int64_t virtual_shards,
                                             std::string_view order);
 

@@ -1,4 +1,4 @@
-// What the runs of one process need once: their data read and tokenized, the sums of their files.
+// Inputs that the runs of one process share: data, read and tokenized once, and sums of files.
 #pragma once
 
 #include <functional>
@@ -13,26 +13,26 @@
 
 namespace finetune {
 
-// Runs in turn ask here for what they read. Of the last data and model that were asked for the task
-// is kept, so that runs of the same one after the other read it once. Files are taken to stay what
-// they are. Not thread-safe.
+// Runs in turn get their inputs here. It keeps the task of the last data and model, so that
+// following runs with the same ones do not read them again. It assumes that files do not change.
+// Not thread-safe.
 class SharedInputs {
  public:
-  // As open_data(). Pipes are copied once.
+  // As open_data(). Copies a pipe once.
   DataFiles open(const TrainOptions& options, const std::function<void()>& check_stop);
-  // As read_task(); its loss follows these options.
+  // As read_task(). The task's loss is the one of these options.
   std::shared_ptr<Task> read(const TrainOptions& options, const DataFiles& data,
                              const ModelFiles& model, const WeightSource& source,
                              const std::vector<std::string>& label_order);
-  // No other run will ask for it.
+  // Frees the task: no other run needs it.
   void forget_task() { task_.reset(); }
-  // Begun at the first call with these files.
+  // The sum of these files; the first call starts it.
   std::shared_ptr<Fingerprint> sum(const std::vector<InputFile>& files, ExitCode code);
-  // Until all sums that were begun are there and their threads have ended. Error for the first file
-  // that cannot be read.
+  // Waits until all sums are there and their threads have ended. Error: the first file that cannot
+  // be read.
   void wait_for_sums();
 
-  // Equal for runs that read the same data in the same way with the same model.
+  // A text that is equal for runs that read the same data in the same way with the same model.
   static std::string key(const TrainOptions& options);
 
  private:
