@@ -32,12 +32,13 @@ uint32_t append_single(const SpecialTokens& special, const int32_t* a, int64_t a
   ids.push_back(special.cls);
   ids.insert(ids.end(), a, a + a_length);
   ids.push_back(special.sep);
-  return uint32_t(a_length + kSpecialSingle);
+  return uint32_t(a_length + special.around_single());
 }
 
 uint32_t append_pair(const SpecialTokens& special, const int32_t* a, int64_t a_length,
                      const int32_t* b, int64_t b_length, std::vector<int32_t>& ids) {
   uint32_t second = append_single(special, a, a_length, ids);
+  for (int32_t i = 1; i < special.separators; ++i, ++second) ids.push_back(special.sep);
   ids.insert(ids.end(), b, b + b_length);
   ids.push_back(special.sep);
   return second;

@@ -9,10 +9,6 @@
 
 namespace finetune {
 
-// Tokens that the template adds to one text (2) or a pair (3).
-constexpr int64_t kSpecialSingle = 2;
-constexpr int64_t kSpecialPair = 3;
-
 // How many tokens of A and B remain if both together may have `budget` tokens, without special
 // tokens.
 struct PairLengths {
@@ -33,9 +29,9 @@ struct TokenRange {
 };
 std::vector<TokenRange> windows(int64_t length, int64_t window, int64_t overlap);
 
-// Appends [CLS] a [SEP], or [CLS] a [SEP] b [SEP], to `ids`; a and b are token ranges. Returns the
-// position, counted from the first appended token, at which token type 1 begins: the number of
-// appended tokens if there is no second text.
+// Appends [CLS] a [SEP], or [CLS] a [SEP] b [SEP], to `ids`; a and b are token ranges. RoBERTa's
+// pairs have a second [SEP] before b. Returns the position, counted from the first appended token,
+// at which the second text begins: the number of appended tokens if there is no second text.
 uint32_t append_single(const SpecialTokens& special, const int32_t* a, int64_t a_length,
                        std::vector<int32_t>& ids);
 uint32_t append_pair(const SpecialTokens& special, const int32_t* a, int64_t a_length,

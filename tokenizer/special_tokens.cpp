@@ -52,6 +52,12 @@ bool is_null(const JsonFile& file, const char* key) {
 // The names of special tokens; files read later override earlier ones.
 class NamedTokens {
  public:
+  explicit NamedTokens(const SpecialNames& own)
+      : roles_{{"bos_token", ""},       {"eos_token", ""},      {"unk_token", own.unk},
+               {"sep_token", own.sep},  {"pad_token", own.pad}, {"cls_token", own.cls},
+               {"mask_token", own.mask}} {
+    if (Role& mask = roles_[6]; mask.token) mask.token->lstrip = own.mask_lstrip;
+  }
   void read(const JsonFile& file, bool is_config) {
     const auto read_token = [&](const char* key, Element value) {
       NamedToken token = read_special_token(file, key, value);
@@ -93,19 +99,18 @@ class NamedTokens {
  private:
   struct Role {
     const char* key;
-    const char* own;  // BERT's own name, or ""
-    std::optional<NamedToken> token = *own ? std::optional(special_token(own)) : std::nullopt;
+    std::string own;  // the name without files, or ""
+    std::optional<NamedToken> token =
+        own.empty() ? std::nullopt : std::optional(special_token(own));
   };
-  Role roles_[7] = {{"bos_token", ""},       {"eos_token", ""},      {"unk_token", "[UNK]"},
-                    {"sep_token", "[SEP]"},  {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
-                    {"mask_token", "[MASK]"}};
+  Role roles_[7];
   std::vector<NamedToken> additional_;
 };
 
 // The definition's added tokens, each content once.
 class AddedTokens {
  public:
-  explicit AddedTokens(WordPieceDefinition& definition) : definition_(definition) {
+  explicit AddedTokens(TokenizerDefinition& definition) : definition_(definition) {
     for (const AddedToken& token : definition.added) contents_.insert(token.content);
   }
   // Does nothing if the content is empty or already there.
@@ -122,7 +127,7 @@ class AddedTokens {
   }
 
  private:
-  WordPieceDefinition& definition_;
+  TokenizerDefinition& definition_;
   std::unordered_set<std::string> contents_;
 };
 
@@ -182,7 +187,7 @@ bool read_added_tokens_decoder(const JsonFile& config,
   return true;
 }
 
-void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
+void add_token(TokenizerDefinition& definition, AddedToken token, int64_t id,
                const fs::path& path) {
   if (token.content.empty()) return;
   int32_t known = definition.vocabulary.find(token.content);
@@ -192,8 +197,8 @@ void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
 }
 
 SpecialNames add_configured_tokens(const fs::path& directory, const JsonFile* config,
-                                   WordPieceDefinition& definition) {
-  NamedTokens names;
+                                   TokenizerDefinition& definition, const SpecialNames& own) {
+  NamedTokens names(own);
   AddedTokens added(definition);
   bool decoded = false, has_own_names = true;
   if (config) {
@@ -219,6 +224,52 @@ SpecialNames add_configured_tokens(const fs::path& directory, const JsonFile* co
   }
   return {names.name("unk_token"), names.name("sep_token"), names.name("pad_token"),
           names.name("cls_token"), names.name("mask_token")};
+}
+
+void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition) {
+  const auto added = file.get<Array>(file.root(), "added_tokens");
+  if (!added) return;
+  for (Element element : *added) {
+    Object object;
+    if (element.get(object)) {
+      throw model_error(file.path().string(), ": added_tokens holds something other than objects");
+    }
+    int64_t id = file.get<int64_t>(object, "id").value_or(-1);
+    add_token(definition, read_added_token(file, object), id, file.path());
+  }
+  definition.vocabulary.finish();
+}
+
+// Null if the file does not exist.
+std::unique_ptr<const JsonFile> open_tokenizer_config(const fs::path& directory) {
+  const fs::path path = directory / "tokenizer_config.json";
+  if (!path_exists(path, ExitCode::model)) return nullptr;
+  return std::make_unique<const JsonFile>(path);
+}
+
+int64_t read_model_max_length(const JsonFile& config) {
+  auto value = JsonFile::find(config.root(), "model_max_length");
+  double number = 0;  // Hugging Face writes 1e30 for "no limit"
+  if (!value || value->get(number) || number < 1 || number > 1e9) return -1;
+  return int64_t(number);
+}
+
+std::vector<fs::path> present_files(const fs::path& directory,
+                                    std::initializer_list<const char*> names) {
+  std::vector<fs::path> out;
+  for (const char* name : names) {
+    if (path_exists(directory / name, ExitCode::model)) out.push_back(directory / name);
+  }
+  return out;
+}
+
+int32_t require_token(const TokenizerDefinition& definition, const fs::path& path,
+                      std::string_view what, std::string_view token) {
+  int32_t id = definition.vocabulary.find(token);
+  if (id < 0) {
+    throw model_error(path.string(), ": the vocabulary has no ", what, " token ", in_quotes(token));
+  }
+  return id;
 }
 
 }  // namespace finetune

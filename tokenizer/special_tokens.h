@@ -7,15 +7,19 @@
 
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tokenizer/json_file.h"
-#include "tokenizer/wordpiece/wordpiece_tokenizer.h"
+#include "tokenizer/tokenizer_definition.h"
 
 namespace finetune {
 
 struct SpecialNames {
   std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
+  bool mask_lstrip = false;  // the mask takes the white space before it
 };
 
 // Reads an object with "content" and flags.
@@ -28,14 +32,30 @@ bool read_added_tokens_decoder(const JsonFile& config,
 
 // Adds a token; if the vocabulary has an id for it, it keeps that id. Error(model) for an invalid
 // `id`.
-void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
+void add_token(TokenizerDefinition& definition, AddedToken token, int64_t id,
                const std::filesystem::path& path);
 
 int32_t checked_id(const std::filesystem::path& path, std::string_view piece, int64_t id);
 
 // Adds the tokens of `config` (tokenizer_config.json; may be null) and of the other files in
-// `directory` to `definition`, then the special tokens that its vocabulary contains.
+// `directory` to `definition`, then the special tokens that its vocabulary contains. `own` names
+// the special tokens that no file states.
 SpecialNames add_configured_tokens(const std::filesystem::path& directory, const JsonFile* config,
-                                   WordPieceDefinition& definition);
+                                   TokenizerDefinition& definition, const SpecialNames& own = {});
+
+// Reads "added_tokens" of tokenizer.json.
+void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition);
+
+// tokenizer_config.json of a directory, or null; its "model_max_length", or -1.
+std::unique_ptr<const JsonFile> open_tokenizer_config(const std::filesystem::path& directory);
+int64_t read_model_max_length(const JsonFile& config);
+
+// The files of `names` that are in `directory`.
+std::vector<std::filesystem::path> present_files(const std::filesystem::path& directory,
+                                                 std::initializer_list<const char*> names);
+
+// Returns the id of a token that the model needs. Error(model) if the vocabulary does not have it.
+int32_t require_token(const TokenizerDefinition& definition, const std::filesystem::path& path,
+                      std::string_view what, std::string_view token);
 
 }  // namespace finetune

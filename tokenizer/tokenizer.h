@@ -35,16 +35,21 @@ struct SpecialTokens {
   int32_t sep = -1;
   int32_t pad = -1;
   int32_t unk = -1;
-  int32_t mask = -1;  // -1: there is none
+  int32_t mask = -1;       // -1: there is none
+  int32_t separators = 1;  // between the texts of a pair: RoBERTa has 2
+
+  // Special tokens that are added to one text, and to a pair.
+  int64_t around_single() const { return 2; }
+  int64_t around_pair() const { return 2 + separators; }
 };
 
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Loads from a model directory. tokenizer.json takes precedence over vocab.txt with
-  // tokenizer_config.json; then come spiece.model, sentencepiece.bpe.model and tokenizer.model.
-  // Error(model) names the file.
+  // Loads from a model directory. tokenizer.json takes precedence over vocab.txt, or vocab.json and
+  // merges.txt, with tokenizer_config.json; then come spiece.model, sentencepiece.bpe.model and
+  // tokenizer.model. Error(model) names the file.
   static std::unique_ptr<Tokenizer> load(const std::filesystem::path& directory);
 
   // Appends the tokens of `text` without surrounding special tokens. Special and added tokens

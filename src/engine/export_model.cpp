@@ -16,9 +16,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
-constexpr std::array<std::string_view, 12> kNames{"config.json",
+constexpr std::array<std::string_view, 14> kNames{"config.json",
                                                   "model.safetensors",
                                                   "vocab.txt",
+                                                  "vocab.json",
+                                                  "merges.txt",
                                                   "tokenizer.json",
                                                   "tokenizer_config.json",
                                                   "special_tokens_map.json",

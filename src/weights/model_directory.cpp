@@ -18,9 +18,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kWeightFiles[] = {"model.safetensors", "model.safetensors.index.json",
                                              "pytorch_model.bin", "tf_model.h5"};
-constexpr std::string_view kTokenizerFiles[] = {
-    "vocab.txt",         "tokenizer.json", "tokenizer_config.json",   "special_tokens_map.json",
-    "added_tokens.json", "spiece.model",   "sentencepiece.bpe.model", "tokenizer.model"};
+constexpr std::string_view kTokenizerFiles[] = {"vocab.txt",
+                                                "vocab.json",
+                                                "merges.txt",
+                                                "tokenizer.json",
+                                                "tokenizer_config.json",
+                                                "special_tokens_map.json",
+                                                "added_tokens.json",
+                                                "spiece.model",
+                                                "sentencepiece.bpe.model",
+                                                "tokenizer.model"};
 
 // Pipes and devices count as files here; opening them reports the error.
 bool have_file(const fs::path& path) {

@@ -62,15 +62,14 @@ struct Split {
   bool reduced = false;
 };
 
-Split split(int64_t question_length, int64_t context_length, const WindowOptions& options) {
+// `budget`: a window's tokens without special tokens.
+Split split(int64_t question_length, int64_t context_length, int64_t budget, int64_t doc_stride) {
   Split out;
-  const int64_t budget = options.max_length - kSpecialPair;
-  const int64_t least =
-      std::min({context_length, budget / 4, std::min(options.doc_stride, budget) + 1});
+  const int64_t least = std::min({context_length, budget / 4, std::min(doc_stride, budget) + 1});
   out.question_length = std::min(question_length, budget - least);
   out.cut = out.question_length < question_length;
   const int64_t window = budget - out.question_length;
-  int64_t overlap = options.doc_stride;
+  int64_t overlap = doc_stride;
   if (overlap >= window) {
     out.reduced = context_length > window;
     overlap = window / 2;
@@ -158,6 +157,7 @@ QaWindows make_windows(const SquadData& data, int64_t begin, int64_t end,
   out.set.examples = end - begin;
   const ContextIds context_ids = tokenize_contexts(data, tokenizer, out);
 
+  const int64_t around = tokenizer.special().around_pair();
   const int64_t count = end - begin;
   const int64_t tasks = (count + kQuestionsPerTask - 1) / kQuestionsPerTask;
   std::vector<Part> parts{size_t(tasks)};
@@ -171,10 +171,11 @@ QaWindows make_windows(const SquadData& data, int64_t begin, int64_t end,
       part.token_ends.push_back(int64_t(part.tokens.size()));
       const uint32_t slot = out.slot[question.context];
       const int64_t context_length = out.context_tokens[slot + 1] - out.context_tokens[slot];
-      Split parted = split(int64_t(part.tokens.size() - before), context_length, options);
+      Split parted = split(int64_t(part.tokens.size() - before), context_length,
+                           options.max_length - around, options.doc_stride);
       part.windows += int64_t(parted.ranges.size());
       for (TokenRange range : parted.ranges) {
-        part.ids += parted.question_length + (range.end - range.begin) + kSpecialPair;
+        part.ids += parted.question_length + (range.end - range.begin) + around;
       }
       part.splits.push_back(std::move(parted));
     }

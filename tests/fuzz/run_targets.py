@@ -36,6 +36,7 @@ READERS = {
     "checkpoint": [*HDF5, "src/train/checkpoint/checkpoint_contents.cpp", "src/train/checkpoint/sealed_file.cpp"],
     "command_line": ["src/cli/usage.cpp", "src/cli/parser.cpp"],
     "ngram_file": ["tasks/classification/mix/ngram_file.cpp"],
+    "bpe": ["tokenizer/bpe/", "tokenizer/special_tokens.cpp", "tokenizer/added_tokens"],
     "config_json": ["src/model/config.cpp", "src/model/architectures/",
                     "tasks/classification/model_options.cpp", "tasks/qa/qa_defaults.cpp"],
     "config_toml": ["src/train/options/config_parser", "src/train/options/config_file.cpp"],

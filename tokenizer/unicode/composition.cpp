@@ -74,21 +74,6 @@ Pairs make_pairs() {
   return pairs;
 }
 
-// Returns the composition of two characters, or 0.
-char32_t composition_of(char32_t first, char32_t second) {
-  if (first - kLead < kLeads && second - kVowel < kVowels) {
-    return kHangulFirst + ((first - kLead) * kVowels + (second - kVowel)) * kTails;
-  }
-  const char32_t syllable = first - kHangulFirst;
-  if (syllable < kHangulCount && syllable % kTails == 0 && second - kTail < kTails &&
-      second != kTail) {
-    return first + (second - kTail);
-  }
-  static const Pairs pairs = make_pairs();
-  const auto found = pairs.find(pair_of(first, second));
-  return found == pairs.end() ? 0 : found->second;
-}
-
 std::u32string decomposed(std::string_view text) {
   std::u32string out;
   for (size_t at = 0; at < text.size();) {
@@ -109,6 +94,20 @@ std::u32string decomposed(std::string_view text) {
 }
 
 }  // namespace
+
+char32_t composition_of(char32_t first, char32_t second) {
+  if (first - kLead < kLeads && second - kVowel < kVowels) {
+    return kHangulFirst + ((first - kLead) * kVowels + (second - kVowel)) * kTails;
+  }
+  const char32_t syllable = first - kHangulFirst;
+  if (syllable < kHangulCount && syllable % kTails == 0 && second - kTail < kTails &&
+      second != kTail) {
+    return first + (second - kTail);
+  }
+  static const Pairs pairs = make_pairs();
+  const auto found = pairs.find(pair_of(first, second));
+  return found == pairs.end() ? 0 : found->second;
+}
 
 std::string composed(std::string_view text) {
   const bool is_ascii = std::all_of(text.begin(), text.end(),

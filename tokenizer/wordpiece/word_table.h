@@ -1,6 +1,7 @@
 // A hash table of words up to 16 bytes: most words of a text are found in one probe.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -28,10 +29,21 @@ class WordTable {
     if (word.size() > 8) std::memcpy(&key.high, word.data() + 8, word.size() - 8);
     return key;
   }
+  // Returns the key of `length` bytes at p, where 16 bytes may be read.
+  static WordKey key_within(const char* p, size_t length) {
+    WordKey key;
+    std::memcpy(&key, p, sizeof key);
+    key.low &= kMasks[length].low;
+    key.high &= kMasks[length].high;
+    return key;
+  }
+  // Mask n has ones in the bytes of a word of n bytes.
+  static const std::array<WordKey, kLongest + 1> kMasks;
+
   // `word` must be new and not empty, and the capacity given to the constructor must not be
   // exceeded.
-  void insert(std::string_view word, int32_t id) {
-    WordKey k = key(word);
+  void insert(std::string_view word, int32_t id) { insert(key(word), id); }
+  void insert(const WordKey& k, int32_t id) {
     size_t at = home(k);
     while (slots_[at].key.low != 0) at = (at + 1) & (slots_.size() - 1);
     slots_[at] = {k, id};
@@ -58,5 +70,14 @@ class WordTable {
 
   std::vector<Slot> slots_;
 };
+
+inline constexpr std::array<WordKey, WordTable::kLongest + 1> WordTable::kMasks = [] {
+  std::array<WordKey, kLongest + 1> masks{};
+  for (size_t n = 0; n < masks.size(); ++n) {
+    masks[n].low = n >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * n) - 1;
+    masks[n].high = n >= 16 ? ~uint64_t{0} : n > 8 ? (uint64_t{1} << 8 * (n - 8)) - 1 : 0;
+  }
+  return masks;
+}();
 
 }  // namespace finetune

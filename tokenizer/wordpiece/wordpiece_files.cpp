@@ -15,25 +15,6 @@ namespace {
 using Array = simdjson::dom::array;
 using Object = simdjson::dom::object;
 
-// Returns the files of `names` that exist in `directory`.
-std::vector<fs::path> present_files(const fs::path& directory,
-                                    std::initializer_list<const char*> names) {
-  std::vector<fs::path> out;
-  for (const char* name : names) {
-    if (path_exists(directory / name, ExitCode::model)) out.push_back(directory / name);
-  }
-  return out;
-}
-
-int32_t require(const WordPieceDefinition& definition, const fs::path& path, std::string_view what,
-                std::string_view token) {
-  int32_t id = definition.vocabulary.find(token);
-  if (id < 0) {
-    throw model_error(path.string(), ": the vocabulary has no ", what, " token ", in_quotes(token));
-  }
-  return id;
-}
-
 // tokenizer.json
 
 void require_type(const JsonFile& file, std::string_view part, std::string_view type,
@@ -71,8 +52,8 @@ void read_model(const JsonFile& file, WordPieceDefinition& definition) {
   definition.max_input_chars_per_word =
       file.get<int64_t>(*model, "max_input_chars_per_word").value_or(100);
   definition.special.unk =
-      require(definition, file.path(), "unknown",
-              file.get<std::string_view>(*model, "unk_token").value_or("[UNK]"));
+      require_token(definition, file.path(), "unknown",
+                    file.get<std::string_view>(*model, "unk_token").value_or("[UNK]"));
 }
 
 void read_normalizer(const JsonFile& file, WordPieceDefinition& definition) {
@@ -138,31 +119,15 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
       sep = std::string(last);
     }
   }
-  definition.special.cls = require(definition, file.path(), "classification", cls);
-  definition.special.sep = require(definition, file.path(), "separator", sep);
-}
-
-// tokenizer_config.json
-
-// Null if the file does not exist.
-std::unique_ptr<const JsonFile> open_config(const fs::path& directory) {
-  const fs::path path = directory / "tokenizer_config.json";
-  if (!path_exists(path, ExitCode::model)) return nullptr;
-  return std::make_unique<const JsonFile>(path);
-}
-
-int64_t read_model_max_length(const JsonFile& config) {
-  auto value = JsonFile::find(config.root(), "model_max_length");
-  double number = 0;  // Hugging Face writes 1e30 for "no limit"
-  if (!value || value->get(number) || number < 1 || number > 1e9) return -1;
-  return int64_t(number);
+  definition.special.cls = require_token(definition, file.path(), "classification", cls);
+  definition.special.sep = require_token(definition, file.path(), "separator", sep);
 }
 
 }  // namespace
 
-WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
+WordPieceDefinition read_tokenizer_json(const JsonFile& file) {
   WordPieceDefinition definition;
-  JsonFile file(directory / "tokenizer.json");
+  const fs::path directory = file.path().parent_path();
   read_model(file, definition);
   read_normalizer(file, definition);
   if (auto pre = file.get<Object>(file.root(), "pre_tokenizer")) {
@@ -171,20 +136,9 @@ WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
   } else {
     throw model_error(file.path().string(), " has no pre_tokenizer; a BERT tokenizer has one");
   }
-  if (auto added = file.get<Array>(file.root(), "added_tokens")) {
-    for (auto element : *added) {
-      Object object;
-      if (element.get(object)) {
-        throw model_error(file.path().string(),
-                          ": added_tokens holds something other than objects");
-      }
-      int64_t id = file.get<int64_t>(object, "id").value_or(-1);
-      add_token(definition, read_added_token(file, object), id, file.path());
-    }
-    definition.vocabulary.finish();
-  }
+  add_listed_tokens(file, definition);
   read_template(file, definition);
-  const auto config = open_config(directory);
+  const auto config = open_tokenizer_config(directory);
   if (config) {
     override_normalizer(*config, definition.normalizer);
     definition.model_max_length = read_model_max_length(*config);
@@ -227,7 +181,7 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
   WordPieceDefinition definition;
   fs::path path = directory / "vocab.txt";
   read_vocabulary_lines(path, definition.vocabulary);
-  const auto config = open_config(directory);
+  const auto config = open_tokenizer_config(directory);
   if (config) {
     const Object& root = config->root();
     auto words = config->get<std::string_view>(root, "word_tokenizer_type");
@@ -242,9 +196,9 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
     definition.model_max_length = read_model_max_length(*config);
   }
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
-  definition.special.unk = require(definition, path, "unknown", names.unk);
-  definition.special.cls = require(definition, path, "classification", names.cls);
-  definition.special.sep = require(definition, path, "separator", names.sep);
+  definition.special.unk = require_token(definition, path, "unknown", names.unk);
+  definition.special.cls = require_token(definition, path, "classification", names.cls);
+  definition.special.sep = require_token(definition, path, "separator", names.sep);
   definition.special.pad = definition.vocabulary.find(names.pad);
   definition.special.mask = definition.vocabulary.find(names.mask);
   definition.files = present_files(directory, {"vocab.txt", "tokenizer_config.json",

@@ -2,7 +2,6 @@
 #include "tokenizer/wordpiece/wordpiece_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "core/error.h"
@@ -47,16 +46,6 @@ void make_room(TokenBuffer& out, size_t bytes) {
 bool ascii_alphanumeric(uint32_t c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
-
-// Mask n has ones in the bytes of a word of n bytes.
-constexpr std::array<WordKey, WordTable::kLongest + 1> kWordMasks = [] {
-  std::array<WordKey, WordTable::kLongest + 1> masks{};
-  for (size_t n = 0; n < masks.size(); ++n) {
-    masks[n].low = n >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * n) - 1;
-    masks[n].high = n >= 16 ? ~uint64_t{0} : n > 8 ? (uint64_t{1} << 8 * (n - 8)) - 1 : 0;
-  }
-  return masks;
-}();
 
 }  // namespace
 
@@ -196,14 +185,12 @@ void WordPieceTokenizer::encode_ascii_word(std::string_view text, uint32_t begin
   if (length <= WordTable::kLongest) {
     WordKey key;
     if (text.size() - begin >= sizeof key) {
-      std::memcpy(&key, word, sizeof key);
-      key.low &= kWordMasks[length].low;
-      key.high &= kWordMasks[length].high;
+      key = WordTable::key_within(word, length);
     } else {
       key = WordTable::key({word, length});
     }
-    key.low |= lower_bits_ & kWordMasks[length].low;
-    key.high |= lower_bits_ & kWordMasks[length].high;
+    key.low |= lower_bits_ & WordTable::kMasks[length].low;
+    key.high |= lower_bits_ & WordTable::kMasks[length].high;
     int32_t id = words_.find(key);
     if (id >= 0) return push(out, id, begin, end);
   }

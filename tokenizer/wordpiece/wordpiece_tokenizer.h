@@ -5,25 +5,18 @@
 
 #include <string>
 
-#include "tokenizer/added_tokens.h"
 #include "tokenizer/sentencepiece/piece_trie.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_definition.h"
 #include "tokenizer/unicode/bert_normalizer.h"
-#include "tokenizer/wordpiece/vocabulary.h"
 #include "tokenizer/wordpiece/word_table.h"
 
 namespace finetune {
 
 // The contents of a model directory's WordPiece files (read by wordpiece_files.h).
-struct WordPieceDefinition {
-  Vocabulary vocabulary;  // finished; added tokens included
-  std::vector<AddedToken> added;
+struct WordPieceDefinition : TokenizerDefinition {
   NormalizerOptions normalizer;
   std::string continuing_prefix = "##";
   int64_t max_input_chars_per_word = 100;
-  SpecialTokens special;
-  int64_t model_max_length = -1;
-  std::vector<std::filesystem::path> files;
 };
 
 class WordPieceTokenizer final : public Tokenizer {

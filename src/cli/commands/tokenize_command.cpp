@@ -254,7 +254,8 @@ void Command::write_texts(std::string_view text, std::optional<std::string_view>
   if (pair) tokenizer_->encode(*pair, second_);
   PairLengths lengths{int64_t(first_.size()), int64_t(second_.size())};
   if (options_.max_length > 0) {
-    int64_t budget = options_.max_length - (pair ? kSpecialPair : kSpecialSingle);
+    const SpecialTokens& special = tokenizer_->special();
+    int64_t budget = options_.max_length - (pair ? special.around_pair() : special.around_single());
     lengths = pair ? truncate_longest_first(lengths.first, lengths.second, budget)
                    : PairLengths{std::min(lengths.first, budget), 0};
   }
@@ -275,7 +276,7 @@ void Command::write_windows(std::string_view question, std::string_view context)
   int64_t question_length = int64_t(first_.size());
   int64_t length = int64_t(second_.size());
   std::vector<TokenRange> ranges{{0, length}};
-  int64_t room = options_.max_length - question_length - kSpecialPair;
+  int64_t room = options_.max_length - question_length - tokenizer_->special().around_pair();
   if (options_.max_length > 0 && length > room) {
     if (room <= options_.doc_stride) {
       throw error(concat("the question has ", question_length, " tokens, so --max-length ",
@@ -311,6 +312,7 @@ void Command::write_line(std::initializer_list<Part> parts, bool null_specials) 
   offsets_ += special_offset;
   char number[32];
   for (const Part& part : parts) {
+    const int32_t separators = &part == parts.end() - 1 ? 1 : tokenizer_->special().separators;
     for (int64_t i = part.begin; i < part.end; ++i) {
       append_token(part.tokens->ids[size_t(i)]);
       if (!part.index) {
@@ -326,8 +328,10 @@ void Command::write_line(std::initializer_list<Part> parts, bool null_specials) 
       *at++ = ',';
       offsets_.append(number, at);
     }
-    append_token(tokenizer_->special().sep);
-    offsets_ += special_offset;
+    for (int32_t i = 0; i < separators; ++i) {
+      append_token(tokenizer_->special().sep);
+      offsets_ += special_offset;
+    }
   }
   ids_.pop_back();
   tokens_.pop_back();

@@ -42,6 +42,7 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
                   Piece& piece) {
   const SpecialTokens& special = tokenizer.special();
   TokenBuffer tokens;
+  const int64_t around = columns.pair ? special.around_pair() : special.around_single();
   std::string buffer;
   std::vector<TextWindow> windows;
   for (RowValues row : rows) {
@@ -53,10 +54,10 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
       tokenizer.encode(row[*columns.pair], tokens);
       second = int64_t(tokens.size()) - first;
     }
-    const int64_t lost = cut_to_windows(first, second, max_length, long_texts, windows);
+    const int64_t lost = cut_to_windows(first, second, max_length - around, long_texts, windows);
     piece.truncated += lost > 0;
     piece.lost += lost;
-    piece.text_tokens += int64_t(tokens.size()) + (second ? kSpecialPair : kSpecialSingle);
+    piece.text_tokens += int64_t(tokens.size()) + around;
     piece.unknown += std::count(tokens.ids.begin(), tokens.ids.end(), special.unk);
     piece.windows.push_back(int64_t(windows.size()));
     for (const TextWindow& window : windows) {
@@ -243,7 +244,7 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
 }
 
 int64_t least_max_length(bool pairs) {
-  return pairs ? kSpecialPair + 2 : kSpecialSingle + 1;
+  return pairs ? SpecialTokens{}.around_pair() + 2 : SpecialTokens{}.around_single() + 1;
 }
 
 int64_t checked_max_length(int64_t asked, const EncoderConfig& config, bool pairs) {

@@ -14,10 +14,9 @@ int64_t cut_to_one(int64_t first, int64_t second, int64_t budget, std::vector<Te
 
 }  // namespace
 
-int64_t cut_to_windows(int64_t first, std::optional<int64_t> second, int64_t max_length,
+int64_t cut_to_windows(int64_t first, std::optional<int64_t> second, int64_t budget,
                        const LongTexts& long_texts, std::vector<TextWindow>& out) {
   out.clear();
-  const int64_t budget = max_length - (second ? kSpecialPair : kSpecialSingle);
   if (!long_texts.in_windows || first + second.value_or(0) <= budget) {
     return cut_to_one(first, second.value_or(0), budget, out);
   }

@@ -16,13 +16,13 @@ struct TextWindow {
 };
 
 // The samples of a row whose texts have these lengths, one at least; `second`: of a pair. Returns
-// the tokens that none of them has. max_length as checked_max_length has it.
+// the tokens that none of them has. `budget`: the tokens of a sample without special tokens.
 //
 // Cut: at the end, of a pair the longer text first. In windows: neighbours share
 // min(stride, window / 2) tokens, and the last one ends with the text. Of a pair the longer text
 // has windows (equal ones: the second), each with the other text, which is cut at half of what
 // there is room for. One window is what cutting leaves.
-int64_t cut_to_windows(int64_t first, std::optional<int64_t> second, int64_t max_length,
+int64_t cut_to_windows(int64_t first, std::optional<int64_t> second, int64_t budget,
                        const LongTexts& long_texts, std::vector<TextWindow>& out);
 
 }  // namespace finetune

@@ -45,6 +45,47 @@ def tokenizer_config():
             "added_tokens_decoder": {"0": added("[PAD]"), "20": added("<x>", rstrip=True, single_word=True)}}
 
 
+def byte_chars():
+    """GPT-2's characters for the 256 bytes."""
+    stay = [b for b in range(256) if 33 <= b <= 126 or 161 <= b and b != 173]
+    others = iter(range(256, 512))
+    return [chr(b if b in stay else next(others)) for b in range(256)]
+
+
+def bpe_vocabulary():
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *byte_chars(), "\u0120a", "co", "ff", "\u00c3\u00a9", "\u0120\u0120", "coff", "<mask>"]
+    return {piece: i for i, piece in enumerate(pieces)}
+
+
+BPE_MERGES = [("\u0120", "a"), ("c", "o"), ("f", "f"), ("\u00c3", "\u00a9"), ("\u0120", "\u0120"), ("co", "ff")]
+
+
+def bpe_tokenizer_json(**parts):
+    model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "end_of_word_suffix": "",
+             "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": bpe_vocabulary(), "merges": BPE_MERGES}
+    return {"version": "1.0", "added_tokens": [added("<s>", 0, normalized=True), added("<mask>", 266, lstrip=True)],
+            "normalizer": None, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True,
+                               "add_prefix_space": False}, "model": model, **parts}
+
+
+def add_bpe(corpora):
+    text = " a coffee <mask>  caf\u00e9 e\u0301 don't\t12 </s>"
+    merges = "#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in BPE_MERGES)
+    vocabulary = json.dumps(bpe_vocabulary())
+    corpora.add("bpe", "alone", vocabulary, merges, "", text)
+    config = {"add_prefix_space": True, "trim_offsets": False, "tokenizer_class": "RobertaTokenizer", "model_max_length": 512,
+              "added_tokens_decoder": {"270": added("<x>", rstrip=True, single_word=True)}}
+    corpora.add("bpe", "config", vocabulary, merges, json.dumps(config), text)
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
+                                                         {"SpecialToken": {"id": "</s>"}}]}
+    for name, parts in (("bpe", {}), ("bpe-nfc", {"normalizer": {"type": "NFC"}, "post_processor": template}),
+                        ("bpe-prefix", {"pre_tokenizer": {"type": "ByteLevel"}})):
+        corpora.add("tokenizer_json", name, json.dumps(bpe_tokenizer_json(**parts)), "", text)
+    corpora.words(["bpe"], ["\n", "\r\n", "\n--8<--\n", "#version", "\u0120", '"<s>":', '"</s>":', '"add_prefix_space":', "true", "a b",
+                            '"4194303"', "-1", "\u0301"])
+
+
 # ---- sentencepiece's model, a protocol buffer ----
 
 def varint(value):
@@ -147,3 +188,4 @@ def add(corpora, _):
     corpora.words(["tokenizer_json", "vocab"], [f'"{key}":' for key in keys] + PIECES +
                   ["\n", "\r\n", "\n--8<--\n", '"BertProcessing"', '"4194304"', '"-1"', "true", "false", "null", " ", "\u00a0"])
     add_sentencepiece(corpora)
+    add_bpe(corpora)

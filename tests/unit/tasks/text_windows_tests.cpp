@@ -22,7 +22,8 @@ using Pair = std::optional<int64_t>;
 std::vector<TextWindow> windows_of(int64_t first, Pair second, int64_t max_length,
                                    LongTexts options, int64_t lost = 0) {
   std::vector<TextWindow> out;
-  CHECK(cut_to_windows(first, second, max_length, options, out) == lost);
+  const int64_t budget = max_length - (second ? 3 : 2);
+  CHECK(cut_to_windows(first, second, budget, options, out) == lost);
   return out;
 }
 
@@ -79,7 +80,7 @@ TEST_CASE("windows hold every token, and one window is what cutting leaves") {
       for (int64_t stride : {0, 1, 3, 1000}) {
         const int64_t max_length = 13, budget = max_length - (second ? 3 : 2);
         std::vector<TextWindow> all, one, cut;
-        const int64_t lost = cut_to_windows(first, second, max_length, {true, stride, 1000}, all);
+        const int64_t lost = cut_to_windows(first, second, budget, {true, stride, 1000}, all);
         const int64_t shorter = std::min(first, second.value_or(0));
         const bool fits = first + second.value_or(0) <= budget;
         CHECK(lost == (fits ? 0 : std::max<int64_t>(0, shorter - budget / 2)));
@@ -92,8 +93,8 @@ TEST_CASE("windows hold every token, and one window is what cutting leaves") {
         }
         CHECK(first + second.value_or(0) - reached[0] - reached[1] == lost);
 
-        CHECK(cut_to_windows(first, second, max_length, {true, stride, 1}, one) ==
-              cut_to_windows(first, second, max_length, {}, cut));
+        CHECK(cut_to_windows(first, second, budget, {true, stride, 1}, one) ==
+              cut_to_windows(first, second, budget, {}, cut));
         REQUIRE((one.size() == 1 && cut.size() == 1));
         CHECK((one[0].first.end == cut[0].first.end && one[0].second.end == cut[0].second.end));
       }

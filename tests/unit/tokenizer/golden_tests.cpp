@@ -176,7 +176,8 @@ TEST_CASE("golden windows of questions and contexts") {
         tokenizer->encode(text, q);
         tokenizer->encode(context, c);
         CodePointIndex index(context);
-        auto ranges = windows(int64_t(c.size()), 384 - kSpecialPair - int64_t(q.size()), 128);
+        auto ranges = windows(int64_t(c.size()),
+                              384 - tokenizer->special().around_pair() - int64_t(q.size()), 128);
         REQUIRE(ranges.size() == it->second.size());
         for (size_t w = 0; w < ranges.size(); ++w) {
           const Window& expected = it->second[w];

@@ -25,9 +25,10 @@ inline void check_encoding(const Tokenizer& tokenizer, std::string_view text) {
 inline void check_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
   const int32_t size = tokenizer.vocabulary_size();
   const SpecialTokens& special = tokenizer.special();
-  for (int32_t id : {special.cls, special.sep, special.unk}) {
+  for (int32_t id : {special.cls, special.sep}) {
     require(id >= 0 && id < size, "special token ", id, " of ", size);
   }
+  require(special.unk >= -1 && special.unk < size, "unknown token ", special.unk, " of ", size);
   require(special.pad >= -1 && special.pad < size, "padding ", special.pad, " of ", size);
   for (int32_t id : {-1, 0, size - 1, size}) tokenizer.token(id);
   require(!tokenizer.token(special.cls).empty(), "[CLS] has no text");
