@@ -81,6 +81,18 @@ def random_texts(count, seed):
         yield "".join(out)
 
 
+# What byte-level BPE treats in its own way: spaces, contractions, added tokens, marks that compose.
+PIECES = [" ", "  ", "   ", " " * 25, "\t", "\n", "\u00a0", "\u3000", " \t ", "<mask>", "[MASK]", "</s>", "<s>", "'s", "'re",
+          "'", "\u2019s", "\u0301", "e\u0301", "\u1e69", "|||IP_ADDRESS|||", "the", "Hello", "don't", "12", "3.5", ".",
+          "\U0001F600", "Word", " word", "\u4e2d\u6587", "\u00e9", " 7", "\u0660\u2167\u00bd"]
+
+
+def texts_of_pieces(count, seed):
+    rng = random.Random(seed)
+    for _ in range(count):
+        yield "".join(rng.choices(PIECES, k=rng.randint(0, 14)))
+
+
 def batches(iterable, size):
     iterator = iter(iterable)
     while batch := list(itertools.islice(iterator, size)):
@@ -129,6 +141,7 @@ def main():
                         help="directory with a tokenizer.json")
     parser.add_argument("--binary", default=str(ROOT / "build" / "finetune"))
     parser.add_argument("--random", type=int, default=0, metavar="N")
+    parser.add_argument("--pieces", type=int, default=0, metavar="N", help="texts of pieces that are hard on BPE")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=5, help="differences to show (5)")
     options = parser.parse_args()
@@ -143,6 +156,9 @@ def main():
     if options.random:
         totals.append(compare(f"random, seed {options.seed}",
                               random_texts(options.random, options.seed), options, theirs))
+    if options.pieces:
+        totals.append(compare(f"pieces, seed {options.seed}",
+                              texts_of_pieces(options.pieces, options.seed), options, theirs))
     texts, tokens, differences = (sum(column) for column in zip(*totals))
     print(f"total: {texts} texts, {tokens} tokens, {differences} differences")
     sys.exit(1 if differences else 0)

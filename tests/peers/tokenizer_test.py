@@ -19,8 +19,12 @@ VOCABULARIES = ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "be
 
 def compare(vocabulary, *arguments):
     need(f"tokenizers/{vocabulary}/tokenizer.json")
+    compare_directory(shared_path(f"tokenizers/{vocabulary}"), *arguments)
+
+
+def compare_directory(model, *arguments):
     done = subprocess.run([sys.executable, ROOT / "tests/peers/compare_tokenizer.py", "--binary", BINARY, "--tokenizer",
-                           shared_path(f"tokenizers/{vocabulary}"), *map(str, arguments)],
+                           model, *map(str, arguments)],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     total = done.stdout.splitlines()[-1]
@@ -36,6 +40,33 @@ def test_transactions_and_questions(directory):
 def test_random_unicode(directory):
     for seed, vocabulary in enumerate(VOCABULARIES):
         compare(vocabulary, "--random", 1000, "--seed", seed)
+
+
+# Vocabularies of byte-level BPE, and how many random texts and texts of hard pieces each has.
+BYTE_LEVEL = [("tokenizers/roberta-base", 5000), ("byte-level-bpe/roberta", 2500), ("byte-level-bpe/modernbert", 2500)]
+
+
+def test_byte_level_bpe(directory):
+    for seed, (name, count) in enumerate(BYTE_LEVEL):
+        need(f"{name}/tokenizer.json")
+        compare_directory(shared_path(name), "--random", count, "--pieces", count, "--seed", seed)
+    compare_directory(shared_path("byte-level-bpe/roberta"), SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
+
+
+def test_byte_level_bpe_with_options(directory):
+    """tokenizer.json with each choice of spaces, and without the added tokens' own flags."""
+    whole = json.loads(shared_path("byte-level-bpe/roberta/tokenizer.json").read_text(encoding="utf-8"))
+    for number, (prefix, trim, compose) in enumerate(itertools.product((False, True), repeat=3)):
+        whole["pre_tokenizer"]["add_prefix_space"] = whole["post_processor"]["add_prefix_space"] = prefix
+        whole["post_processor"]["trim_offsets"] = trim
+        whole["normalizer"] = {"type": "NFC"} if compose else None
+        generator = random.Random(number)
+        for token in whole["added_tokens"]:
+            token |= {name: generator.random() < 0.4 for name in ("lstrip", "rstrip", "single_word", "normalized")}
+        model = directory / str(number)
+        model.mkdir()
+        (model / "tokenizer.json").write_text(json.dumps(whole), encoding="utf-8")
+        compare_directory(model, "--random", 1000, "--pieces", 2000, "--seed", number)
 
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "[X]", "<e>", "new", "a", "b", "hello", "##a",
