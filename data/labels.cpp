@@ -1,4 +1,4 @@
-// Builds the sorted label map from values or names, and looks names up by hash.
+// Reads label values, and looks labels up by hash.
 #include "data/labels.h"
 
 #include <algorithm>
@@ -20,6 +20,22 @@ bool is_number(const std::string& name) {
 }
 
 }  // namespace
+
+std::optional<double> finite_number(std::string_view text) {
+  std::optional<double> value = parse_double(trim(text));
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+std::vector<std::string_view> split_labels(std::string_view value, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= value.size();) {
+    size_t end = std::min(value.find(separator, begin), value.size());
+    std::string_view part = trim(value.substr(begin, end - begin));
+    if (!part.empty()) parts.push_back(part);
+    begin = end + separator.size();
+  }
+  return parts;
+}
 
 LabelMap::LabelMap(std::vector<std::string> names) : names_(std::move(names)) {
   ids_.reserve(names_.size());

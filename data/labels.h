@@ -4,12 +4,20 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace finetune {
+
+// The number that a cell holds, ignoring white space around it, or nothing if it is not finite.
+std::optional<double> finite_number(std::string_view text);
+
+// The labels of one multi-label value: the parts between separators. White space around a part and
+// empty parts are dropped. An empty value has no labels.
+std::vector<std::string_view> split_labels(std::string_view value, std::string_view separator);
 
 class LabelMap {
  public:

@@ -7,6 +7,8 @@ usage: check_tree.py
   line: it says what the file is.
 * No source file but generated tables has more than 400 lines, no folder more than 20 files of its own.
 * Files of src/experiments read files of runs: they include no header of the layers in FOREIGN.
+* Only headers that are meant for it (TASK_INTERFACE) are included from tasks/ by the code above it, and no task
+  includes another one's.
 * docs/architecture.md names every folder of the code.
 * Paths and names between `backticks` in the pages about the code (CODE_PAGES) are those of the tree.
   The last column of the glossary apart, which has other tools' names. The how-tos' paths are, too.
@@ -29,6 +31,10 @@ BUILD_FILES = {"meson.build", "meson_options.txt"}
 CODE_PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/design/*.md"]
 PAGES_WITH_PATHS = "docs/howto/*.md"
 MOST_COLUMNS, MOST_LINES, MOST_FILES = 100, 400, 20
+TASK_FOLDERS = ("classification", "masked_language", "qa")
+# tasks/NAME.h, and folders that every layer above may use.
+TASK_INTERFACE = re.compile(r"tasks/(?:(?:labels|scores)/)?\w+\.h")
+TASK_INCLUDE = re.compile(r'#include "(tasks/[^"]+)"')
 C_COMMENT, SCRIPT_COMMENT = re.compile(r"//\s*(\S.*)"), re.compile(r'(?:# |""")\s*(\S.*)')
 SENTENCE_END = re.compile(r'[.:;](\s|"|$)')
 FENCED, DOCUMENT = re.compile(r"^```.*?^```$", re.M | re.S), re.compile(r"\bdocs/[\w/-]+\.md")
@@ -70,6 +76,21 @@ def check_source(path):
         for line in lines:
             if (found := INCLUDE.match(line)) and found[1] in FOREIGN:
                 yield f"{path}: includes {found[1]}/: experiments read files of runs, not the {found[1]} layer"
+
+
+def check_task_includes(path):
+    """A task is closed: others know it by its interface."""
+    parts = Path(path).parts
+    if parts[0] not in ("src", "tasks"):
+        return
+    is_task = parts[0] == "tasks" and parts[1] in TASK_FOLDERS
+    for header in TASK_INCLUDE.findall((ROOT / path).read_text(encoding="utf-8")):
+        owner = header.split("/")[1]
+        if is_task and owner in TASK_FOLDERS and owner != parts[1]:
+            yield f"{path}: includes {header}, which belongs to another task"
+        is_interface = parts[0] == "src" or (len(parts) == 2 and path.endswith(".h"))
+        if is_interface and not TASK_INTERFACE.fullmatch(header):
+            yield f"{path}: includes {header}, which is inside a task"
 
 
 def check_folders(paths):
@@ -180,6 +201,7 @@ def main():
         return 0
     sources = [path for path in paths if is_source(path)]
     found = [finding for path in sources for finding in check_source(path)]
+    found += [finding for path in sources for finding in check_task_includes(path)]
     found += [*check_folders(paths), *check_map(paths), *check_documents(sources)]
     for finding in found:
         print(finding)

@@ -1,7 +1,8 @@
-// Chunks of samples in memory, and output files in a directory.
+// Chunks of samples in memory, files in a directory, and the error for outputs that are not finite.
 #include "tasks/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/files/files.h"
 #include "data/packing.h"
@@ -48,6 +49,15 @@ OpenOutput files_in(const std::filesystem::path& directory) {
   return [directory](const std::string& path) {
     return std::make_unique<FileOutput>(directory / path);
   };
+}
+
+bool all_finite(std::span<const float> outputs) {
+  return std::all_of(outputs.begin(), outputs.end(), [](float x) { return std::isfinite(x); });
+}
+
+Error not_finite(const std::string& of) {
+  return Error(ExitCode::diverged, concat("the model's outputs are not finite, first those for ",
+                                          of, ": its weights have diverged or are damaged"));
 }
 
 Baselines Evaluator::baselines() {

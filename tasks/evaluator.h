@@ -9,10 +9,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -68,6 +70,11 @@ OpenOutput files_in(const std::filesystem::path& directory);
 struct EvaluatedUnit {
   std::string_view verb = "predicted", rows = "rows";
 };
+
+bool all_finite(std::span<const float> outputs);
+// Error(diverged) for outputs that are NaN or infinite, so that metrics never hide a diverged
+// model. `of`: "row 7", "question '1'".
+Error not_finite(const std::string& of);
 
 class Evaluator : public LogitsSink {
  public:

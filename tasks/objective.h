@@ -10,18 +10,27 @@
 #include "core/numeric/packed_batch.h"
 #include "model/encoder.h"
 #include "ops/backend.h"
-#include "tasks/masking_options.h"
 #include "tasks/target_scale.h"
 #include "tasks/task.h"
 
 namespace finetune {
 
-enum class ProblemType;  // tasks/classification/rows/dataset.h; the first is single-label
+// Plain, since processes share it. Which are hidden: masked_language/masking.h.
+struct MaskingOptions {
+  uint64_t seed = 42;
+  double probability = 0.15;
+  int64_t words = 0;     // ids that there are
+  int32_t mask_id = -1;  // of [MASK]
+  bool whole_words = true;
+};
+
+// What an id stands for.
+enum class WordKind : uint8_t { begins, continues, special };
 
 // Views; who holds the memory is the caller's business. What a task does not have is empty.
 struct TrainingArrays {
   TaskKind kind = TaskKind::classification;
-  ProblemType problem{};  // classification
+  ProblemType problem = ProblemType::single_label;  // classification
   Head head;
   float label_smoothing = 0;
   TargetScale target_scale;  // regression: of `targets`

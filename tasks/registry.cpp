@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "tasks/classification/ngrams/ngram_process.h"
 #include "tasks/classification/traits.h"
 #include "tasks/masked_language/traits.h"
 #include "tasks/qa/traits.h"
@@ -71,6 +72,10 @@ void require_form_of(TaskKind model, const InputFile& file,
   if (!form || form->kind == model) return;
   throw data_error(file.name.string(), ": holds ", form->data, ", but the model was trained for ",
                    name_of(model));
+}
+
+int serve_task_process(int argc, char** argv) {
+  return serve_ngram_process(argc, argv);
 }
 
 std::unique_ptr<Objective> make_objective(const TrainingArrays& arrays) {

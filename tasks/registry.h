@@ -20,6 +20,10 @@ inline std::string_view name_of(TaskKind kind) {
 std::vector<std::string> task_names();
 std::string_view task_words();  // the same: "classification|qa"
 std::optional<TaskKind> task_named(std::string_view name);
+// main() calls this first: a task may run a part of its work in a process of its own, which is this
+// program again. Returns the exit status of such a process, and -1 in every other one.
+int serve_task_process(int argc, char** argv);
+
 // The task whose own form the file has; null: of none. Error(data) if unreadable.
 const TaskTraits* task_of_form(const InputFile& file);
 // What the first data file is for: its form's task, else classification.

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "core/numeric/packed_batch.h"
+#include "data/columns/text_columns.h"
 #include "data/input_file.h"
 #include "data/rows/row_options.h"
 #include "model/encoder.h"
-#include "tasks/classification/calibration/calibration.h"
-#include "tasks/classification/rows/long_texts.h"
+#include "tasks/calibration.h"
 #include "tasks/target_scale.h"
 #include "tokenizer/tokenizer.h"
 
@@ -31,6 +31,19 @@ struct TrainingArrays;  // tasks/objective.h
 struct Baselines;       // tasks/baseline.h
 
 enum class TaskKind { classification, qa, mlm };
+enum class ProblemType { single_label, multi_label, regression };  // of classification
+
+// What is done with texts that are longer than a sample may be.
+inline constexpr std::string_view kCutWord = "cut", kWindowsWord = "windows";
+inline constexpr std::string_view kLongTextWords = "cut|windows";
+inline constexpr int64_t kMostStride = int64_t{1} << 32;
+inline constexpr int64_t kMostWindows = int64_t{1} << 16;
+
+struct LongTexts {
+  bool in_windows = false;    // false: they are cut
+  int64_t stride = 32;        // tokens that neighbouring windows share, half a window at most
+  int64_t most_windows = 16;  // of a text; the rest of it is cut
+};
 
 // Options of train, evaluate and predict that concern a task (docs/reference/commands.md).
 struct TaskOptions {
@@ -73,6 +86,8 @@ struct TaskOptions {
   std::vector<InputFile> seen_files;      // the training rows of seen:COLUMN
   // Of a run that goes on: its labels in order of id, which stay so if they are the data's.
   std::vector<std::string> label_order;
+
+  ColumnNames column_names() const { return {text_columns, text_pair_column, label_column}; }
 
   // question answering
   int64_t doc_stride = 128;

@@ -43,6 +43,9 @@ struct TaskTraits {
   // loaded, so that faults show first.
   std::unique_ptr<Evaluator> (*make_predictor)(const PredictionRequest& request,
                                                const TaskOptions& options, const TaskModel& model);
+  // Reads the beginnings of options.train_files. Error(data) if one cannot be read or lacks a
+  // column that the options name. Null: the task has no baselines to train on these files.
+  void (*require_columns)(const TaskOptions& options) = nullptr;
   // Options that the model was trained with, from the object `finetune` in its config.json; what
   // is missing there has train's default. Files are not part of them.
   TaskOptions (*stored_options)(const EncoderConfig& config);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tasks/qa/evaluation/case_tables.inc: what the official SQuAD metric needs of Unicode.
+"""Writes tasks/scores/case_tables.inc: what the official SQuAD metric needs of Unicode.
 
     scripts/generate/generate_case_tables.py ../shared/data/text/unicode/UnicodeData-15.1.0.txt \\
-        > tasks/qa/evaluation/case_tables.inc
+        > tasks/scores/case_tables.inc
 
 The metric is defined by Python's str.lower, str.split and the regular expression \\w:
   lower           simple lower-case mapping (U+0130 and final sigma are special, in the code)

@@ -24,7 +24,7 @@
 #include "core/log.h"
 #include "core/terminal_line.h"
 #include "core/text/printable.h"
-#include "tasks/classification/ngrams/ngram_process.h"
+#include "tasks/registry.h"
 #include "train/signals.h"
 
 namespace {
@@ -233,7 +233,7 @@ int run_and_report(std::vector<std::string> arguments, Communicator& world) {
 }  // namespace finetune
 
 int main(int argc, char** argv) {
-  if (const int status = finetune::serve_ngram_process(argc, argv); status >= 0) return status;
+  if (const int status = finetune::serve_task_process(argc, argv); status >= 0) return status;
   terminate_of_library = std::set_terminate(end_without_memory);
   const std::string_view command = argc > 1 ? argv[1] : "";
   prepare_standard_streams(has_results_elsewhere(command));

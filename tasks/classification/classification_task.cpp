@@ -14,10 +14,10 @@
 #include "tasks/classification/calibration/fit_calibration.h"
 #include "tasks/classification/evaluation/evaluator.h"
 #include "tasks/classification/model_options.h"
-#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/objective.h"
 #include "tasks/repeated_texts.h"
 #include "tasks/target_scale.h"
+#include "tasks/texts/cut_texts.h"
 
 namespace finetune {
 namespace {

@@ -5,9 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {

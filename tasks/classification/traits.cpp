@@ -32,6 +32,7 @@ TaskTraits classification_traits() {
           .make_objective = make_classification_objective,
           .make_evaluator = make_evaluator,
           .make_predictor = make_predictor,
+          .require_columns = require_columns,
           .stored_options = classification_defaults};
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tasks/finite_outputs.h"
+#include "tasks/evaluator.h"
 
 namespace finetune {
 

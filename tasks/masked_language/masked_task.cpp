@@ -7,10 +7,11 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "data/columns/text_columns.h"
 #include "data/hold_out.h"
-#include "tasks/classification/rows/text_columns.h"
 #include "tasks/masked_language/masked_evaluator.h"
 #include "tasks/objective.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {

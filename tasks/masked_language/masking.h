@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/numeric/philox.h"
-#include "tasks/masking_options.h"
+#include "tasks/objective.h"
 
 namespace finetune {
 

@@ -8,13 +8,13 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "data/columns/row_chunk.h"
+#include "data/columns/text_columns.h"
 #include "data/packing.h"
 #include "data/rows/row_files.h"
 #include "data/text_sum.h"
-#include "tasks/classification/rows/cut_texts.h"
-#include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/row_chunk.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/texts/cut_texts.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -80,7 +80,8 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
                  const Tokenizer& tokenizer, int64_t max_length, int64_t limit) {
   Texts texts;
   RowFiles rows(files, row_options_of(options, true));
-  const TextColumns columns = find_text_columns(rows.columns(), rows.first_file(), options);
+  const TextColumns columns =
+      find_text_columns(rows.columns(), rows.first_file(), options.column_names());
   RowChunk chunk;
   Row row;
   auto take = [&] {

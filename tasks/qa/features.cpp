@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/threads/parallel.h"
-#include "tasks/qa/evaluation/python_text.h"
+#include "tasks/scores/python_text.h"
 #include "tokenizer/encoding.h"
 
 namespace finetune {

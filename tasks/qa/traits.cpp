@@ -2,10 +2,10 @@
 #include "tasks/qa/traits.h"
 
 #include "data/squad.h"
-#include "tasks/pair_types.h"
 #include "tasks/qa/evaluation/evaluator.h"
 #include "tasks/qa/objective.h"
 #include "tasks/qa/qa_task.h"
+#include "tasks/texts/pair_types.h"
 
 namespace finetune {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "core/text/printable.h"
 #include "engine/engine.h"
-#include "tasks/classification/check/check.h"
+#include "tasks/data_check.h"
 #include "tasks/registry.h"
 #include "train/options/options.h"
 #include "train/options/table/option_table.h"
@@ -162,13 +162,10 @@ ExitCode check(const CheckOptions& given) {
   const TrainOptions& o = given.train;
   const TaskOptions options = checked_options(o);
   ModelFiles files;
-  std::optional<CheckedModel> model;
+  std::optional<TaskModel> model;
   if (!o.model.empty()) {
     files = open_model(o.model);
-    const bool pairs = !options.text_pair_column.empty();
-    model.emplace(CheckedModel{*files.tokenizer,
-                               checked_max_length(options.max_length, files.config, pairs),
-                               files.config.max_length()});
+    model.emplace(TaskModel{*files.tokenizer, files.config});
   } else if (o.max_length || options.long_texts.in_windows) {
     throw usage_error(o.max_length ? "--max-length" : "--long-text",
                       " needs --model, whose tokens it counts");

@@ -18,8 +18,7 @@
 #include "model/config.h"
 #include "model/head.h"
 #include "model/parameters.h"
-#include "tasks/classification/mix/ngram_file.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/model_files.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
 #include "weights/stored_tensor.h"
@@ -215,20 +214,6 @@ std::string converted_config(const EncoderConfig& config, const fs::path& path, 
   const char* key = json.contains("dtype") ? "dtype" : "torch_dtype";
   json[key] = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
   return with_version(json.dump());
-}
-
-// The n-grams that a classifier is mixed with are a part of it.
-void copy_ngrams(const std::string& config, const fs::path& from, const fs::path& to) {
-  const auto json = ordered_json::parse(config);
-  if (!json.contains("finetune") || !json["finetune"].is_object() ||
-      !json["finetune"].contains("ngram_mix")) {
-    return;
-  }
-  const ordered_json& mix = json["finetune"]["ngram_mix"];
-  const bool is_named = mix.is_object() && mix.contains("sha256") && mix["sha256"].is_string();
-  read_ngrams_of(
-      from, is_named ? mix["sha256"].get<std::string>() : "",
-      [&](std::string_view bytes, const NgramModel&) { write_file(to / kNgramFile, bytes); });
 }
 
 // When and on what it was trained.

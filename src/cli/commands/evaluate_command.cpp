@@ -21,7 +21,6 @@
 #include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/baseline.h"
-#include "tasks/classification/rows/dataset.h"
 #include "tasks/registry.h"
 #include "tasks/repeated_texts.h"
 #include "train/options/option_values.h"
@@ -122,7 +121,8 @@ struct Subject {
 // What the model was trained on: the files of --train, or those of its run, if they are known.
 std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject& subject,
                                          const TaskOptions& evaluated) {
-  const bool has_baselines = subject.model.kind == TaskKind::classification;
+  const auto require_columns = traits_of(subject.model.kind).require_columns;
+  const bool has_baselines = require_columns != nullptr;
   TrainingRowsOfModel of_run;
   if (o.shared.train.empty()) {
     of_run = training_rows_of(subject.model.model.directory.directory);

@@ -12,7 +12,7 @@
 #include "core/text/printable.h"
 #include "engine/model_outputs.h"
 #include "model/config.h"
-#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/model_files.h"
 #include "train/run/run_directory.h"
 #include "weights/hub_cache.h"
 #include "weights/model_directory.h"
@@ -103,15 +103,11 @@ ordered_json describe_model(const fs::path& directory) {
   for (const fs::path& file : find_tokenizer_files(directory)) {
     result["tokenizer"].push_back(file.filename().string());
   }
-  if (const fs::path ngrams = directory / kNgramFile; path_exists(ngrams, ExitCode::model)) {
-    const MappedFile file(ngrams, ExitCode::model);
-    file.read_intact([&] {
-      const NgramModel model = read_ngram_file(file.text(), ngrams.string()).model;
-      result["ngrams"] = {{"path", ngrams.string()},
-                          {"ngrams", model.weights().features()},
-                          {"outputs", model.outputs()},
-                          {"texts", model.index().texts()}};
-    });
+  if (const auto ngrams = ngrams_in(directory)) {
+    result["ngrams"] = {{"path", ngrams->path.string()},
+                        {"ngrams", ngrams->ngrams},
+                        {"outputs", ngrams->outputs},
+                        {"texts", ngrams->texts}};
   }
   if (source) result["weights"] = describe_weights(*source);
   return result;

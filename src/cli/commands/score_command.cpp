@@ -11,8 +11,8 @@
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "data/squad.h"
-#include "tasks/qa/evaluation/prediction_files.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/prediction_files.h"
+#include "tasks/scores/squad_metrics.h"
 
 namespace finetune {
 namespace {

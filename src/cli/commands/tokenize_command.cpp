@@ -22,10 +22,10 @@
 #include "core/files/files.h"
 #include "core/text/json_fault.h"
 #include "core/text/text.h"
+#include "data/columns/text_columns.h"
 #include "data/rows/records.h"
 #include "data/rows/table_shape.h"
 #include "data/source/byte_source.h"
-#include "tasks/classification/rows/text_columns.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/model_directory.h"
@@ -195,14 +195,15 @@ void Command::refuse_header(const std::string& line) const {
 }
 
 void Command::read_rows() {
-  TaskOptions columns;
+  ColumnNames names;
   if (!options_.text_column.empty()) {
     for (std::string_view name : split(options_.text_column, ',')) {
-      columns.text_columns.emplace_back(name);
+      names.text.emplace_back(name);
     }
   }
-  columns.rows.delimiter = parse_delimiter(options_.delimiter);
-  RowOptions rows = row_options_of(columns, true);
+  RowOptions rows;
+  rows.delimiter = parse_delimiter(options_.delimiter);
+  rows.columns = names.of_texts();
   rows.may_be_empty = true;
   RowReader reader(options_.input, rows);
   const bool plain = reader.format() == RowFormat::plain_text;
@@ -212,7 +213,7 @@ void Command::read_rows() {
                       "is a table");
   }
   const TextColumns texts =
-      plain ? TextColumns{{0}, {}} : find_text_columns(reader.columns(), options_.input, columns);
+      plain ? TextColumns{{0}, {}} : find_text_columns(reader.columns(), options_.input, names);
   std::string buffer;
   for (Row row; reader.next(row);) {
     write_texts(joined_text(row.values, texts, buffer), std::nullopt);

@@ -11,7 +11,7 @@
 #include "core/sha256.h"
 #include "core/text/text.h"
 #include "experiments/compare/saved_predictions.h"
-#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/scores/label_scores.h"
 
 namespace finetune {
 namespace {

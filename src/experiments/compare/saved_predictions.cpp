@@ -8,8 +8,7 @@
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
-#include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/row_labels.h"
+#include "data/labels.h"
 
 namespace finetune {
 namespace {

@@ -8,9 +8,9 @@
 #include "data/rows/records.h"
 #include "data/squad.h"
 #include "experiments/compare/run_record.h"
-#include "tasks/classification/evaluation/metrics.h"
-#include "tasks/qa/evaluation/prediction_files.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/label_scores.h"
+#include "tasks/scores/prediction_files.h"
+#include "tasks/scores/squad_metrics.h"
 
 namespace finetune {
 

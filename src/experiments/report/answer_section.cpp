@@ -10,9 +10,9 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/json_cursor.h"
+#include "data/labels.h"
 #include "experiments/report/row_texts.h"
 #include "experiments/report/sections.h"
-#include "tasks/classification/rows/row_labels.h"
 #include "train/run/fingerprint.h"
 
 namespace finetune {

@@ -10,8 +10,6 @@
 #include "data/labels.h"
 #include "experiments/report/row_texts.h"
 #include "experiments/report/sections.h"
-#include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/row_labels.h"
 
 namespace finetune {
 namespace {

@@ -21,12 +21,10 @@ int64_t characters_in(std::string_view text) {
 RowTexts::RowTexts(const RunRecord& run, const SavedRows& saved) : saved_(saved) {
   std::vector<std::string> columns = saved.table.columns();
   columns.resize(columns.size() - saved.added);
-  TaskOptions options;
-  options.text_columns = run.text_columns;
-  options.text_pair_column = run.option("text-pair-column");
-  options.label_column = run.option("label-column");
+  const ColumnNames names{run.text_columns, run.option("text-pair-column"),
+                          run.option("label-column")};
   try {
-    columns_ = find_text_columns(columns, run.directory / "predictions.csv", options);
+    columns_ = find_text_columns(columns, run.directory / "predictions.csv", names);
   } catch (const Error&) {  // of a version that names its columns otherwise
   }
 }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "data/columns/text_columns.h"
 #include "experiments/compare/saved_predictions.h"
 #include "experiments/report/charts.h"
-#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 

@@ -15,7 +15,7 @@
 #include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/baseline.h"
-#include "tasks/classification/labels/label_names.h"
+#include "tasks/labels/label_names.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"

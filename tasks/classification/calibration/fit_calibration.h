@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/classification/calibration/calibration.h"
+#include "tasks/calibration.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 #include "tasks/task.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/threads/parallel.h"
-#include "tasks/classification/calibration/calibration.h"
-#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/calibration.h"
+#include "tasks/scores/label_scores.h"
 
 namespace finetune {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tasks/classification/calibration/held_out_logits.h"
-#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/scores/label_scores.h"
 
 namespace finetune {
 

@@ -1,14 +1,15 @@
 // Looks for everything, and trains the baselines on what training would see.
-#include "tasks/classification/check/check.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text/text.h"
+#include "tasks/classification/check/findings.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
+#include "tasks/data_check.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -115,7 +116,12 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
 
 }  // namespace
 
-DataCheck check_data(const TaskOptions& options, const CheckedModel* model) {
+DataCheck check_data(const TaskOptions& options, const TaskModel* model) {
+  int64_t max_length = 0;
+  if (model) {
+    max_length =
+        checked_max_length(options.max_length, model->config, !options.text_pair_column.empty());
+  }
   const CheckedData data = read_checked_data(options);
   DataCheck out;
   out.problem = data.problem;
@@ -127,7 +133,9 @@ DataCheck check_data(const TaskOptions& options, const CheckedModel* model) {
                           find_rare_labels, find_similar_labels}) {
     find(data, out.findings);
   }
-  if (model) find_cut_texts(data, *model, out.findings);
+  if (model) {
+    find_cut_texts(data, {model->tokenizer, max_length, model->config.max_length()}, out.findings);
+  }
   const bool learnable =
       std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {
         return finding.kind == "one-class" || finding.kind == "one-value" ||

@@ -5,9 +5,10 @@
 #include <functional>
 
 #include "core/error.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -30,7 +31,7 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
   side.table = std::make_shared<Table>(read_table(files, rows));
   const Table& table = *side.table;
   const std::filesystem::path& file = table.files().front();
-  side.text = find_text_columns(table.columns(), file, options);
+  side.text = find_text_columns(table.columns(), file, options.column_names());
   side.label = find_column(table.columns(), options.label_column, file, "--label-column");
   side.faulty = table.skipped_rows();
   side.first_fault = table.first_problem();

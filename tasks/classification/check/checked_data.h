@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tasks/classification/labels/label_names.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/labels/label_names.h"
 
 namespace finetune {
 

@@ -1,32 +1,22 @@
-// What is worth knowing of rows before a model is trained on them.
+// The searches of `finetune check`, each for one kind of fault.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "tasks/classification/check/checked_data.h"
+#include "tasks/data_check.h"
+#include "tasks/texts/encoded_rows.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {
 
-// Most serious first: an error stops training, a warning spoils or flatters its result.
-enum class FindingLevel { error, warning, note };
-
-struct Finding {
-  FindingLevel level = FindingLevel::note;
-  std::string kind;   // "overlap", for scripts
-  std::string text;   // one line: the figure and what to do
-  int64_t count = 0;  // rows, labels or columns that it is about
-};
-using Findings = std::vector<Finding>;
-
-// What of a model says which texts are cut.
+// What decides which texts are cut.
 struct CheckedModel {
   const Tokenizer& tokenizer;
-  int64_t max_length = 0;  // as checked_max_length() has it
-  int64_t positions = 0;   // what it can be
+  int64_t max_length = 0;  // from checked_max_length()
+  int64_t positions = 0;   // the largest max_length
 };
 
 // Each adds what it finds, or nothing.

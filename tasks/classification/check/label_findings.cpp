@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
+#include "data/columns/label_column.h"
 #include "tasks/classification/check/findings.h"
-#include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/target_scale.h"
 

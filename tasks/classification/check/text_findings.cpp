@@ -9,8 +9,9 @@
 
 #include "core/text/text.h"
 #include "tasks/classification/check/findings.h"
-#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/row_labels.h"
+#include "tasks/texts/cut_texts.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {

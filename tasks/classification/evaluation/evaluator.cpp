@@ -12,8 +12,9 @@
 #include "tasks/classification/evaluation/labelled_files.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/predictions/prediction_checks.h"
-#include "tasks/finite_outputs.h"
+#include "tasks/evaluator.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(

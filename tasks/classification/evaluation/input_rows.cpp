@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "tasks/classification/ngrams/baselines.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -41,7 +42,7 @@ InputRows::InputRows(const PredictionRequest& request, const TaskOptions& option
   if (is_plain) check_plain_text(request);
   // Plain text has one column, whatever columns the model was trained on.
   text_ = is_plain ? TextColumns{{0}, std::nullopt}
-                   : find_text_columns(reader_.columns(), request.input, options);
+                   : find_text_columns(reader_.columns(), request.input, options.column_names());
   texts_.max_length = max_length;
   texts_.positions = model.config.max_length();
   texts_.long_texts = options.long_texts;

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "data/columns/row_chunk.h"
+#include "data/columns/text_columns.h"
 #include "data/rows/records.h"
 #include "tasks/classification/evaluation/row_source.h"
-#include "tasks/classification/rows/cut_texts.h"
-#include "tasks/classification/rows/row_chunk.h"
-#include "tasks/classification/rows/text_columns.h"
 #include "tasks/prediction_request.h"
 #include "tasks/task_traits.h"
+#include "tasks/texts/cut_texts.h"
 
 namespace finetune {
 

@@ -9,6 +9,7 @@
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -47,7 +48,7 @@ LabelledFiles::LabelledFiles(const TaskOptions& options, const TaskModel& model)
   texts_.max_length = data_.max_length;
   texts_.positions = data_.positions;
   texts_.long_texts = options.long_texts;
-  text_ = find_text_columns(files_.columns(), files_.first_file(), options);
+  text_ = find_text_columns(files_.columns(), files_.first_file(), options.column_names());
   label_ =
       find_column(files_.columns(), options.label_column, files_.first_file(), "--label-column");
   if (options.normalizes_labels) names_.emplace(model.config.labels);

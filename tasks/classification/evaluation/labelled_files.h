@@ -11,15 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "data/columns/row_chunk.h"
 #include "data/rows/row_files.h"
 #include "tasks/classification/evaluation/row_source.h"
 #include "tasks/classification/evaluation/slices.h"
-#include "tasks/classification/labels/label_names.h"
 #include "tasks/classification/ngrams/baselines.h"
-#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/row_chunk.h"
+#include "tasks/labels/label_names.h"
 #include "tasks/task_traits.h"
+#include "tasks/texts/cut_texts.h"
 
 namespace finetune {
 

@@ -41,8 +41,8 @@ Slices::Slices(const TaskOptions& options, ProblemType problem,
   for (const std::string& name : options.slices) {
     Slice slice;
     slice.name = name;
-    slice.by_seen = name.starts_with(kSeen);
-    const std::string column = slice.by_seen ? name.substr(kSeen.size()) : name;
+    slice.by_seen = name.starts_with(kSeenPrefix);
+    const std::string column = slice.by_seen ? name.substr(kSeenPrefix.size()) : name;
     slice.column = find_column(columns, column, file, "--slice");
     slices_.push_back(std::move(slice));
   }
@@ -61,13 +61,13 @@ void Slices::read_seen(const TaskOptions& options) {
   RowOptions reading = options.rows;
   reading.columns.emplace();
   for (const Slice& slice : slices_) {
-    if (slice.by_seen) reading.columns->push_back(slice.name.substr(kSeen.size()));
+    if (slice.by_seen) reading.columns->push_back(slice.name.substr(kSeenPrefix.size()));
   }
   RowFiles files(options.seen_files, reading);
   std::vector<std::pair<Slice*, size_t>> wanted;
   for (Slice& slice : slices_) {
     if (!slice.by_seen) continue;
-    wanted.emplace_back(&slice, find_column(files.columns(), slice.name.substr(kSeen.size()),
+    wanted.emplace_back(&slice, find_column(files.columns(), slice.name.substr(kSeenPrefix.size()),
                                             files.first_file(), "--slice"));
   }
   Row row;

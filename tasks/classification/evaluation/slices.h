@@ -12,9 +12,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tasks/classification/evaluation/metrics.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/scores/label_scores.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -23,7 +23,8 @@ namespace finetune {
 // on the values (Error(data)).
 class Slices {
  public:
-  static constexpr std::string_view kSeen = "seen:";  // before a column: is its value in seen_files
+  static constexpr std::string_view kSeenPrefix =
+      "seen:";  // before a column: is its value in seen_files
 
   // options.slices and seen_files. Error(usage) for "seen:COLUMN" without files, or files without
   // it; Error(data) for columns that the evaluated files or those lack.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/files/files.h"
-#include "tasks/classification/evaluation/metrics.h"
 #include "tasks/classification/rows/dataset.h"
+#include "tasks/scores/label_scores.h"
 #include "tasks/task.h"
 
 namespace finetune {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/classification/calibration/calibration.h"
+#include "tasks/calibration.h"
 #include "tasks/classification/ngrams/ngram_model.h"
 #include "tasks/task.h"
 

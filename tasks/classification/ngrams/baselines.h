@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "data/columns/text_columns.h"
 #include "tasks/baseline.h"
 #include "tasks/classification/ngrams/text_rows.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 

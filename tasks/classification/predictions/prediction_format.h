@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/rows/csv_line.h"
-#include "tasks/classification/calibration/calibration.h"
+#include "tasks/calibration.h"
 #include "tasks/classification/rows/dataset.h"
 
 namespace finetune {

@@ -8,13 +8,14 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "data/columns/label_column.h"
+#include "data/columns/text_columns.h"
 #include "data/rows/row_files.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/ngrams/baselines.h"
-#include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -37,7 +38,7 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
   auto table = std::make_shared<Table>(
       read_table(files, row_options_of(options), options.rows.skip_bad_rows ? 0 : limit));
   source.table = table;
-  source.text = find_text_columns(table->columns(), source.file(), options);
+  source.text = find_text_columns(table->columns(), source.file(), options.column_names());
   source.label =
       find_column(table->columns(), options.label_column, source.file(), "--label-column");
   source.dropped = table->skipped_rows();
@@ -233,17 +234,6 @@ ProblemType problem_type(const TaskOptions& options) {
                                                : ProblemType::multi_label;
 }
 
-std::vector<std::string_view> split_labels(std::string_view value, std::string_view separator) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= value.size();) {
-    size_t end = std::min(value.find(separator, begin), value.size());
-    std::string_view part = trim(value.substr(begin, end - begin));
-    if (!part.empty()) parts.push_back(part);
-    begin = end + separator.size();
-  }
-  return parts;
-}
-
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const EncoderConfig& config, bool model_head) {
   ClassificationData data;
@@ -334,7 +324,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
 void require_columns(const TaskOptions& options) {
   for (const InputFile& file : options.train_files) {
     RowFiles rows({file}, row_options_of(options));
-    find_text_columns(rows.columns(), rows.first_file(), options);
+    find_text_columns(rows.columns(), rows.first_file(), options.column_names());
     find_column(rows.columns(), options.label_column, rows.first_file(), "--label-column");
   }
 }

@@ -13,7 +13,7 @@
 #include "data/rows/records.h"
 #include "data/text_sum.h"
 #include "model/config.h"
-#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/scores/label_scores.h"
 #include "tasks/target_scale.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
@@ -21,8 +21,6 @@
 namespace finetune {
 
 class TextRows;  // tasks/classification/ngrams/text_rows.h
-
-enum class ProblemType { single_label, multi_label, regression };
 
 // Hugging Face's problem_type: "single_label_classification", ...
 std::string_view name_of(ProblemType problem);
@@ -67,10 +65,6 @@ struct ClassificationData {
                               : unknown_labels[size_t(id - labels.size())];
   }
 };
-
-// Labels of one multi-label value: parts between separators, white space around them and empty
-// parts dropped. An empty value means no label.
-std::vector<std::string_view> split_labels(std::string_view value, std::string_view separator);
 
 // Reads, checks, labels and tokenizes options.train_files and eval_files (or the held-out share).
 //

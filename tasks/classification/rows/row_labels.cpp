@@ -1,13 +1,11 @@
 // Checks a row's label values, and words the errors about them.
 #include "tasks/classification/rows/row_labels.h"
 
-#include <cmath>
-
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
-#include "tasks/classification/labels/label_list.h"
-#include "tasks/classification/rows/label_column.h"
+#include "data/columns/label_column.h"
+#include "tasks/labels/label_list.h"
 
 namespace finetune {
 namespace {
@@ -30,11 +28,6 @@ std::optional<std::string> label_with_separator(std::string_view value,
 }
 
 }  // namespace
-
-std::optional<double> finite_number(std::string_view text) {
-  std::optional<double> value = parse_double(trim(text));
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
 
 std::optional<std::string> row_fault(RowValues values, const std::vector<std::string>& names,
                                      const TextColumns& text, size_t label,

@@ -9,13 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tasks/classification/labels/label_names.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/text_columns.h"
+#include "tasks/labels/label_names.h"
 
 namespace finetune {
-
-std::optional<double> finite_number(std::string_view text);
 
 // What makes a row unusable, for the user, or nothing: an empty text, an empty label, a label that
 // regression cannot take. `names`: the columns, `label`: the index of the label's.

@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/rows/row_labels.h"
-#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 namespace {

@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 
+#include "data/columns/text_columns.h"
 #include "data/hold_out.h"
 #include "data/rows/records.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 

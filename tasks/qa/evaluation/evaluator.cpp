@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "core/paths/output_names.h"
-#include "tasks/pair_types.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/texts/pair_types.h"
 
 namespace finetune {
 namespace {

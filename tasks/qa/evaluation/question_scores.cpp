@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "tasks/finite_outputs.h"
+#include "tasks/evaluator.h"
 #include "tasks/repeated_texts.h"
 
 namespace finetune {

@@ -9,8 +9,8 @@
 #include "data/squad.h"
 #include "data/text_sum.h"
 #include "tasks/qa/evaluation/postprocess.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
 #include "tasks/qa/features.h"
+#include "tasks/scores/squad_metrics.h"
 #include "tasks/task.h"
 
 namespace finetune {

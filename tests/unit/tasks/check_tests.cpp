@@ -3,7 +3,7 @@
 
 #include "classification_fixture.h"
 #include "core/files/files.h"
-#include "tasks/classification/check/check.h"
+#include "tasks/data_check.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -24,8 +24,12 @@ struct Files {
   DataCheck check() const { return check_data(options); }
   // For a model with this many positions.
   DataCheck check_cut(int64_t max_length, int64_t positions = 512) const {
-    const CheckedModel model{kTokenizer, max_length, positions};
-    return check_data(options, &model);
+    EncoderConfig config;
+    config.max_position_embeddings = positions;
+    const TaskModel model{kTokenizer, config};
+    TaskOptions limited = options;
+    limited.max_length = max_length;
+    return check_data(limited, &model);
   }
 };
 

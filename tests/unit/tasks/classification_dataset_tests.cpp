@@ -3,8 +3,8 @@
 
 #include "classification_fixture.h"
 #include "core/threads/parallel.h"
+#include "data/columns/text_columns.h"
 #include "tasks/classification/rows/dataset.h"
-#include "tasks/classification/rows/text_columns.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "classification_fixture.h"
-#include "tasks/classification/evaluation/metrics.h"
 #include "tasks/classification/evaluation/tally.h"
 #include "tasks/classification/losses.h"
+#include "tasks/scores/label_scores.h"
 
 using namespace finetune;
 using namespace finetune::test;

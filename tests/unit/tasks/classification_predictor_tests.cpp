@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"
+#include "data/columns/row_chunk.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/evaluation/evaluator.h"
-#include "tasks/classification/rows/row_chunk.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -6,8 +6,8 @@
 
 #include "../contains.h"
 #include "core/text/text.h"
+#include "data/columns/label_column.h"
 #include "tasks/classification/predictions/prediction_format.h"
-#include "tasks/classification/rows/label_column.h"
 
 using namespace finetune;
 using finetune::test::contains;

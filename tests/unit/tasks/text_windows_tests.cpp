@@ -8,9 +8,9 @@
 #include "data/packing.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/model_options.h"
-#include "tasks/classification/rows/cut_texts.h"
-#include "tasks/classification/rows/text_windows.h"
 #include "tasks/objective.h"
+#include "tasks/texts/cut_texts.h"
+#include "tasks/texts/text_windows.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "fuzz/target.h"
-#include "tasks/qa/evaluation/prediction_files.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/prediction_files.h"
+#include "tasks/scores/squad_metrics.h"
 
 namespace finetune::fuzz {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tasks/classification/labels/label_list.h"
-#include "tasks/classification/labels/label_names.h"
+#include "tasks/labels/label_list.h"
+#include "tasks/labels/label_names.h"
 
 using namespace finetune;
 

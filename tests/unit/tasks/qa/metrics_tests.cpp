@@ -1,8 +1,8 @@
 // Normalised answers, scores and thresholds as in the official scripts.
 #include <doctest/doctest.h>
 
-#include "tasks/qa/evaluation/python_text.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/python_text.h"
+#include "tasks/scores/squad_metrics.h"
 
 namespace finetune {
 namespace {

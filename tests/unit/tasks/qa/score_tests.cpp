@@ -7,8 +7,8 @@
 #include "../../contains.h"
 #include "core/error.h"
 #include "golden.h"
-#include "tasks/qa/evaluation/prediction_files.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/prediction_files.h"
+#include "tasks/scores/squad_metrics.h"
 #include "temporary_directory.h"
 
 namespace finetune {

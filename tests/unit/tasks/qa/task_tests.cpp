@@ -11,8 +11,8 @@
 #include "golden.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/evaluator.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
 #include "tasks/qa/qa_task.h"
+#include "tasks/scores/squad_metrics.h"
 #include "temporary_directory.h"
 
 namespace finetune {

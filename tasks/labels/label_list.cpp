@@ -1,5 +1,5 @@
 // Reads lists of strings and numbers in the notations of JSON and Python.
-#include "tasks/classification/labels/label_list.h"
+#include "tasks/labels/label_list.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Normalises answers; exact match, F1 and best thresholds over questions.
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/squad_metrics.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text/utf8.h"
 #include "core/threads/parallel.h"
-#include "tasks/qa/evaluation/python_text.h"
+#include "tasks/scores/python_text.h"
 
 namespace finetune {
 namespace {

@@ -5,7 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "tasks/classification/rows/long_texts.h"
+#include "tasks/task.h"
+#include "tasks/texts/encoded_rows.h"
 #include "tokenizer/encoding.h"
 
 namespace finetune {

@@ -1,5 +1,5 @@
 // Token ranges of a row's windows.
-#include "tasks/classification/rows/text_windows.h"
+#include "tasks/texts/text_windows.h"
 
 #include <algorithm>
 

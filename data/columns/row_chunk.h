@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/columns/text_columns.h"
 #include "data/rows/records.h"
-#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 

@@ -1,5 +1,5 @@
 // Accuracy, F1, Matthews, Pearson and Spearman as scikit-learn computes them.
-#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/scores/label_scores.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Tells amounts and nearly unique values from classes.
-#include "tasks/classification/rows/label_column.h"
+#include "data/columns/label_column.h"
 
 #include <algorithm>
 

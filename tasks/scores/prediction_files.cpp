@@ -1,5 +1,5 @@
 // Reads predictions.json and null_odds.json, and matches them to questions.
-#include "tasks/qa/evaluation/prediction_files.h"
+#include "tasks/scores/prediction_files.h"
 
 #include <simdjson.h>
 

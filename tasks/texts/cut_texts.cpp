@@ -1,5 +1,5 @@
 // Counts cut texts and windows, and describes them.
-#include "tasks/classification/rows/cut_texts.h"
+#include "tasks/texts/cut_texts.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Compares labels as a person would, by Unicode's rules.
-#include "tasks/classification/labels/label_names.h"
+#include "tasks/labels/label_names.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/squad.h"
-#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/scores/squad_metrics.h"
 
 namespace finetune {
 

@@ -1,5 +1,5 @@
 // Copies rows until a count or a number of bytes is reached.
-#include "tasks/classification/rows/row_chunk.h"
+#include "data/columns/row_chunk.h"
 
 namespace finetune {
 

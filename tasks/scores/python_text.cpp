@@ -1,5 +1,5 @@
 // Python's str.lower, lstrip and character classes on Unicode tables.
-#include "tasks/qa/evaluation/python_text.h"
+#include "tasks/scores/python_text.h"
 
 #include <algorithm>
 #include <iterator>
@@ -15,7 +15,7 @@ struct CodePointPair {
   char32_t second;
 };
 
-#include "tasks/qa/evaluation/case_tables.inc"
+#include "tasks/scores/case_tables.inc"
 
 template <size_t N>
 bool in_ranges(const CodePointPair (&ranges)[N], char32_t c) {

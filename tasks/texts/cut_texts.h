@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tasks/classification/rows/long_texts.h"
 #include "tasks/task.h"
 
 namespace finetune {

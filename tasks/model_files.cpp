@@ -1,0 +1,42 @@
+// Reads and copies ngrams.bin.
+#include "tasks/model_files.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "core/files/mapped_file.h"
+#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/mix/ngram_mix.h"
+
+namespace finetune {
+
+std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kNgramFile;
+  if (!path_exists(path, ExitCode::model)) return std::nullopt;
+  StoredNgramCounts counts{path};
+  const MappedFile file(path, ExitCode::model);
+  file.read_intact([&] {
+    const NgramModel model = read_ngram_file(file.text(), path.string()).model;
+    counts.ngrams = int64_t(model.weights().features());
+    counts.outputs = model.outputs();
+    counts.texts = int64_t(model.index().texts());
+  });
+  return counts;
+}
+
+void copy_ngrams(const std::string& config, const std::filesystem::path& from,
+                 const std::filesystem::path& to) {
+  const auto json = nlohmann::json::parse(config);
+  if (!json.contains("finetune") || !json["finetune"].is_object() ||
+      !json["finetune"].contains("ngram_mix")) {
+    return;
+  }
+  const nlohmann::json& mix = json["finetune"]["ngram_mix"];
+  const bool is_named = mix.is_object() && mix.contains("sha256") && mix["sha256"].is_string();
+  read_ngrams_of(
+      from, is_named ? mix["sha256"].get<std::string>() : "",
+      [&](std::string_view bytes, const NgramModel&) { write_file(to / kNgramFile, bytes); });
+}
+
+}  // namespace finetune

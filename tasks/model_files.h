@@ -1,0 +1,23 @@
+// The n-grams that a classification model has beside its weights, for commands that move models.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace finetune {
+
+struct StoredNgramCounts {
+  std::filesystem::path path;
+  int64_t ngrams = 0, outputs = 0, texts = 0;
+};
+// Returns nothing if the model directory has no such file. Error(model) if it is damaged.
+std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& directory);
+
+// Copies the file to another model directory if `config`, the text of the model's config.json,
+// names it. Error(model) if it is missing or not the one that is named.
+void copy_ngrams(const std::string& config, const std::filesystem::path& from,
+                 const std::filesystem::path& to);
+
+}  // namespace finetune
