@@ -1,4 +1,4 @@
-// What makes probabilities and labels of a model's logits.
+// How a classification model's logits become probabilities and labels.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@ namespace finetune {
 
 struct LogitCalibration {
   double temperature = 1;  // logits are divided by it
-  // Several labels a row: one for each, the least probability that it is given with; none: more
-  // than one half.
+  // Several labels a row: the least probability with which each label is given. Empty: more than
+  // one half.
   std::vector<float> thresholds;
 
   bool operator==(const LogitCalibration&) const = default;
 };
 
-// One label a row: in place of a temperature the logits are model * logits + ngrams * margins, with
-// the margins of a linear model on n-grams.
+// One label a row: instead of a temperature, the logits are model * logits + ngrams * margins,
+// where a linear model on n-grams gives the margins.
 struct MixWeights {
   double model = 0, ngrams = 0;  // not negative
 
   bool operator==(const MixWeights&) const = default;
 };
 
-// What config.json says of a mix: its weights, and the sum that the file beside it must have.
+// A mix as config.json stores it: its weights, and the SHA-256 of the n-grams' file.
 struct StoredMix {
   MixWeights weights;
   std::string sha256;

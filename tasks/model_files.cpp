@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/files/mapped_file.h"
-#include "tasks/classification/mix/ngram_file.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 
 namespace finetune {
 

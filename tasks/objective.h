@@ -1,5 +1,5 @@
-// What training needs of a task, on every process: tokenized samples, their targets and the loss.
-// It is made of flat arrays, which one process of a host reads and tokenizes and all of them share.
+// What every process needs to train a task: tokenized samples, their targets and the loss.
+// The arrays are flat: one process of a host reads and tokenizes, and all of them share the memory.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct MaskingOptions {
 // What an id stands for.
 enum class WordKind : uint8_t { begins, continues, special };
 
-// Views; who holds the memory is the caller's business. What a task does not have is empty.
+// Views: the caller owns the memory. Arrays that a task does not use are empty.
 struct TrainingArrays {
   TaskKind kind = TaskKind::classification;
   ProblemType problem = ProblemType::single_label;  // classification
@@ -46,9 +46,8 @@ struct TrainingArrays {
   MaskingOptions masking;                 // masked words
 };
 
-// All arrays in one block of memory, which processes can share: it has no pointers, so each may map
-// it where it likes (64-byte aligned). Its size, copying into it, and the views of a block that
-// copy_arrays has filled.
+// All arrays in one block of memory that processes share. It has no pointers, so each process may
+// map it at any address (64-byte aligned). arrays_in() views a block that copy_arrays() filled.
 size_t block_bytes(const TrainingArrays& arrays);
 TrainingArrays copy_arrays(const TrainingArrays& arrays, void* block);
 TrainingArrays arrays_in(const void* block);
@@ -59,18 +58,18 @@ class Objective {
  public:
   virtual ~Objective() = default;
   virtual const SampleView& samples() const = 0;
-  // The epoch that what follows is of, for what is drawn anew in each.
+  // Call before the batches of an epoch: some tasks draw something anew in each.
   virtual void begin_epoch(int64_t /*epoch*/) {}
-  // What the micro-batch, as packed, has that the samples have not: hidden words, weights.
+  // Adds to a packed micro-batch what the samples do not have: hidden words, weights.
   virtual void complete(PackedBatch& /*batch*/) const {}
-  // The denominator of the loss over these samples (by index): their number or, with weights of
-  // samples or classes, the sum of these; or the number of their hidden words' pieces.
+  // The denominator of the loss over these samples (by index): their number, the sum of the weights
+  // of samples or classes, or the number of hidden pieces.
   virtual double loss_denominator(std::span<const uint32_t> indices) const = 0;
-  // Losses of a micro-batch as it is computed.
+  // The number of losses of a micro-batch.
   virtual int64_t losses(const DeviceBatch& device) const { return device.sequences(); }
-  // Memory for the targets of a micro-batch of up to this many sequences.
+  // Allocates memory for the targets of a micro-batch of up to `max_sequences`.
   virtual void reserve(Backend& backend, int64_t max_sequences) = 0;
-  // To that memory.
+  // Copies a micro-batch's targets into that memory.
   virtual void upload_targets(Backend& backend, const PackedBatch& batch) = 0;
   // Losses of the micro-batch whose targets were uploaded last: (1, losses()), and dlogits =
   // device.loss_scale() * gradient. Uploads nothing.

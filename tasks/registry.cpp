@@ -5,10 +5,10 @@
 #include <array>
 
 #include "core/error.h"
+#include "tasks/classification/classification_traits.h"
 #include "tasks/classification/ngrams/ngram_process.h"
-#include "tasks/classification/traits.h"
-#include "tasks/masked_language/traits.h"
-#include "tasks/qa/traits.h"
+#include "tasks/masked_language/masked_traits.h"
+#include "tasks/qa/qa_traits.h"
 
 namespace finetune {
 namespace {

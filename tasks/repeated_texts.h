@@ -31,7 +31,7 @@ void add_unseen(const Metrics& unseen, int64_t repeated, Metrics& metrics);
 // `metrics` without them, but with `kept`: evaluations during training are as short as without
 // repeated texts, and the end of a run has them all.
 Metrics without_unseen(Metrics metrics, const std::string& kept);
-// NaN for a metric that is not there, since there are no unseen rows.
+// NaN for a metric that is missing because there are no unseen rows.
 double value_or_nan(const Metrics& metrics, const std::string& name);
 
 // For the log: "eval: 41 of 300 rows (13.7 %) have a text that is trained on, too". A warning if

@@ -45,8 +45,9 @@ struct LongTexts {
   int64_t most_windows = 16;  // of a text; the rest of it is cut
 };
 
-// Options of train, evaluate and predict that concern a task (docs/reference/commands.md).
-struct TaskOptions {
+// Options of train, evaluate and predict that concern a task (docs/reference/commands.md): the
+// data, and a struct for each task.
+struct DataOptions {
   std::vector<InputFile> train_files;
   std::vector<InputFile> eval_files;
   double eval_fraction = 0;
@@ -54,53 +55,60 @@ struct TaskOptions {
   int64_t max_train_samples = 0;  // 0: all
   int64_t max_eval_samples = 0;
   RowOptions rows;
-  int64_t max_length = 0;  // 0: the task's default, cut to the model's positions
+  int64_t max_length = 0;  // 0: the task's default, limited to the model's positions
 
-  // classification
-  LongTexts long_texts;
+  // Of rows.
   std::vector<std::string> text_columns;  // empty: "text" or the only candidate
   std::string text_pair_column;
   std::string label_column = "label";
+
+  ColumnNames column_names() const { return {text_columns, text_pair_column, label_column}; }
+};
+
+struct ClassificationOptions {
+  LongTexts long_texts;
   std::string multi_label_separator;  // empty: single-label
   bool regression = false;
   bool balanced_class_weights = false;
   double label_smoothing = 0;
   bool ignore_unknown_labels = false;
   bool normalizes_labels = false;    // joins labels that a person takes for one (label_names.h)
-  bool baselines = false;            // the rows' labels are kept for baselines()
-  bool ngram_baseline = false;       // so are their texts
+  bool baselines = false;            // keeps the rows' labels for baselines()
+  bool ngram_baseline = false;       // keeps their texts, too
   std::string eval_group;            // held-out rows: whole groups by the values of this column
-  bool stratified_split = true;      // and labels have their shares there
-  bool distinct_split = false;       // and equal texts are on one side
-  bool fits_calibration = true;      // train: of the exported model, on the evaluation rows
-  bool ngram_mix = false;            // train: with the linear model on n-grams, likewise
+  bool stratified_split = true;      // held-out rows: each label has its share
+  bool distinct_split = false;       // held-out rows: equal texts are on one side
+  bool fits_calibration = true;      // train: calibrates the exported model on the evaluation rows
+  bool ngram_mix = false;            // train: mixes it with the linear model on n-grams, likewise
   bool tunes_thresholds = false;     // train, multi-label
   bool standardized_targets = true;  // train, regression
-  LogitCalibration calibration;      // the model's: of evaluate and predict
-  std::optional<StoredMix> mix;      // likewise, in place of its temperature; its file lies in
-  std::filesystem::path model_directory;  // this one
+  LogitCalibration calibration;      // evaluate, predict: the model's
+  std::optional<StoredMix> mix;      // evaluate, predict: the model's, instead of a temperature;
+  std::filesystem::path model_directory;  // its file is in this directory
   bool uses_mix = true;
-  std::optional<double> min_probability;  // less is unsure
+  std::optional<double> min_probability;  // less probable labels are unsure
   std::optional<double> target_accuracy;  // evaluate: find the min_probability for it
   std::vector<std::string> slices;        // evaluate: COLUMN or seen:COLUMN
   std::vector<InputFile> seen_files;      // the training rows of seen:COLUMN
-  // Of a run that goes on: its labels in order of id, which stay so if they are the data's.
+  // A resumed run: its labels in order of id. The order is kept if the data has the same labels.
   std::vector<std::string> label_order;
+};
 
-  ColumnNames column_names() const { return {text_columns, text_pair_column, label_column}; }
-
-  // question answering
+struct QaOptions {
   int64_t doc_stride = 128;
   int64_t n_best = 20;
   int64_t max_answer_length = 30;
   double null_threshold = 0;
-  int squad_version = 0;  // 0: 2 where the data has unanswerable questions
+  int squad_version = 0;  // 0: 2 if the data has unanswerable questions, else 1
+};
 
-  // masked language modelling
+struct MaskedOptions {
   double mask_probability = 0.15;
   bool whole_words = true;
   bool distinct_texts = false;
 };
+
+struct TaskOptions : DataOptions, ClassificationOptions, QaOptions, MaskedOptions {};
 
 // A file that an export has beside Hugging Face's.
 struct ModelFile {

@@ -1,4 +1,4 @@
-// What the program must know of a task before there is one: a row a task in registry.cpp.
+// What the program knows of a task before it makes one: a row for each task in registry.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@
 
 namespace finetune {
 
-// A model as a task needs it; all of it must outlive what is made of it.
+// A model without its weights. It must outlive what is made with it.
 struct TaskModel {
   const Tokenizer& tokenizer;
   const EncoderConfig& config;
-  bool trained_head = false;  // which may be kept
+  bool trained_head = false;  // the model has a head that may be kept
 };
 
 struct TaskTraits {
   TaskKind kind;
   std::string_view name;   // --task, and "task" in the object `finetune` of config.json
   std::string_view title;  // in sentences
-  // What its own form of files holds: "questions"; empty: rows as others.
+  // What its own form of files holds: "questions". Empty: it reads rows.
   std::string_view data = "";
   HeadKind head;
-  // Whether evaluate and predict know a model of it.
+  // Whether evaluate and predict can use a model of this task.
   bool answers = true;
 
-  // Whether the file has the form that is this task's own; null where any rows will do.
+  // Whether the file has this task's own form; null if the task reads rows.
   bool (*recognizes)(const InputFile& file) = nullptr;
   // Reads and tokenizes the data.
   std::unique_ptr<Task> (*make)(const TaskOptions& options, const TaskModel& model);
@@ -46,8 +46,8 @@ struct TaskTraits {
   // Reads the beginnings of options.train_files. Error(data) if one cannot be read or lacks a
   // column that the options name. Null: the task has no baselines to train on these files.
   void (*require_columns)(const TaskOptions& options) = nullptr;
-  // Options that the model was trained with, from the object `finetune` in its config.json; what
-  // is missing there has train's default. Files are not part of them.
+  // Options that the model was trained with, from the object `finetune` in its config.json. Options
+  // that are missing there have train's defaults. Files are not part of them.
   TaskOptions (*stored_options)(const EncoderConfig& config);
 
   // The weight that only a model with this task's head has.

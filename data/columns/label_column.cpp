@@ -56,8 +56,8 @@ LabelFinding look_at_labels(const std::vector<std::string>& labels, int64_t rows
   const std::string found = concat("has ", count, " different values in ", counted(rows, "row"));
   if (are_amounts && count * kRowsOfAmount > rows) {
     return {true, concat(found, ", nearly all of them numbers such as ", in_quotes(labels[0]),
-                         ": amounts are no classes; --regression learns numbers, --label-column "
-                         "names another column")};
+                         ": amounts are not classes; use --regression, or choose another "
+                         "column with --label-column")};
   }
   if (are_amounts && count >= kManyAmounts) {
     return {false, concat(found, ", nearly all of them numbers such as ", in_quotes(labels[0]),

@@ -1,4 +1,4 @@
-// Whether the values of a label column are classes, or a column of something else.
+// Whether a label column holds classes, or something else.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace finetune {
 
-// 12.50, -3,99, 1 234.56 or $40.13: a number with digits behind its point or comma.
+// 12.50, -3,99, 1 234.56 or $40.13: a number with digits after its point or comma.
 bool is_amount(std::string_view value);
 
-// What is odd about so many rows having these distinct labels.
+// What is odd about these distinct labels, given the number of rows.
 struct LabelFinding {
-  bool is_error = false;  // it cannot be meant: nearly every value an amount of its own
-  std::string text;       // behind the column's name; empty: nothing
+  bool is_error = false;  // surely a mistake: nearly every value is a different amount
+  std::string text;       // follows the column's name; empty: nothing is odd
 };
 LabelFinding look_at_labels(const std::vector<std::string>& labels, int64_t rows);
 

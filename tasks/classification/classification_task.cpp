@@ -12,7 +12,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/fit_calibration.h"
-#include "tasks/classification/evaluation/evaluator.h"
+#include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/objective.h"
 #include "tasks/repeated_texts.h"

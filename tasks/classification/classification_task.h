@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/files/mapped_file.h"
-#include "tasks/classification/evaluation/evaluator.h"
-#include "tasks/classification/mix/ngram_file.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/evaluation/classification_evaluator.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/window_targets.h"

@@ -1,4 +1,4 @@
-// Names of labels: those that a person takes for one, and how --normalize-labels joins them.
+// Labels that a person takes for the same one, and how --normalize-labels joins them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace finetune {
 // ("1.0" is "1").
 std::string normal_label(std::string_view label);
 
-// In quotes, with everything written out that cannot be seen: 'food\u00a0', 'cafe\u0301'.
+// In quotes, with invisible characters written out: 'food\u00a0', 'cafe\u0301'.
 std::string visible_label(std::string_view label);
 
 // Groups of names that have the same normal form, or that differ in the case of letters beyond
@@ -48,7 +48,7 @@ class LabelNames {
       forms_;  // by key, with their rows
 };
 
-// What --normalize-labels has changed, for the log.
+// Notes what --normalize-labels changes, for the log.
 class JoinedLabels {
  public:
   void note(std::string_view label, std::string_view name);

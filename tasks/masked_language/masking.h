@@ -21,7 +21,7 @@ struct HiddenPiece {
 
 class Masking {
  public:
-  static constexpr uint32_t kEvaluation = 0xFFFFFFFFu;  // in place of an epoch
+  static constexpr uint32_t kEvaluation = 0xFFFFFFFFu;  // instead of an epoch
 
   // `kinds`: WordKind of each id; must outlive this.
   Masking(const MaskingOptions& options, std::span<const uint8_t> kinds);

@@ -20,8 +20,9 @@ struct Texts {
 };
 
 // The texts of all rows in order, as [CLS] text [SEP] cut to max_length tokens, in memory that has
-// their tokens and a piece of the files. `limit` > 0: the first so many. Error(data) if the files
-// cannot be read as rows, if the column of the text is not clear, or if there is no text.
+// their tokens and a piece of the files. `limit` > 0: reads the first `limit` of them. Error(data)
+// if the files cannot be read as rows, if the column of the text is not clear, or if there is no
+// text.
 Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options,
                  const Tokenizer& tokenizer, int64_t max_length, int64_t limit);
 

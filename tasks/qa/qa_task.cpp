@@ -8,7 +8,7 @@
 #include "core/text/counted.h"
 #include "data/hold_out.h"
 #include "tasks/objective.h"
-#include "tasks/qa/evaluation/evaluator.h"
+#include "tasks/qa/evaluation/qa_evaluator.h"
 #include "tasks/qa/evaluation/window_summary.h"
 #include "tasks/repeated_texts.h"
 
@@ -217,7 +217,7 @@ WindowOptions qa_window_options(const TaskOptions& options, const Tokenizer& tok
   return out;
 }
 
-AnswerOptions qa_answer_options(const TaskOptions& options, bool has_unanswerable) {
+AnswerOptions qa_answer_options(const QaOptions& options, bool has_unanswerable) {
   if (options.n_best < 1) throw usage_error("--n-best ", options.n_best, " is below 1");
   if (options.max_answer_length < 1) {
     throw usage_error("--max-answer-length ", options.max_answer_length, " is below 1");

@@ -33,6 +33,6 @@ TaskOptions qa_defaults(const EncoderConfig& config);
 // The window and answer options of a task, checked and completed.
 WindowOptions qa_window_options(const TaskOptions& options, const Tokenizer& tokenizer,
                                 int64_t max_positions);
-AnswerOptions qa_answer_options(const TaskOptions& options, bool has_unanswerable);
+AnswerOptions qa_answer_options(const QaOptions& options, bool has_unanswerable);
 
 }  // namespace finetune

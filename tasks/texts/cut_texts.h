@@ -1,4 +1,4 @@
-// What was cut off texts, and lines for the log that say so.
+// Counts what is cut off texts, and describes it in the log.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ struct CutTexts {
 // "12 rows, 340 tokens (28.3 a row), 2 cut at 64 tokens (16.7 %)"; in windows how many.
 std::string describe_texts(const CutTexts& texts);
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
-// A warning where more than a tenth of the texts are cut, else nothing.
+// A warning if more than a tenth of the texts are cut, else an empty string.
 std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
-// Where more than a tenth of the tokens are unknown: how many and what to do, else nothing.
+// If more than a tenth of the tokens are unknown: how many, and what to do; else an empty string.
 std::string describe_unknown_tokens(const CutTexts& texts);
-// The warnings that there are, of cut texts and of unknown tokens.
+// All warnings about cut texts and unknown tokens.
 std::vector<std::string> text_warnings(std::string_view side, const CutTexts& texts);
 // What they are cut at: "64 tokens" or "16 windows of 64 tokens".
 std::string cut_length(const CutTexts& texts);
-// What would cut fewer: "a larger --max-windows keeps more".
+// What the user can do about it: "a larger --max-windows keeps more".
 std::string remedy(const CutTexts& texts);
 
 }  // namespace finetune

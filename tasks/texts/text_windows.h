@@ -11,13 +11,14 @@
 
 namespace finetune {
 
-// The tokens of a sample.
+// The tokens of one sample.
 struct TextWindow {
   TokenRange first, second;  // of the row's texts
 };
 
-// The samples of a row whose texts have these lengths, one at least; `second`: of a pair. Returns
-// the tokens that none of them has. `budget`: the tokens of a sample without special tokens.
+// Cuts a row whose texts have these lengths into samples, at least one; `second`: of a pair.
+// `budget`: the tokens of a sample without special tokens. Returns the number of tokens that no
+// sample has.
 //
 // Cut: at the end, of a pair the longer text first. In windows: neighbours share
 // min(stride, window / 2) tokens, and the last one ends with the text. Of a pair the longer text

@@ -35,7 +35,7 @@ HDF5 = ["src/weights/hdf5/"]
 READERS = {
     "checkpoint": [*HDF5, "src/train/checkpoint/checkpoint_contents.cpp", "src/train/checkpoint/sealed_file.cpp"],
     "command_line": ["src/cli/usage.cpp", "src/cli/parser.cpp"],
-    "ngram_file": ["tasks/classification/mix/ngram_file.cpp"],
+    "ngram_file": ["tasks/classification/ngram_mix/ngram_file.cpp"],
     "bpe": ["tokenizer/bpe/", "tokenizer/special_tokens.cpp", "tokenizer/added_tokens"],
     "config_json": ["src/model/config.cpp", "src/model/architectures/",
                     "tasks/classification/model_options.cpp", "tasks/qa/qa_defaults.cpp"],
@@ -89,7 +89,7 @@ class Runner:
         return self.build / "tests" / "fuzz" / f"fuzz_{target}"
 
     def inputs(self, target):
-        """The folders of inputs; the first receives new ones."""
+        """Where inputs are read from, the folder that new ones go to first."""
         corpus = self.folder / "corpus" / target
         corpus.mkdir(parents=True, exist_ok=True)
         others = [self.seeds / target, HERE / "regressions" / target]
@@ -108,7 +108,7 @@ class Runner:
             began = time.monotonic()
             try:
                 status, output = self.fuzz(target, left, crashes, log)
-            except OSError as error:  # other inputs are still tried
+            except OSError as error:  # others go on
                 result.fault = str(error)
                 break
             result.seconds += time.monotonic() - began
@@ -143,7 +143,7 @@ class Runner:
         result.edges = max([result.edges, *map(int, covered)])
 
     def covered_lines(self, target):
-        """Coverage by clang, of a run over all inputs; None if llvm-cov is not installed."""
+        """By clang's own coverage, of a run over all inputs; None where llvm-cov is not installed."""
         tools = [shutil.which(f"{tool}-14") or shutil.which(tool) for tool in ("llvm-profdata", "llvm-cov")]
         if not all(tools):
             return None
@@ -219,7 +219,7 @@ def main():
         sys.exit(f"run_targets: error: no target {' '.join(unknown)} in {build}; there are: {' '.join(known)}")
     targets = options.targets or known
     commit = version(["git", "rev-parse", "--short", "HEAD"])
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # inputs' files are written and read at once
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files of an input are written and read at once
     with tempfile.TemporaryDirectory(prefix="fuzz-targets-", dir=memory) as scratch:
         seeds = build / "fuzz" / "seeds"
         shutil.rmtree(seeds, ignore_errors=True)
@@ -234,7 +234,7 @@ def main():
                 last = results[-1]
                 rows.append(row(last, commit))
                 print(f"{last.target}: {last.executions} executions, {len(last.crashes)} crashes {last.fault}", flush=True)
-                if options.report:  # after each target: an interrupted run keeps its results
+                if options.report:  # after each: a run that is ended early keeps what it has
                     write_report(options.report, rows, known)
     print("\n" + table(rows))
     crashes = [path for result in results for path in result.crashes]

@@ -7,7 +7,7 @@
 
 namespace finetune {
 
-// Rows whose probability is at least a threshold, and those of them that are right.
+// Rows whose probability is at least a threshold, and how many of them are right.
 struct Covered {
   int64_t rows = 0, right = 0;
 

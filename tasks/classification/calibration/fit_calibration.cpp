@@ -10,7 +10,7 @@
 #include "core/text/text.h"
 #include "tasks/classification/calibration/reliability.h"
 #include "tasks/classification/calibration/thresholds.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 
 namespace finetune {
 namespace {

@@ -17,7 +17,7 @@ inline constexpr int64_t kLeastFittingRows = 200, kLeastWrongRows = 5, kLeastLab
 
 struct CalibrationFit {
   LogitCalibration calibration;   // of the model alone
-  std::optional<MixWeights> mix;  // in place of its temperature; with held.margins alone
+  std::optional<MixWeights> mix;  // instead of a temperature; only with held.margins
   // Cross-fitted: each half of the rows by what was fitted to the other half. eval_temperature and
   // eval_mix_* are of all rows. Empty where nothing was fitted.
   Metrics metrics;

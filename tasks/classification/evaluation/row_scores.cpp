@@ -9,14 +9,15 @@
 namespace finetune {
 
 std::vector<std::string> classification_metric_names(ProblemType problem,
-                                                     const TaskOptions& options) {
+                                                     const ClassificationOptions& options) {
   if (problem == ProblemType::regression) {
     return {"eval_loss", "eval_mse", "eval_mae", "eval_pearson", "eval_spearman"};
   }
   std::vector<std::string> names = {"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro",
                                     "eval_f1_weighted"};
   if (problem == ProblemType::single_label) names.emplace_back("eval_mcc");
-  for (std::string& name : AnswerScores::metric_names(options)) names.push_back(std::move(name));
+  for (std::string& name : ProbabilityScores::metric_names(options))
+    names.push_back(std::move(name));
   return names;
 }
 
@@ -26,7 +27,7 @@ RowScores::RowScores(const Setting& setting) : setting_(setting), all_(new_tally
   answers_.emplace(data.problem, data.outputs(), setting.options);
 }
 
-ClassificationTally RowScores::new_tally() const {
+ClassCounts RowScores::new_tally() const {
   return {setting_.data, setting_.weights, setting_.options.label_smoothing};
 }
 
@@ -52,7 +53,7 @@ void RowScores::add(const WaitingRow& row, const float* answer, const float* unm
         unmixed_->add_label(row.label, top_label(unmixed, outputs).id, 0);
       }
       const ScoredLabel top = top_label(answer, outputs, calibration.temperature);
-      count(row, [&, loss = all_.label_loss(answer, row.label)](ClassificationTally& tally) {
+      count(row, [&, loss = all_.label_loss(answer, row.label)](ClassCounts& tally) {
         tally.add_label(row.label, top.id, loss);
       });
       answers_->add_label(answer, row.label, top);
@@ -61,7 +62,7 @@ void RowScores::add(const WaitingRow& row, const float* answer, const float* unm
     }
     case ProblemType::multi_label: {
       const std::vector<int32_t> ids = ids_of(positive_labels(answer, outputs, calibration));
-      count(row, [&, loss = all_.set_loss(answer, row.labels)](ClassificationTally& tally) {
+      count(row, [&, loss = all_.set_loss(answer, row.labels)](ClassCounts& tally) {
         tally.add_set(row.labels, ids, loss);
       });
       answers_->add_set(answer, row.labels);
@@ -69,7 +70,7 @@ void RowScores::add(const WaitingRow& row, const float* answer, const float* unm
       break;
     }
     case ProblemType::regression:
-      count(row, [&, loss = all_.value_loss(answer[0], row.target)](ClassificationTally& tally) {
+      count(row, [&, loss = all_.value_loss(answer[0], row.target)](ClassCounts& tally) {
         tally.add_value(row.target, answer[0], loss);
       });
       if (setting_.slices) setting_.slices->add_value(row.slices, row.target, double(answer[0]));

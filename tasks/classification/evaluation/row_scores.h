@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tasks/classification/evaluation/answer_scores.h"
+#include "tasks/classification/evaluation/class_counts.h"
+#include "tasks/classification/evaluation/probability_scores.h"
 #include "tasks/classification/evaluation/row_source.h"
-#include "tasks/classification/evaluation/tally.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -29,15 +29,15 @@ namespace finetune {
 //           slices.csv       with slices
 // options: what evaluate may be asked for besides (answer_scores.h).
 std::vector<std::string> classification_metric_names(ProblemType problem,
-                                                     const TaskOptions& options = {});
+                                                     const ClassificationOptions& options = {});
 
 class RowScores {
  public:
   // What a row is scored by. All must outlive the scores. `slices` may be null.
   struct Setting {
-    const ClassificationData& data;  // labels and problem type
-    std::span<const float> weights;  // of the labels, or empty
-    const TaskOptions& options;      // label_smoothing, calibration, answer options
+    const ClassificationData& data;        // labels and problem type
+    std::span<const float> weights;        // of the labels, or empty
+    const ClassificationOptions& options;  // label_smoothing, calibration, answer options
     Slices* slices = nullptr;
   };
   explicit RowScores(const Setting& setting);
@@ -58,12 +58,12 @@ class RowScores {
  private:
   template <typename Count>
   void count(const WaitingRow& row, Count&& count_in);
-  ClassificationTally new_tally() const;
+  ClassCounts new_tally() const;
 
   Setting setting_;
-  ClassificationTally all_;
-  std::optional<ClassificationTally> unseen_, unmixed_;
-  std::optional<AnswerScores> answers_;  // of labels
+  ClassCounts all_;
+  std::optional<ClassCounts> unseen_, unmixed_;
+  std::optional<ProbabilityScores> answers_;  // of labels
   int64_t rows_ = 0, repeated_ = 0;
 };
 

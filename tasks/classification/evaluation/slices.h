@@ -32,7 +32,7 @@ class Slices {
          const std::filesystem::path& file);
 
   bool empty() const { return slices_.empty(); }
-  // Makes the row's values known. Of all rows, before any is scored.
+  // Registers the row's values. Call it for all rows before any is scored.
   void note(RowValues row);
   // The place of the row's value in each slice.
   std::vector<int32_t> places_of(RowValues row) const;

@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/failure.h"
-#include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/evaluation/class_counts.h"
 #include "tasks/classification/ngrams/ngram_process.h"
 
 namespace finetune {
@@ -54,7 +54,7 @@ namespace {
 template <typename Next>
 void add_metrics(const ClassificationData& data, const TextRows& eval, const char* prefix,
                  Next&& next, Metrics& metrics) {
-  ClassificationTally tally(data, {}, 0);
+  ClassCounts tally(data, {}, 0);
   TextRowReader reader(eval.descriptor());
   for (TextRow row; reader.next(row);) {
     const TextRow& predicted = next();

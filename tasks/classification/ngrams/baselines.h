@@ -14,15 +14,15 @@
 
 namespace finetune {
 
-// What to say of every text without reading it: the most frequent label (of equals the first), the
-// labels that more than half of the rows have, the mean.
+// The answer that is best without reading the text: the most frequent label (the first of equally
+// frequent ones), the labels of more than half of the rows, or the mean.
 struct Majority {
   std::vector<int32_t> labels;
   double number = 0;
 };
 Majority majority_of(const ClassificationData& data, const ClassificationSide& side);
 
-// Rows for text_rows_of: what each says by `side`.
+// Rows for text_rows_of(), and their labels in `side`.
 struct RowsToKeep {
   std::span<const RowValues> rows;
   const TextColumns& columns;
@@ -32,7 +32,7 @@ struct RowsToKeep {
   bool has_texts = true;     // else the labels alone
 };
 constexpr int64_t kMostTrainingBytes = 12 << 20;
-constexpr int64_t kMostNgramLabels = 10'000;  // with more there is the majority alone
+constexpr int64_t kMostNgramLabels = 10'000;  // with more labels only the majority is computed
 // Error(model) if $TMPDIR cannot hold them.
 std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
 // The text of a row with its pair, if it has one.
@@ -47,7 +47,7 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
                        const TextRows* train, const TextRows& eval,
                        const Descriptor* model = nullptr);
 
-// What evaluation of files needs of the rows that its model was trained on.
+// What an evaluation of files keeps of the rows that the model was trained on.
 struct TrainedRows {
   Majority majority;
   std::shared_ptr<TextRows> texts;  // null without options.ngram_baseline
@@ -57,7 +57,7 @@ struct TrainedRows {
 TrainedRows read_trained_rows(const TaskOptions& training, const EncoderConfig& config,
                               const ClassificationData& data);
 
-// Baselines for a model that is there. `trained` null: the majority is that of `eval`.
+// Baselines of an evaluation of files. `trained` null: the majority of `eval` itself.
 Baselines file_baselines(const ClassificationData& data, const TrainedRows* trained,
                          TextRows& eval);
 

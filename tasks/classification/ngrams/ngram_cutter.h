@@ -15,12 +15,11 @@ struct Ngrams {
 };
 
 constexpr size_t kLongestCharacterNgram = 5;
-// Of a longer text the first bytes: what is beyond is no word of a transaction's, and takes 60
-// bytes of memory each.
+// Longer texts are cut: each byte takes 60 bytes of memory, and transactions are not that long.
 constexpr size_t kMostNgramBytes = size_t{1} << 20;
 
-// Into memory that calls reuse. An n-gram is there as often as it occurs. One of words and one of
-// characters have other hashes, if they are the same text, too.
+// Reuses its memory. An n-gram is listed as often as it occurs. N-grams of words and of characters
+// have different hashes, even if their text is the same.
 class NgramCutter {
  public:
   void cut(std::string_view text, Ngrams& out);

@@ -23,7 +23,7 @@
 #include "core/files/files.h"
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
-#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
 #include "tasks/classification/ngrams/training.h"
 
 namespace finetune {

@@ -18,14 +18,14 @@ struct NgramJob {
   const Descriptor* model = nullptr;  // empty: gets the model, as a file (mix/ngram_file.h)
 };
 
-// Begins the process, this program again with other words, and waits for it. Signals do not end it,
-// but for SIGKILL and the end of this process: a run that stops on one is complete by then, and the
-// same with or without. Error(device) if it fails, saying how.
-// The result: most memory that one of its processes had, in MiB.
+// Starts this program again as another process and waits for it. Only SIGKILL and the end of this
+// process end it, not other signals, so that a run which is told to stop is complete first.
+// Returns the peak memory of its processes in MiB. Error(device) if it fails, saying how.
 double predict_with_ngrams(const NgramJob& job);
 
-// The program's own main() calls this first of all. Of such a process it does the work and gives
-// its exit status, of any other -1; from then on predict_with_ngrams may be called.
+// main() calls this first. In a process that predict_with_ngrams() began it does the work and
+// returns the exit status; in any other process it returns -1, and predict_with_ngrams() may be
+// called from then on.
 int serve_ngram_process(int argc, char** argv);
 // Whether this program can begin one.
 bool has_ngram_process();

@@ -1,4 +1,5 @@
-// Rows of text and their labels in a nameless file in $TMPDIR: what another process learns from.
+// Rows of text and their labels in a nameless file in $TMPDIR, for the process that learns from
+// them.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,10 @@
 
 namespace finetune {
 
-// Both write and read what this machine's memory has: the file never leaves it.
+// Numbers are in this machine's byte order: the file never leaves the machine.
 class TextRows {
  public:
-  // Error(model) if there can be none, then and later where it cannot be written.
+  // Error(model) if the file cannot be made, and later if it cannot be written.
   TextRows();
   explicit TextRows(int descriptor);  // of such a file
 
@@ -24,7 +25,7 @@ class TextRows {
 
   int64_t size() const { return size_; }
   int descriptor() const { return file_.descriptor(); }
-  // Rows that these were chosen from.
+  // The number of rows that these were chosen from.
   int64_t of = 0;
 
  private:

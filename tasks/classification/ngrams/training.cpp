@@ -20,7 +20,7 @@
 #include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
-#include "tasks/classification/ngrams/competitors.h"
+#include "tasks/classification/ngrams/confusable_rows.h"
 
 namespace finetune {
 namespace {

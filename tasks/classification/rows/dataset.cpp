@@ -228,7 +228,7 @@ std::string_view name_of(ProblemType problem) {
   return "";
 }
 
-ProblemType problem_type(const TaskOptions& options) {
+ProblemType problem_type(const ClassificationOptions& options) {
   if (options.regression) return ProblemType::regression;
   return options.multi_label_separator.empty() ? ProblemType::single_label
                                                : ProblemType::multi_label;

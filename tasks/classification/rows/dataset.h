@@ -24,13 +24,13 @@ class TextRows;  // tasks/classification/ngrams/text_rows.h
 
 // Hugging Face's problem_type: "single_label_classification", ...
 std::string_view name_of(ProblemType problem);
-ProblemType problem_type(const TaskOptions& options);
+ProblemType problem_type(const ClassificationOptions& options);
 
-// One side of the data. What is said of a problem type is empty for the others.
+// One side of the data: train or eval. Members of other problem types are empty.
 struct ClassificationSide {
   SampleSet set;
   std::vector<int32_t> labels;         // single-label: ids; those >= LabelMap::size() are unknown
-  LabelSets label_sets;                // multi-label: ids likewise
+  LabelSets label_sets;                // multi-label: ids of the same kind
   std::vector<double> targets;         // regression
   int64_t dropped = 0;                 // unusable rows of the files (--skip-bad-rows)
   std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`

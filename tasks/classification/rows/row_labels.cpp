@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kNamedUnknownLabels = 10;
 
-bool is_empty_label(std::string_view value, const TaskOptions& options) {
+bool is_empty_label(std::string_view value, const ClassificationOptions& options) {
   return trim(value).empty() || (options.normalizes_labels && normal_label(value).empty());
 }
 
@@ -75,8 +75,8 @@ void add_target(std::string_view value, const ClassificationData& data, const La
 }
 
 std::optional<std::string> rewritten_label(std::string_view value, ProblemType problem,
-                                           const TaskOptions& options, const LabelNames* names,
-                                           JoinedLabels* joined) {
+                                           const ClassificationOptions& options,
+                                           const LabelNames* names, JoinedLabels* joined) {
   if (problem == ProblemType::regression) return std::nullopt;
   const auto named = [&](std::string_view label) {
     std::string name = names ? names->name_of(label) : std::string(label);
@@ -105,7 +105,7 @@ std::optional<std::string> rewritten_label(std::string_view value, ProblemType p
   return join(out, options.multi_label_separator);
 }
 
-void count_labels(std::string_view value, ProblemType problem, const TaskOptions& options,
+void count_labels(std::string_view value, ProblemType problem, const ClassificationOptions& options,
                   LabelNames& names) {
   const auto cell = rewritten_label(value, problem, options, nullptr);
   for_each_label(cell ? *cell : value, problem, options,
@@ -119,7 +119,8 @@ std::string alike_warning(const std::vector<std::string>& labels) {
                 "; --normalize-labels joins them");
 }
 
-std::string list_warning(const std::vector<std::string>& labels, const TaskOptions& options) {
+std::string list_warning(const std::vector<std::string>& labels,
+                         const ClassificationOptions& options) {
   const bool is_single = options.multi_label_separator.empty();
   const auto is_odd = [&](const std::string& label) {
     if (is_single) return label_list(label).has_value();
@@ -153,7 +154,7 @@ Error unknown_labels_error(const std::string& where, const std::vector<std::stri
       " (to count them as wrong: --ignore-unknown-labels)");
 }
 
-void check_problem_options(const TaskOptions& options, ProblemType problem) {
+void check_problem_options(const ClassificationOptions& options, ProblemType problem) {
   if (options.regression && !options.multi_label_separator.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }

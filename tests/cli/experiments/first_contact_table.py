@@ -75,7 +75,7 @@ DATA = [
     Try("evaluation labels that training lacks", f"{TRAIN} --eval other.csv", 3, ["'travel'", "--ignore-unknown-labels"]),
     Try("numbers expected, words found", f"{TRAIN} --regression", 3, ["train.csv:2", "not a finite number"]),
     Try("amounts as labels", "train --model model --train train.csv --label-column amount --reinit-head --output run", 3,
-        ["'amount'", "amounts are no classes", "--regression"], 14),
+        ["'amount'", "amounts are not classes", "--regression"], 14),
     Try("no row that can be used", "predict --model trained --input bad.csv --output - --skip-bad-rows", 3,
         ["bad.csv:2", "no other row can be used"], 4),
     Try("a bank's CSV with semicolons", f"train --model model --train semicolon.csv {RUN}", 0, ["its values are between"], 3),

@@ -236,7 +236,7 @@ def test_amounts_as_labels(directory):
     # Euro signs, thousands separators, currencies.
     for form in ("{},99", "{} 000.50", "${}.10", "-{}.05", "{}.00 EUR"):
         euros = write(directory / "euros.csv", "text;label\n" + "".join(f"word {i};{form.format(i)}\n" for i in range(30)))
-        fail(3, *line, "--train", euros, "--output", directory / "euros", words=["'label'", "amounts are no classes"])
+        fail(3, *line, "--train", euros, "--output", directory / "euros", words=["'label'", "amounts are not classes"])
     assert not (directory / "euros").exists()
 
 

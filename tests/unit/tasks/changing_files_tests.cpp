@@ -3,7 +3,7 @@
 
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/evaluator.h"
+#include "tasks/classification/evaluation/classification_evaluator.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -13,7 +13,7 @@
 #include "data/packing.h"
 #include "model/encoder.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/evaluator.h"
+#include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/objective.h"
 
 using namespace finetune;

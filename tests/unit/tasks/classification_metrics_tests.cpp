@@ -9,8 +9,7 @@
 #include <limits>
 
 #include "classification_fixture.h"
-#include "tasks/classification/evaluation/tally.h"
-#include "tasks/classification/losses.h"
+#include "tasks/classification/evaluation/class_counts.h"
 #include "tasks/scores/label_scores.h"
 
 using namespace finetune;
@@ -61,7 +60,7 @@ TEST_CASE("single-label scores equal scikit-learn's") {
   TemporaryDirectory folder;
   ClassificationData data;
   data.labels = LabelMap({"a", "b", "c", "d", "e", "f"});
-  ClassificationTally tally(data, {}, 0);
+  ClassCounts tally(data, {}, 0);
   for (size_t i = 0; i < truth.size(); ++i) tally.add_label(truth[i], predicted[i], 0.5);
   CHECK(tally.metrics()["eval_f1_macro"] == s.f1.macro);
   CHECK(tally.metrics()["eval_mcc"] == s.mcc);
@@ -77,7 +76,7 @@ TEST_CASE("of many labels confusion.csv has the pairs that occur") {
   for (int i = 0; i < 1001; ++i) names.push_back(concat("label ", 1000 + i));
   ClassificationData data;
   data.labels = LabelMap(names);
-  ClassificationTally tally(data, {}, 0);
+  ClassCounts tally(data, {}, 0);
   for (const auto& [truth, predicted] : {std::pair{7, 7}, {1000, 3}, {7, 7}, {0, 1000}}) {
     tally.add_label(truth, predicted, 0.5);
   }

@@ -10,7 +10,7 @@
 #include "classification_fixture.h"
 #include "data/packing.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/evaluator.h"
+#include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/objective.h"
 
 using namespace finetune;

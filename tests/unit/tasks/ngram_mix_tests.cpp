@@ -10,8 +10,8 @@
 #include "core/sha256.h"
 #include "core/threads/parallel.h"
 #include "tasks/classification/calibration/fit_calibration.h"
-#include "tasks/classification/mix/ngram_file.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 #include "tasks/classification/ngrams/training.h"
 
 using namespace finetune;

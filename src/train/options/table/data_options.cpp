@@ -1,6 +1,6 @@
 // Options of what is learnt, the model and the data.
-#include "tasks/classification/rows/long_texts.h"
 #include "tasks/registry.h"
+#include "tasks/task.h"
 #include "train/options/table/option_groups.h"
 
 namespace finetune {

@@ -1,9 +1,9 @@
 // ngrams.bin: the linear model beside a classifier's weights, behind its sum.
-#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
 
 #include "core/sha256.h"
 #include "fuzz/target.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 
 namespace finetune::fuzz {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "golden.h"
-#include "tasks/qa/evaluation/evaluator.h"
 #include "tasks/qa/evaluation/postprocess.h"
+#include "tasks/qa/evaluation/qa_evaluator.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {

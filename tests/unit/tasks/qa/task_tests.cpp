@@ -10,7 +10,7 @@
 #include "data/packing.h"
 #include "golden.h"
 #include "tasks/objective.h"
-#include "tasks/qa/evaluation/evaluator.h"
+#include "tasks/qa/evaluation/qa_evaluator.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/scores/squad_metrics.h"
 #include "temporary_directory.h"

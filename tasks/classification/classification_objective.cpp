@@ -1,10 +1,9 @@
 // Uploads classification targets, and computes loss and its denominator.
-#include "tasks/classification/objective.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "core/error.h"
+#include "tasks/classification/classification_traits.h"
 #include "tasks/classification/rows/dataset.h"
 
 namespace finetune {

@@ -1,9 +1,8 @@
 // Uploads answer spans, and computes the span loss.
-#include "tasks/qa/objective.h"
-
 #include <vector>
 
 #include "core/error.h"
+#include "tasks/qa/qa_traits.h"
 
 namespace finetune {
 namespace {

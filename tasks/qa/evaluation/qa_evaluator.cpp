@@ -1,5 +1,5 @@
 // Answers each question once the logits of all its windows are there.
-#include "tasks/qa/evaluation/evaluator.h"
+#include "tasks/qa/evaluation/qa_evaluator.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // Adds rows to reliability and coverage, and words the threshold that was looked for.
-#include "tasks/classification/evaluation/answer_scores.h"
+#include "tasks/classification/evaluation/probability_scores.h"
 
 #include "core/error.h"
 #include "core/text/text.h"
@@ -14,7 +14,8 @@ std::string as_percent(double share) {
 
 }  // namespace
 
-AnswerScores::AnswerScores(ProblemType problem, int64_t outputs, const TaskOptions& options)
+ProbabilityScores::ProbabilityScores(ProblemType problem, int64_t outputs,
+                                     const ClassificationOptions& options)
     : several_labels_(problem == ProblemType::multi_label),
       outputs_(outputs),
       temperature_(options.calibration.temperature),
@@ -25,7 +26,7 @@ AnswerScores::AnswerScores(ProblemType problem, int64_t outputs, const TaskOptio
   if (target_accuracy_) curve_.emplace();
 }
 
-std::vector<std::string> AnswerScores::metric_names(const TaskOptions& options) {
+std::vector<std::string> ProbabilityScores::metric_names(const ClassificationOptions& options) {
   std::vector<std::string> names = {"eval_ece", "eval_brier"};
   const auto add = [&](std::initializer_list<const char*> more) {
     names.insert(names.end(), more.begin(), more.end());
@@ -38,7 +39,7 @@ std::vector<std::string> AnswerScores::metric_names(const TaskOptions& options) 
   return names;
 }
 
-void AnswerScores::add_label(const float* logits, int32_t truth, const ScoredLabel& best) {
+void ProbabilityScores::add_label(const float* logits, int32_t truth, const ScoredLabel& best) {
   const std::span<const float> row(logits, size_t(outputs_));
   probabilities_at(row, false, 1, probabilities_);
   own_.add(probabilities_, truth);
@@ -54,7 +55,7 @@ void AnswerScores::add_label(const float* logits, int32_t truth, const ScoredLab
   sure_.right += right;
 }
 
-void AnswerScores::add_set(const float* logits, std::span<const int32_t> truth) {
+void ProbabilityScores::add_set(const float* logits, std::span<const int32_t> truth) {
   const std::span<const float> row(logits, size_t(outputs_));
   probabilities_at(row, true, 1, probabilities_);
   own_.add(probabilities_, truth);
@@ -63,7 +64,7 @@ void AnswerScores::add_set(const float* logits, std::span<const int32_t> truth) 
   calibrated_->add(probabilities_, truth);
 }
 
-void AnswerScores::add_metrics(Metrics& metrics) const {
+void ProbabilityScores::add_metrics(Metrics& metrics) const {
   metrics["eval_ece"] = own_.calibration_error();
   metrics["eval_brier"] = own_.brier_score();
   if (calibrated_) {
@@ -83,7 +84,7 @@ void AnswerScores::add_metrics(Metrics& metrics) const {
   metrics["eval_accuracy_covered_lower"] = lower_bound(point->covered);
 }
 
-std::string AnswerScores::describe() const {
+std::string ProbabilityScores::describe() const {
   const auto shown = [&](double threshold, const Covered& covered) {
     return concat("--min-probability ", threshold, ": ", as_percent(covered.accuracy()), " of ",
                   covered.rows, " rows right, ", as_percent(double(covered.rows) / double(rows_)),

@@ -18,16 +18,16 @@ namespace finetune {
 inline constexpr std::string_view kNgramFile = "ngrams.bin";
 inline constexpr size_t kMostNgramFileBytes = size_t{16} << 20;  // that are written
 
-// At most `most_bytes`, but for what the biases take: weights nearest to 0 are left out, and
-// n-grams without any. An output that no row or every row had, whose bias is infinite, gets that of
-// one that a text says nothing of.
+// The file's bytes: at most `most_bytes`, not counting the biases. Leaves out the weights nearest
+// to 0, and n-grams without weights. An output whose bias is infinite, because no row or every row
+// had it, gets a finite bias.
 std::string ngram_file_of(const NgramModel& model, size_t most_bytes = kMostNgramFileBytes);
 
 struct StoredNgrams {
   NgramModel model;
-  std::string sha256;  // as the file has it
+  std::string sha256;  // stored in the file
 };
-// Error(model) naming `where` for what is no such file, or a damaged one.
+// Error(model) naming `where` if the bytes are not such a file, or are damaged.
 StoredNgrams read_ngram_file(std::string_view bytes, const std::string& where);
 
 }  // namespace finetune

@@ -1,11 +1,10 @@
 // Hides words of packed micro-batches, anew in each epoch, and computes their loss.
-#include "tasks/masked_language/objective.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "core/error.h"
 #include "data/packing.h"
+#include "tasks/masked_language/masked_traits.h"
 #include "tasks/masked_language/masking.h"
 
 namespace finetune {

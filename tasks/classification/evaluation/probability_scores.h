@@ -1,4 +1,4 @@
-// Whether a classifier's probabilities can be acted on: reliability, and what is right among the
+// How far a classifier's probabilities can be trusted: calibration error, and accuracy among the
 // rows that it is sure of.
 #pragma once
 
@@ -19,14 +19,14 @@ namespace finetune {
 //          eval_ece_calibrated, eval_brier_calibrated where options.calibration has a temperature
 //          eval_coverage, eval_accuracy_covered with options.min_probability or target_accuracy
 //          eval_threshold, eval_accuracy_covered_lower with the latter, where it can be reached
-class AnswerScores {
+class ProbabilityScores {
  public:
   // Labels, not numbers. Error(usage) for options that need one label a row where there are more.
-  AnswerScores(ProblemType problem, int64_t outputs, const TaskOptions& options);
+  ProbabilityScores(ProblemType problem, int64_t outputs, const ClassificationOptions& options);
 
-  static std::vector<std::string> metric_names(const TaskOptions& options);
+  static std::vector<std::string> metric_names(const ClassificationOptions& options);
 
-  // In any order: no digit depends on it. `best` as the calibration has it.
+  // In any order: the result does not depend on it. `best`: the calibrated top label.
   void add_label(const float* logits, int32_t truth, const ScoredLabel& best);
   void add_set(const float* logits, std::span<const int32_t> truth);
 

@@ -1,8 +1,7 @@
 // The row of classification and regression in the table of tasks.
-#include "tasks/classification/traits.h"
+#include "tasks/classification/classification_traits.h"
 
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/objective.h"
 
 namespace finetune {
 namespace {

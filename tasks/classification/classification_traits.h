@@ -1,11 +1,13 @@
-// The loss of sequence classification and regression.
+// What the table of tasks has of classification and regression: its row and its loss.
 #pragma once
 
 #include <memory>
 
-#include "tasks/objective.h"
+#include "tasks/task_traits.h"
 
 namespace finetune {
+
+TaskTraits classification_traits();
 
 // Cross-entropy with class weights and label smoothing, binary cross-entropy for multi-label, the
 // squared error for regression. The memory that `arrays` views must outlive the objective.

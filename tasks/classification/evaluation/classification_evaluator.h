@@ -13,7 +13,7 @@
 #include "tasks/classification/calibration/kept_logits.h"
 #include "tasks/classification/evaluation/row_scores.h"
 #include "tasks/classification/evaluation/row_source.h"
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 #include "tasks/evaluator.h"
 #include "tasks/prediction_request.h"
 #include "tasks/task_traits.h"
@@ -83,7 +83,7 @@ class ClassificationEvaluator final : public Evaluator {
 
   PredictionFormat format() const;
 
-  TaskOptions options_;  // of scores and answers
+  ClassificationOptions options_;
   std::span<const float> class_weights_;
   std::vector<float> stored_weights_;
   const ClassificationData* data_ = nullptr;  // of rows with labels

@@ -1,5 +1,5 @@
 // Sums the rows of each label, and compares every row with these sums.
-#include "tasks/classification/ngrams/competitors.h"
+#include "tasks/classification/ngrams/confusable_rows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Rounds, prunes and writes n-grams' weights, and reads them without trusting a byte.
-#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,8 @@
 // The row of extractive question answering in the table of tasks.
-#include "tasks/qa/traits.h"
+#include "tasks/qa/qa_traits.h"
 
 #include "data/squad.h"
-#include "tasks/qa/evaluation/evaluator.h"
-#include "tasks/qa/objective.h"
+#include "tasks/qa/evaluation/qa_evaluator.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/texts/pair_types.h"
 

@@ -1,4 +1,4 @@
-// Which rows a label has to be told from, where there are too many to be told from all of them.
+// Chooses the rows that a label is trained against, if there are too many for all of them.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct RowLabels {
   }
 };
 
-// For each label the rows that another label's mean text might be taken for it: those where its own
-// is among the `most` nearest, by rare n-grams alone. Ascending.
+// Returns for each label the rows of other labels that are most like it: rows for which the label's
+// mean text is among the `most` nearest, by rare n-grams alone. Ascending.
 std::vector<std::vector<uint32_t>> rows_near_labels(const DesignMatrix& matrix,
                                                     const RowLabels& labels, int64_t outputs,
                                                     int64_t most);

@@ -1,12 +1,12 @@
 // Counts and losses by label, and the files confusion.csv and per_class.csv.
-#include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/evaluation/class_counts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
-#include "tasks/classification/losses.h"
 #include "tasks/classification/predictions/prediction_format.h"
 
 namespace finetune {
@@ -16,28 +16,55 @@ constexpr int64_t kMostMatrixClasses = 1000;
 
 }  // namespace
 
-ClassificationTally::ClassificationTally(const ClassificationData& data,
-                                         std::span<const float> weights, double smoothing)
+double cross_entropy_loss(std::span<const float> logits, int32_t label,
+                          std::span<const float> weights, double smoothing) {
+  double highest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(double(logit) - highest);
+  const double log_sum = std::log(sum);
+  const double weight = weights.empty() ? 1.0 : double(weights[size_t(label)]);
+  auto weighted = [&](size_t c) {  // the difference first: huge logits would swallow the sum
+    return weight * (highest - double(logits[c]) + log_sum);
+  };
+  double loss = (1 - smoothing) * weighted(size_t(label));
+  if (smoothing == 0) return loss;
+  double all = 0;
+  for (size_t c = 0; c < logits.size(); ++c) all += weighted(c);
+  return loss + smoothing / double(logits.size()) * all;
+}
+
+double binary_cross_entropy_loss(std::span<const float> logits, std::span<const int32_t> positive) {
+  double loss = 0;
+  for (float logit : logits) {  // -log(1 - sigmoid(x)) = max(x, 0) + log(1 + exp(-|x|))
+    double x = logit;
+    loss += std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  }
+  for (int32_t c : positive) loss -= double(logits[size_t(c)]);
+  return loss / double(logits.size());
+}
+
+ClassCounts::ClassCounts(const ClassificationData& data, std::span<const float> weights,
+                         double smoothing)
     : data_(data), weights_(weights), smoothing_(smoothing), counts_(size_t(data.classes())) {}
 
-double ClassificationTally::label_loss(const float* logits, int32_t label) const {
+double ClassCounts::label_loss(const float* logits, int32_t label) const {
   int64_t outputs = data_.outputs();
   if (label >= outputs) return 0;
   return cross_entropy_loss({logits, size_t(outputs)}, label, weights_, smoothing_);
 }
 
-double ClassificationTally::set_loss(const float* logits, std::span<const int32_t> labels) const {
+double ClassCounts::set_loss(const float* logits, std::span<const int32_t> labels) const {
   auto known = std::lower_bound(labels.begin(), labels.end(), int32_t(data_.outputs()));
   return binary_cross_entropy_loss({logits, size_t(data_.outputs())},
                                    labels.first(size_t(known - labels.begin())));
 }
 
-double ClassificationTally::value_loss(float value, double target) const {
+double ClassCounts::value_loss(float value, double target) const {
   double error = double(value) - target;
   return error * error;
 }
 
-void ClassificationTally::add_label(int32_t truth, int32_t predicted, double loss) {
+void ClassCounts::add_label(int32_t truth, int32_t predicted, double loss) {
   count_label(counts_, truth, predicted);
   ++confusion_[uint64_t(truth) * uint64_t(data_.classes()) + uint64_t(predicted)];
   ++samples_;
@@ -46,15 +73,15 @@ void ClassificationTally::add_label(int32_t truth, int32_t predicted, double los
   denominator_ += weights_.empty() ? 1.0 : double(weights_[size_t(truth)]);
 }
 
-void ClassificationTally::add_set(std::span<const int32_t> truth,
-                                  std::span<const int32_t> predicted, double loss) {
+void ClassCounts::add_set(std::span<const int32_t> truth, std::span<const int32_t> predicted,
+                          double loss) {
   whole_sets_ += count_labels(counts_, truth, predicted);
   ++samples_;
   loss_ += loss;
   denominator_ += 1;
 }
 
-void ClassificationTally::add_value(double truth, float predicted, double loss) {
+void ClassCounts::add_value(double truth, float predicted, double loss) {
   truths_.push_back(truth);
   values_.push_back(predicted);
   ++samples_;
@@ -62,7 +89,7 @@ void ClassificationTally::add_value(double truth, float predicted, double loss) 
   denominator_ += 1;
 }
 
-Metrics ClassificationTally::metrics() const {
+Metrics ClassCounts::metrics() const {
   Metrics metrics{{"eval_loss", denominator_ == 0 ? 0 : loss_ / denominator_}};
   auto add_f1 = [&](const F1Scores& f1) {
     metrics["eval_f1_macro"] = f1.macro;
@@ -88,20 +115,20 @@ Metrics ClassificationTally::metrics() const {
   return metrics;
 }
 
-void ClassificationTally::write_files(const std::filesystem::path& directory) const {
+void ClassCounts::write_files(const std::filesystem::path& directory) const {
   if (data_.problem == ProblemType::regression) return;
   write_confusion(directory / "confusion.csv");
   write_per_class(directory / "per_class.csv");
 }
 
-std::vector<ClassScores> ClassificationTally::class_scores() const {
+std::vector<ClassScores> ClassCounts::class_scores() const {
   return data_.problem == ProblemType::single_label
              ? single_label_scores(counts_).classes
              : multi_label_scores(counts_, whole_sets_, samples_).classes;
 }
 
 // A line for each pair that occurs: of many labels a matrix would be nearly all zeros.
-void ClassificationTally::write_pairs(AtomicFile& file) const {
+void ClassCounts::write_pairs(AtomicFile& file) const {
   const auto classes = uint64_t(data_.classes());
   std::vector<std::pair<uint64_t, int64_t>> pairs(confusion_.begin(), confusion_.end());
   std::sort(pairs.begin(), pairs.end());
@@ -116,7 +143,7 @@ void ClassificationTally::write_pairs(AtomicFile& file) const {
   file.write(out);
 }
 
-void ClassificationTally::write_confusion(const std::filesystem::path& path) const {
+void ClassCounts::write_confusion(const std::filesystem::path& path) const {
   AtomicFile file(path);
   std::string out;
   int64_t classes = data_.classes();
@@ -152,7 +179,7 @@ void ClassificationTally::write_confusion(const std::filesystem::path& path) con
   file.commit();
 }
 
-void ClassificationTally::write_per_class(const std::filesystem::path& path) const {
+void ClassCounts::write_per_class(const std::filesystem::path& path) const {
   std::string out;
   append_csv_row(std::vector<std::string>{"label", "precision", "recall", "f1", "support"}, out);
   std::vector<ClassScores> scores = class_scores();

@@ -1,5 +1,5 @@
 // Answers rows in the order of their logits, counts them and writes their lines.
-#include "tasks/classification/evaluation/evaluator.h"
+#include "tasks/classification/evaluation/classification_evaluator.h"
 
 #include <algorithm>
 #include <utility>

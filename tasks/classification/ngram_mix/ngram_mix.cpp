@@ -1,5 +1,5 @@
 // Scores texts by n-grams in parallel, and opens the file of a model directory.
-#include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/classification/ngram_mix/ngram_mix.h"
 
 #include <algorithm>
 #include <string_view>
@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
-#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/ngram_mix/ngram_file.h"
 
 namespace finetune {
 namespace {
@@ -91,7 +91,7 @@ void read_ngrams_of(const fs::path& directory, const std::string& sha256, const 
   });
 }
 
-std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs) {
+std::unique_ptr<NgramMix> open_ngram_mix(const ClassificationOptions& options, int64_t outputs) {
   if (!options.uses_mix || options.model_directory.empty()) return nullptr;
   const fs::path path = options.model_directory / kNgramFile;
   if (!options.mix) {

@@ -1,9 +1,8 @@
 // The row of masked language modelling in the table of tasks.
-#include "tasks/masked_language/traits.h"
+#include "tasks/masked_language/masked_traits.h"
 
 #include "core/error.h"
 #include "tasks/masked_language/masked_task.h"
-#include "tasks/masked_language/objective.h"
 
 namespace finetune {
 namespace {

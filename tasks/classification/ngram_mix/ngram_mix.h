@@ -53,7 +53,7 @@ struct NgramMix {
 };
 // Null: the model has none, or options.uses_mix is false. Error(model) where config.json
 // (options.mix) and the file in options.model_directory are not of one run.
-std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs);
+std::unique_ptr<NgramMix> open_ngram_mix(const ClassificationOptions& options, int64_t outputs);
 // For the log.
 std::string describe_mix(const MixWeights& weights);
 

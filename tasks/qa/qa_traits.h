@@ -1,11 +1,13 @@
-// The loss of extractive question answering.
+// What the table of tasks has of question answering: its row and its loss.
 #pragma once
 
 #include <memory>
 
-#include "tasks/objective.h"
+#include "tasks/task_traits.h"
 
 namespace finetune {
+
+TaskTraits qa_traits();
 
 // Cross-entropy over the window's tokens of the answer's start and end, averaged. The memory that
 // `arrays` views must outlive the objective.

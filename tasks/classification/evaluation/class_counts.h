@@ -1,6 +1,6 @@
-// Running counts of what a classifier got right, sample by sample.
-// Metrics and the files confusion.csv and per_class.csv come of them, in memory that depends on the
-// labels, not on the samples. Regression alone keeps its numbers: ranks need all of them.
+// Counts of right and wrong predictions by class, sample by sample.
+// They give the metrics, confusion.csv and per_class.csv. Their memory grows with the labels, not
+// with the samples; only regression keeps its numbers, since ranks need all of them.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,19 @@
 
 namespace finetune {
 
-class ClassificationTally {
+// Losses of one sample on the host, in double: evaluation needs no device for them. The formulas
+// are those of the backend's cross_entropy, binary_cross_entropy and squared_error.
+// w[y] * ((1 - smoothing) * nll(y) + smoothing / C * sum_c nll(c)); without weights all are 1.
+double cross_entropy_loss(std::span<const float> logits, int32_t label,
+                          std::span<const float> weights, double smoothing);
+// Mean over the classes; `positive` lists the classes whose target is 1.
+double binary_cross_entropy_loss(std::span<const float> logits, std::span<const int32_t> positive);
+
+class ClassCounts {
  public:
   // `data`: its labels and problem type; must outlive the tally, as must the weights, one per
   // output or none.
-  ClassificationTally(const ClassificationData& data, std::span<const float> weights,
-                      double smoothing);
+  ClassCounts(const ClassificationData& data, std::span<const float> weights, double smoothing);
 
   // The training loss of a sample from its logits. A label that the model does not know has none.
   double label_loss(const float* logits, int32_t label) const;
