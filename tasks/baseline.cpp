@@ -58,7 +58,7 @@ std::string errors_of(const Metrics& metrics) {
                 ", MAE ", format_measure(mae->second));
 }
 
-// Of labels and numbers alone: the simple models have neither losses nor probabilities.
+// Metrics of labels and numbers: the simple models have neither losses nor probabilities.
 bool is_of_answers(std::string_view name) {
   static constexpr std::string_view ends[] = {"_accuracy",    "_f1_macro", "_f1_micro",
                                               "_f1_weighted", "_mcc",      "_mse",
@@ -130,7 +130,7 @@ std::string baseline_warning(const Metrics& metrics) {
     return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
                   shown(*c, *c->ngrams), " beside ", shown(*c, c->model), kAdvice);
   }
-  // Of a mix the n-grams may be all that is good.
+  // In a mix, it may be the n-grams alone that are good.
   if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
     return concat("warning: the fine-tuned model adds nothing to the n-grams it is mixed with, ",
                   c->name, " ", shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams),

@@ -1,4 +1,4 @@
-// The table of tasks, and what is looked up in it.
+// The table of tasks, and look-ups in it.
 #include "tasks/registry.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Task: the interface between a task (what is to be learnt) and the training loop.
+// Task: the interface between a task (what a model learns) and the training loop.
 // A task reads its data, turns it into tokenized samples and targets, and logits into metrics and
 // files. Its loss is an Objective (objective.h). A new task is a folder and a row
 // (docs/howto/add-task.md).
@@ -110,7 +110,7 @@ struct MaskedOptions {
 
 struct TaskOptions : DataOptions, ClassificationOptions, QaOptions, MaskedOptions {};
 
-// A file that an export has beside Hugging Face's.
+// A file of an export that Hugging Face does not have.
 struct ModelFile {
   std::string name;
   std::string_view bytes;
@@ -119,8 +119,8 @@ struct ModelFile {
 // Flat metrics, in order of name: "eval_accuracy" -> 0.93.
 using Metrics = std::map<std::string, double>;
 
-// Of texts, each once: how many are cut at max-length; tokens, uncut with a sample's special ones;
-// tokens cut off; unknown ones.
+// Counts over texts: texts that are cut at max-length; tokens before cutting, special ones
+// included; tokens that are cut off; unknown tokens.
 struct TextCounts {
   int64_t truncated = 0, text_tokens = 0, lost = 0, unknown = 0;
 
@@ -141,11 +141,11 @@ struct SampleSet : TextCounts {
   int64_t examples = 0;               // rows or questions
 };
 
-// What became of a model's calibration, of its mix with n-grams and of its thresholds.
+// The outcome of fitting a calibration, a mix with n-grams and thresholds.
 struct CalibrationReport {
   std::string line;                                        // for the log; may be empty
   std::vector<std::pair<std::string, std::string>> facts;  // for run.json
-  std::string why_no_mix;  // a mix was wanted and could not be judged; empty: it was
+  std::string why_no_mix;  // why a wanted mix could not be judged; else empty
 };
 
 class Task {
@@ -155,9 +155,9 @@ class Task {
   virtual Head head() const = 0;
   // The model's own trained head serves this task and its labels; else a new one is needed.
   virtual bool keeps_head() const = 0;
-  // Names of the outputs in order of id; empty where they have none.
+  // Names of the outputs in order of id; empty if they have no names.
   virtual std::vector<std::string> labels() const { return {}; }
-  // Of regression: how the trained head's outputs become numbers. An export's head gives these.
+  // Regression: how the trained head's outputs become numbers. An exported head gives numbers.
   virtual TargetScale target_scale() const { return {}; }
   virtual int64_t max_length() const = 0;  // of a sample, in tokens, as resolved
 
@@ -166,20 +166,20 @@ class Task {
   // Lines for the log about the data: sizes, labels, truncation, dropped rows.
   virtual std::vector<std::string> describe() const = 0;
 
-  // Views of this task's memory: what make_objective takes.
+  // Views of this task's memory, for make_objective().
   virtual TrainingArrays training_arrays() const = 0;
-  // Frees that memory, once the arrays have been copied elsewhere: train_set() keeps its counts,
-  // but has no samples any more. describe() still says what has been read.
+  // Frees that memory once the arrays have been copied. train_set() keeps its counts but loses its
+  // samples; describe() stays the same.
   virtual void release_training_arrays() = 0;
 
-  // Takes over what says how samples count, not which they are: another run on the same data. Not
-  // after release_training_arrays().
+  // Takes over the options that weight samples, for another run on the same data. Not after
+  // release_training_arrays().
   virtual void take_loss_options(const TaskOptions&) {}
 
-  // Of the evaluation data, which the task holds in memory.
+  // An evaluator of the evaluation data, which the task holds in memory.
   virtual std::unique_ptr<Evaluator> start_evaluation() = 0;
-  // Of the evaluation data, by the training data; computed once. Empty for a task without
-  // baselines. Error(device) or Error(model) if the machine cannot compute them.
+  // Trains simple models on the training data and measures them on the evaluation data, once. Empty
+  // for a task without baselines. Error(device) or Error(model) if the machine cannot compute them.
   virtual Baselines baselines();
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;
@@ -190,11 +190,12 @@ class Task {
   // change by that, the evaluator and `metrics` are updated.
   virtual CalibrationReport calibrate(Evaluator&, Metrics&) { return {}; }
   virtual std::vector<std::string> calibration_metric_names() const { return {}; }
-  // Beside the model's own, after calibrate(); valid until it is called again.
+  // Files that an export needs beside the model's own. Call after calibrate(); valid until it is
+  // called again.
   virtual std::vector<ModelFile> model_files() const { return {}; }
 
-  // What an export must say in config.json: labels (id2label), problem_type, and the object
-  // `finetune` with the options that evaluate and predict take as defaults. JSON object text.
+  // A JSON object that an export adds to config.json: labels (id2label), problem_type, and the
+  // object `finetune` with the options that evaluate and predict take as defaults.
   virtual std::string config_json() const = 0;
 };
 

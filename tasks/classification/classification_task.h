@@ -65,7 +65,8 @@ class ClassificationTask final : public Task {
     NgramScorer scorer;
   };
 
-  // Of the evaluation samples; empty, and `why` says so, where there is nothing to mix with.
+  // The n-grams' margins of the evaluation rows. Empty, with the reason in `why`, if there are
+  // none.
   std::vector<float> eval_margins(const ClassificationEvaluator& evaluator, std::string& why);
   TaskOptions options_;
   ClassificationData data_;
@@ -81,7 +82,7 @@ class ClassificationTask final : public Task {
 };
 
 // The options of a classification model's training run, from the object `finetune` in its
-// config.json; what is missing there has train's default. Labels and files are not part of them.
+// config.json. Missing options have train's defaults. Labels and files are not part of them.
 TaskOptions classification_defaults(const EncoderConfig& config);
 
 }  // namespace finetune

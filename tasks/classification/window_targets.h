@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// By window; what the rows do not have is empty.
+// By window. Members of other problem types are empty.
 struct WindowTargets {
   std::vector<int32_t> labels;
   LabelSets label_sets;

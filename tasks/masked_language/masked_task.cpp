@@ -78,7 +78,7 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   hide_evaluation_words();
 }
 
-// There are no metrics without these texts, so that the line says less than describe_repeated().
+// Says less than describe_repeated(), since there are no metrics without these texts.
 void MaskedTask::warn_of_trained_texts(const TaskOptions& options) {
   const int64_t count = trained_texts(train_.set, eval_.set), of = eval_.set.samples.size();
   if (10 * count <= of) return;

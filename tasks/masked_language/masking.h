@@ -1,4 +1,4 @@
-// Which pieces of a text are hidden, and what stands in their place.
+// Chooses the pieces of a text to hide, and what replaces them.
 // A pure function of the seed, the epoch and the sample's number, whatever batch, process or thread
 // asks. Semantics: Hugging Face's collators for masked language modelling, for whole words
 // DataCollatorForWholeWordMask, else DataCollatorForLanguageModeling.
@@ -26,17 +26,18 @@ class Masking {
   // `kinds`: WordKind of each id; must outlive this.
   Masking(const MaskingOptions& options, std::span<const uint8_t> kinds);
 
-  // Of a sample's ids, special tokens included, in order of their places; `out` is overwritten.
+  // Chooses the hidden pieces of a sample, given its ids with special tokens. Overwrites `out`, in
+  // order of place.
   //
   // Whole words: a piece and those behind it that continue its word. The words are shuffled by
   // Philox(seed; masking; word, sample, epoch, 0), and taken while they fit into a budget of
   // probability * length pieces, rounded, at least 1; one that does not fit is passed over. If none
-  // fits the first one is taken all the same, since else a text of one long word would teach
-  // nothing (Hugging Face hides nothing there). Else each piece is hidden with the probability, by
-  // word 0 of Philox(seed; masking; place, sample, epoch, 1).
+  // fits, the first one is taken all the same: else a text of one long word would teach nothing
+  // (Hugging Face hides nothing there). Without whole words each piece is hidden with the
+  // probability, by word 0 of Philox(seed; masking; place, sample, epoch, 1).
   //
-  // Of what is hidden each piece becomes [MASK] with 80 %, a random id with 10 %, by words 1 and 2
-  // of the latter block. Special tokens are never hidden.
+  // A hidden piece becomes [MASK] with 80 %, a random id with 10 %, by words 1 and 2 of the latter
+  // block. Special tokens are never hidden.
   void hide(std::span<const int32_t> ids, uint32_t sample, uint32_t epoch,
             std::vector<HiddenPiece>& out) const;
 

@@ -47,7 +47,7 @@ struct QaWindows {
   static constexpr int32_t kUnknown = -1;
 
   int64_t windows() const { return set.samples.size(); }
-  // Frees what only answers need: training has no use for it.
+  // Frees the members that only answers need, not training.
   void drop_offsets() {
     token_begins = {};
     token_ends = {};

@@ -38,8 +38,8 @@ SquadData take_contexts(SquadData& from, const std::vector<uint32_t>& chosen) {
   return out;
 }
 
-// Training takes no question whose answers have no known place. Error(data) where these are most:
-// then answer_start counts something else, and the texts are not those of the contexts.
+// Leaves out training questions whose answers have no known place. Error(data) if these are most:
+// then answer_start counts something else, or the texts do not belong to the contexts.
 void leave_out_unplaced(SquadData& data, const std::string& file) {
   int64_t with_answers = 0;
   std::string first;

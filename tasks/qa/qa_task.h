@@ -27,7 +27,7 @@ std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& 
 TrainedTexts trained_questions(const TaskOptions& options);
 
 // The options of a question-answering model's training run, from the object `finetune` in its
-// config.json; what is missing there has train's default.
+// config.json. Missing options have train's defaults.
 TaskOptions qa_defaults(const EncoderConfig& config);
 
 // The window and answer options of a task, checked and completed.

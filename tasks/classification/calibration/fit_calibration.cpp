@@ -33,10 +33,10 @@ int64_t wrong_decisions(const HeldOutLogits& held) {
   return wrong;
 }
 
-// Probabilities of each half by what was fitted to the other, or all of them by one temperature.
+// Probabilities of each half with the fit of the other half, or of all rows with one temperature.
 struct Halves {
   double temperatures[2];
-  std::optional<std::array<MixWeights, 2>> mixes{};  // in place of temperatures
+  std::optional<std::array<MixWeights, 2>> mixes{};  // instead of temperatures
 
   void probabilities(const HeldOutLogits& held, int64_t row, std::vector<double>& out) const {
     const auto half = size_t(row % 2);
@@ -116,7 +116,7 @@ bool is_surely_better(const HeldOutLogits& held, const Halves& own, const Halves
   return mean > std::sqrt(squares / rows / std::max(1.0, rows - 1));
 }
 
-// Takes the mix in place of the temperature where that is better on rows it was not fitted to.
+// Takes the mix instead of the temperature if it is better on rows that it was not fitted to.
 void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
   Halves mixed = fitted;
   mixed.mixes = {best_mix(held, {1, 2}), best_mix(held, {0, 2})};
@@ -140,7 +140,7 @@ void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
   fit.report.line = concat("mixed with n-grams: ", weights, ", ", likelihoods, "; ");
 }
 
-// By the likelihoods of the raw logits and of the fitted temperature.
+// Compares the likelihoods of the raw logits and of the fitted temperature.
 std::string temperature_words(double temperature, double raw, double fitted) {
   const std::string likelihoods =
       concat("negative log likelihood ", format_fixed(raw, 4), " -> ", format_fixed(fitted, 4));

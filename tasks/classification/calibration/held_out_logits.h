@@ -1,4 +1,4 @@
-// Logits of evaluation rows and what is true of them, to fit a calibration to.
+// Logits of evaluation rows with their true labels, to fit a calibration to.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct HeldOutLogits {
   int64_t outputs = 0;
   bool several_labels = false;
   std::vector<float> logits;    // (rows, outputs)
-  std::vector<float> margins;   // the same of n-grams to mix with; none: no mix is fitted
+  std::vector<float> margins;   // (rows, outputs) of n-grams; empty: no mix is fitted
   std::vector<int32_t> labels;  // one label a row; to be fitted to, all are outputs
-  LabelSets sets;               // several; labels that are no outputs are not part of them
+  LabelSets sets;               // several labels a row, without unknown ones
 
   int64_t rows() const { return outputs == 0 ? 0 : int64_t(logits.size()) / outputs; }
   std::span<const float> row(int64_t i) const {

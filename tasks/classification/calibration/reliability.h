@@ -1,4 +1,4 @@
-// How far probabilities are what they say: expected calibration error and Brier score.
+// How reliable probabilities are: expected calibration error and Brier score.
 #pragma once
 
 #include <array>
@@ -16,15 +16,14 @@ class Reliability {
   // several_labels: a row may have any number of the labels, each with a probability of its own.
   Reliability(int64_t outputs, bool several_labels);
 
-  // The probabilities of one row. `truth`: its label, or one that is no output, which nothing can
-  // predict. One label a row.
+  // One label a row: the row's probabilities and its label, which may be unknown to the model.
   void add(std::span<const double> probabilities, int32_t truth);
-  // Several: its labels, ascending; those that are no output are not part of it.
+  // Several labels a row: its labels, ascending, without those that the model does not know.
   void add(std::span<const double> probabilities, std::span<const int32_t> truth);
 
-  // One label a row: over the rows, of the highest probability of each: the mean distance between
-  // the mean probability of its bin and the share of the bin's rows that are right. Several: that
-  // of each label's probability and the rows that have it, the mean over labels.
+  // One label a row: rows are put into bins by their highest probability. Returns the mean, over
+  // rows, of the distance between the bin's mean probability and its share of right rows. Several
+  // labels: the same for each label's probability and the rows that have it; the mean over labels.
   double calibration_error() const;
   // The mean over rows of the sum over labels of (probability - truth)^2, from 0 to 2. Several
   // labels: the mean over rows and labels of that square, from 0 to 1.
@@ -39,8 +38,8 @@ class Reliability {
 
   int64_t rows_ = 0;
   int64_t outputs_;
-  std::vector<Bins> bins_;  // one; of several labels one for each
-  // Brier: whole numbers of 2^-32, and what is more than 2^62 of them.
+  std::vector<Bins> bins_;  // one, or with several labels a row one for each label
+  // Brier: whole numbers of 2^-32, and the carry in units of 2^62 of them.
   int64_t squares_ = 0, squares_carried_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostSteps = 100;
 
-// Of the likelihood's negative logarithm in b = 1 / temperature.
+// Of the negative log likelihood, in b = 1 / temperature.
 struct Slope {
   double value = 0, first = 0, second = 0;
 

@@ -1,4 +1,4 @@
-// Thresholds of several labels a row, and what they are worth on rows they were not fitted to.
+// Thresholds of labels, for several labels a row, measured on rows that they were not fitted to.
 #pragma once
 
 #include <array>
@@ -10,20 +10,20 @@
 
 namespace finetune {
 
-// Of each label the least probability with which giving it has the highest F1 on these rows: half
-// way between two neighbouring probabilities that occur, of equal F1 the nearest to one half. One
-// half for a label that fewer than `least_rows` of the rows have. Several labels alone.
+// Returns for each label the threshold that gives the highest F1 on these rows. It lies half way
+// between two neighbouring probabilities; of equal F1 the threshold nearest to one half is taken. A
+// label with fewer than `least_rows` rows gets one half. Only for several labels a row.
 std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, double temperature,
                                    int64_t least_rows);
 
 struct TunedThresholds {
-  std::vector<float> thresholds;   // of all rows; one half where nothing else has shown its worth
-  int64_t tuned = 0;               // labels that have another one
-  MultiLabelScores before, after;  // with one half, and each half of the rows by the other's
+  std::vector<float> thresholds;   // fitted to all rows; one half unless another is better
+  int64_t tuned = 0;               // labels with another threshold than one half
+  MultiLabelScores before, after;  // with one half; with the thresholds of the other half of rows
 };
 
-// Best thresholds of those labels alone whose F1 by halves (each half of the rows with the
-// threshold of the other) is above that of one half and above that of giving the label to each row.
+// Returns the best threshold only for labels whose cross-fitted F1 (each half of the rows with the
+// other half's threshold) is higher than with one half, and higher than if each row had the label.
 // `temperatures`: of the rows 0, 2, ... and of the rows 1, 3, ...; `temperature`: of all.
 TunedThresholds tuned_thresholds(const HeldOutLogits& held,
                                  const std::array<double, 2>& temperatures, double temperature,

@@ -35,7 +35,7 @@ Part part_of(const ClassificationData& data, const TaskOptions& options, const C
   return part;
 }
 
-// Of rows that are held out, as find_overlap() has it of two files.
+// As find_overlap(), for rows that are held out.
 void find_repeated(const CheckedSide& side, const HoldOut& parts, Findings& out) {
   std::vector<TextSum> sums;
   const auto sum = [&](uint32_t place) { return text_sum_of(side.values(place), side.text); };

@@ -13,17 +13,17 @@
 
 namespace finetune {
 
-// One side of the data. `rows` are those that can be used; texts and labels have one for each.
+// One side of the data. `rows` are the usable ones; texts and labels have an entry for each.
 struct CheckedSide {
   std::shared_ptr<Table> table;
   TextColumns text;
   size_t label = 0;  // its column
   std::vector<uint32_t> rows;
   std::vector<std::string> texts;        // joined, with the pair
-  std::vector<std::string_view> labels;  // as training has them; of several each once, sorted
-  std::deque<std::string> label_sets;    // what those of several are views of
+  std::vector<std::string_view> labels;  // as training reads them; several: each once, sorted
+  std::deque<std::string> label_sets;    // the memory of several labels a row
   std::vector<uint64_t> text_sums;       // equal for equal texts
-  int64_t faulty = 0;                    // rows that training would stop at
+  int64_t faulty = 0;                    // rows that stop training
   std::string first_fault;               // "train.csv:118: column 'text' is empty"
 
   size_t size() const { return rows.size(); }
@@ -36,11 +36,11 @@ struct CheckedData {
   CheckedSide train, eval;
   bool has_eval = false;  // given, not held out
   LabelMap labels;        // of training; empty for regression
-  JoinedLabels joined;    // what --normalize-labels has changed
+  JoinedLabels joined;    // the changes of --normalize-labels
 };
 
-// Error(data) for files that cannot be read and columns that are not there, Error(usage) for
-// options that contradict each other. `options.train_files` are there.
+// options.train_files must be given. Error(data) for files that cannot be read and missing columns,
+// Error(usage) for options that contradict each other.
 CheckedData read_checked_data(const TaskOptions& options);
 
 // The labels of the evaluation data that training lacks, sorted; empty for regression.

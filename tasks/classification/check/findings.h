@@ -19,7 +19,7 @@ struct CheckedModel {
   int64_t positions = 0;   // the largest max_length
 };
 
-// Each adds what it finds, or nothing.
+// Each adds its findings, if there are any.
 void find_faulty_rows(const CheckedData& data, Findings& out);
 void find_label_faults(const CheckedData& data, Findings& out);    // one class, unknown, too many
 void find_rare_labels(const CheckedData& data, Findings& out);     // classes with too few rows

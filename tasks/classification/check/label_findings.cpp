@@ -243,7 +243,7 @@ void find_similar_labels(const CheckedData& data, Findings& out) {
 void find_label_shift(const CheckedData& data, Findings& out) {
   if (!data.has_eval) return;
   if (data.problem == ProblemType::regression) return find_number_shift(data, out);
-  int64_t unknown = 0;  // of which all has changed
+  int64_t unknown = 0;  // labels whose whole share has changed
   const std::vector<int64_t> train = rows_of_labels(data, data.train),
                              eval = rows_of_labels(data, data.eval, &unknown);
   const auto n = double(data.train.size()), m = double(data.eval.size());
@@ -254,7 +254,7 @@ void find_label_shift(const CheckedData& data, Findings& out) {
     const double p = double(train[i]) / n, q = double(eval[i]) / m;
     const double all = double(train[i] + eval[i]) / (n + m);
     distance += std::abs(p - q) / 2;
-    // Of two samples of one distribution the mean of |p - q| is that of a normal distribution.
+    // For two samples of one distribution, |p - q| has the mean of a normal distribution.
     by_chance += std::sqrt(2 / 3.141592653589793 * all * (1 - all) * (1 / n + 1 / m)) / 2;
     if (std::abs(p - q) <= largest) continue;
     largest = std::abs(p - q);

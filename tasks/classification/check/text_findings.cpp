@@ -20,7 +20,7 @@ constexpr size_t kLongestShown = 60;          // bytes of a text in a line
 constexpr int64_t kFewOf = 1000;              // one row in more is worth a note
 constexpr int64_t kUncut = int64_t{1} << 40;  // tokens
 
-// The rows of a side, those of equal texts beside each other, otherwise as they are in the file.
+// The rows of a side in the order of the file, but with equal texts next to each other.
 std::vector<uint32_t> by_text(const CheckedSide& side) {
   std::vector<uint32_t> order(side.size());
   std::iota(order.begin(), order.end(), 0u);

@@ -27,7 +27,7 @@ namespace finetune {
 //                            multi-label: counts of true and false positives and negatives
 //           per_class.csv    label, precision, recall, f1, support
 //           slices.csv       with slices
-// options: what evaluate may be asked for besides (answer_scores.h).
+// `options`: further metrics that evaluate may be asked for (probability_scores.h).
 std::vector<std::string> classification_metric_names(ProblemType problem,
                                                      const ClassificationOptions& options = {});
 

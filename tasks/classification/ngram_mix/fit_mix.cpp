@@ -15,7 +15,7 @@ constexpr double kLeastGain = 1e-14;   // expected of a step
 
 using Pair = std::array<double, 2>;  // of the model and of the n-grams
 
-// Of the likelihood's negative logarithm in both weights.
+// Of the negative log likelihood, in both weights.
 struct Bend {
   double value = 0;
   Pair slope{};
@@ -60,7 +60,7 @@ Bend bend_of_row(const HeldOutLogits& held, int64_t row, const Pair& at) {
   return of;
 }
 
-// Means over the rows; the order of the sum is that of the rows for any number of threads.
+// Means over the rows, summed in the order of the rows for any number of threads.
 Bend bend_at(const HeldOutLogits& held, RowStride rows, const Pair& at) {
   const int64_t count = rows.count(held.rows());
   Bend all;

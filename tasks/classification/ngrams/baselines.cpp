@@ -1,4 +1,4 @@
-// Keeps rows for the n-grams' process, and makes metrics of what it predicts.
+// Keeps rows for the n-grams' process, and computes the metrics of its predictions.
 #include "tasks/classification/ngrams/baselines.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ class UnreadTokens final : public Tokenizer {
   std::vector<std::filesystem::path> files() const override { return {}; }
 };
 
-// Of rows that nobody has in memory.
+// For rows that are not in memory.
 Majority majority_in(const TextRows& rows, const ClassificationData& data) {
   ClassificationSide side;
   TextRowReader reader(rows.descriptor());

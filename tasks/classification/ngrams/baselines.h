@@ -39,7 +39,7 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
 std::string whole_text(RowValues row, const TextColumns& columns);
 std::vector<std::string> whole_texts(std::span<const RowValues> rows, const TextColumns& columns);
 
-// Of the rows in `eval`, whose labels are ids of `data`. `train` null: the majority alone.
+// Baselines of the rows in `eval`, whose labels are ids of `data`. `train` null: only the majority.
 // `model`: an empty file for the linear model (mix/ngram_file.h), which stays empty if there is
 // none. Error(device) or Error(model) if the linear model cannot be trained: too little memory, no
 // process, a full disk.

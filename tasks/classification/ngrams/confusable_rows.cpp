@@ -7,7 +7,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kRareShare = 100;  // an n-gram of at most one row in so many is rare
+constexpr int64_t kRareShare = 100;  // an n-gram that at most 1 in 100 rows has is rare
 
 struct Weight {
   int32_t label;
@@ -38,7 +38,7 @@ std::vector<uint8_t> rare_indices(const DesignMatrix& matrix) {
 
 MeanTexts mean_texts(const DesignMatrix& matrix, const RowLabels& labels, int64_t outputs,
                      const std::vector<uint8_t>& rare) {
-  // Of each index (label, value) of every row, then equal labels added.
+  // For each index: (label, value) of every row; then the values of equal labels are added.
   MeanTexts out;
   out.begins.assign(size_t(matrix.indices) + 2, 0);
   for (int64_t i = 0; i < matrix.rows(); ++i) {

@@ -29,7 +29,7 @@
 namespace finetune {
 namespace {
 
-constexpr const char* kWord = "ngram-baseline-process";  // in place of a command
+constexpr const char* kWord = "ngram-baseline-process";  // instead of a command
 constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5, kModel = 6;  // descriptors there
 constexpr int kFirstFree = 10;                                                // above these
 constexpr int kMostWorkers = 16;

@@ -1,4 +1,4 @@
-// Rows of text and their labels in a nameless file in $TMPDIR, for the process that learns from
+// Rows of text and their labels in a nameless file in $TMPDIR, for another process to learn from.
 // them.
 #pragma once
 

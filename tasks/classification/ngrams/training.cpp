@@ -27,11 +27,10 @@ namespace {
 
 // Chosen on the development rows of five sets at once (docs/reference/results.md).
 constexpr double kCost = 1, kTolerance = 1, kRegressionTube = 0.1;
-// Of the solver for numbers it is a share of the slope in its first pass: 1 ends it there.
+// For regression the tolerance is a share of the first pass's slope: 1 would end after that pass.
 constexpr double kRegressionTolerance = 0.01;
-// Where a label cannot be told from all rows: from so many for each of its own, so that no label is
-// taken for more frequent than others, and from some more, of which one in kCompetitorShare is a
-// competitor's.
+// A label that is not trained against all rows is trained against kOthersOfARow other rows for each
+// of its own, so that frequent labels are not preferred. One in kCompetitorShare is a competitor's.
 constexpr int64_t kOthersOfARow = 10, kCompetitorShare = 2;
 
 struct TrainingRows {
@@ -97,7 +96,7 @@ Trainer::Trainer(TrainingRows& rows, const NgramTraining& training)
   if (training.problem == ProblemType::regression || entries * outputs <= training.most_entries) {
     return;
   }
-  // In rows that are looked at, those of all labels together.
+  // Matrix entries of the rows that all labels together read.
   const auto most = int64_t(double(training.most_entries) / double(entries) * double(count));
   others_ = std::max<int64_t>(1, std::max(most - kOthersOfARow * count, most / 2) / outputs);
   const int64_t competitors = others_ / kCompetitorShare;

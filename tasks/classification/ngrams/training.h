@@ -13,17 +13,17 @@ struct NgramTraining {
   ProblemType problem = ProblemType::single_label;
   int64_t outputs = 0;
   int workers = 1;  // processes that share the labels; changes no bit
-  // Entries of the matrix that all labels together look at in one pass. With more labels than that
-  // allows, each is told from its competitors and from a sample of the other rows.
+  // Matrix entries that one pass over all labels may read. If there would be more, each label is
+  // trained against its competitors and a sample of the other rows only.
   int64_t most_entries = 400'000'000;
 };
 
-// Of the rows that a TextRows wrote. Forks, so this process must have no other threads.
-// Error(device) if a worker fails, for want of memory say.
+// Trains on the rows of a TextRows file. Forks, so this process must not have other threads.
+// Error(device) if a worker fails, for example without enough memory.
 NgramModel train_ngram_model(int rows, const NgramTraining& training);
 
-// One output of one vector. Regression: the number. One label: the first of the largest scores.
-// Several: those above 0.
+// The answer of one vector of scores. Regression: the number. One label: the first of the largest
+// scores. Several: those above 0.
 std::vector<int32_t> labels_of_scores(std::span<const double> scores, ProblemType problem);
 
 }  // namespace finetune

@@ -62,7 +62,7 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
 }
 
 // The names of --normalize-labels: a model's labels keep theirs, unless it has several that are
-// alike. `train` null: there are no others.
+// alike. `train` null: there are no training rows.
 std::optional<LabelNames> label_names(const TaskOptions& options, ProblemType problem,
                                       const std::vector<std::string>& known, const Source* train) {
   if (!options.normalizes_labels) return std::nullopt;

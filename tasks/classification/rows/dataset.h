@@ -45,13 +45,13 @@ struct ClassificationData {
   bool keeps_head = false;                  // the model's own head and label map fit and are kept
   std::vector<std::string> unknown_labels;  // id LabelMap::size() + i, sorted; never predicted
   std::vector<std::string> label_warnings;  // on the label column
-  std::string joined_labels;                // what --normalize-labels has changed, or empty
+  std::string joined_labels;                // the changes of --normalize-labels, or empty
   int64_t max_length = 0;
-  int64_t positions = 0;                  // the model's: what max_length can be
+  int64_t positions = 0;                  // the model's: the largest max_length
   std::vector<std::string> text_columns;  // as resolved
   TargetScale target_scale;               // regression: logits give numbers by it
   std::string split;                      // how evaluation rows were held out, for the log
-  std::string split_fault;                // what is odd about that, or empty
+  std::string split_fault;                // what is odd about the split, or empty
   TrainedTexts trained_texts;             // options.baselines, without evaluation data
   ClassificationSide train;
   bool has_eval = false;
@@ -82,7 +82,7 @@ struct ClassificationData {
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const EncoderConfig& config, bool model_head);
 
-// Error(data) where one of the training files cannot be read or lacks a column that options name.
+// Error(data) if a training file cannot be read or lacks a column that options name.
 // Reads their beginnings.
 void require_columns(const TaskOptions& options);
 

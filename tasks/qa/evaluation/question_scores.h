@@ -45,7 +45,7 @@ class QuestionScores {
   explicit QuestionScores(int squad_version) : squad_version_(squad_version) {}
   void reserve(size_t questions) { questions_.reserve(questions); }
   void add(const SquadQuestion& question, const QuestionAnswer& answer);
-  // With those of questions that are not repeated (tasks/repeated_texts.h), if that is known.
+  // With the metrics of questions that are not repeated (tasks/repeated_texts.h), if known.
   Metrics metrics(const RepeatedQuestions& repeated = {}) const;
 
  private:
