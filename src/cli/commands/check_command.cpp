@@ -10,6 +10,7 @@
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "engine/engine.h"
 #include "tasks/data_check.h"
@@ -86,11 +87,11 @@ std::string baseline_table(const DataCheck& check) {
 }
 
 std::string text_of(const DataCheck& check) {
-  std::string out = concat("train: ", counted(check.train_rows, "row", "rows"));
+  std::string out = concat("train: ", counted(check.train_rows, "row"));
   if (check.problem != ProblemType::regression) {
-    out += concat(", ", counted(check.labels, "label", "labels"), name_of_labels(check));
+    out += concat(", ", counted(check.labels, "label"), name_of_labels(check));
   }
-  if (check.eval_rows > 0) out += concat("; eval: ", counted(check.eval_rows, "row", "rows"));
+  if (check.eval_rows > 0) out += concat("; eval: ", counted(check.eval_rows, "row"));
   if (check.held_out_rows > 0) {
     out += concat("; the baselines are measured on ", check.held_out_rows,
                   " of them that are held out");

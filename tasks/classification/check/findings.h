@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/counted.h"
 #include "tasks/classification/check/checked_data.h"
 #include "tasks/data_check.h"
 #include "tasks/texts/encoded_rows.h"
@@ -32,8 +33,7 @@ void find_labels_in_texts(const CheckedData& data, Findings& out);
 // Texts that training would cut, as options.long_texts says.
 void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings& out);
 
-// "3 rows", "1 row"; "12.5 %".
-std::string counted(int64_t count, const char* one, const char* many);
+// "12.5 %".
 std::string percent(int64_t count, int64_t of);
 
 }  // namespace finetune

@@ -278,10 +278,6 @@ void find_label_shift(const CheckedData& data, Findings& out) {
        int64_t(std::lround(distance * all_eval))});
 }
 
-std::string counted(int64_t count, const char* one, const char* many) {
-  return concat(count, " ", count == 1 ? one : many);
-}
-
 std::string percent(int64_t count, int64_t of) {
   return concat(format_fixed(100.0 * double(count) / double(std::max<int64_t>(1, of)), 1), " %");
 }
