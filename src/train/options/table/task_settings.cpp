@@ -1,7 +1,7 @@
 // Where each option of train goes in TaskOptions.
 #include "train/options/table/task_settings.h"
 
-#include "tasks/classification/rows/long_texts.h"
+#include "tasks/task.h"
 #include "train/options/options.h"
 
 namespace finetune {
