@@ -23,6 +23,18 @@
 namespace finetune {
 namespace {
 
+// The tensors that are no part of the encoder, as the file calls them: maybe a head of another
+// name.
+std::string tensors_outside(std::string_view base_prefix, const WeightSource& source) {
+  constexpr size_t kNamesShown = 4;
+  std::vector<std::string> names;
+  for (const WeightInfo& tensor : source.tensors()) {
+    if (!tensor.name.starts_with(base_prefix)) names.push_back(in_quotes(tensor.stored_name, 80));
+  }
+  std::sort(names.begin(), names.end());
+  return join_some(names, kNamesShown);
+}
+
 TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
   auto parsed = nlohmann::json::parse(config.source_json, nullptr, false);
   if (parsed.is_object() && parsed.contains("finetune") && parsed["finetune"].is_object()) {
@@ -41,8 +53,13 @@ TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
   if (!source.name_advice().empty()) {
     throw model_error(source.path().string(), ": ", source.name_advice());
   }
+  const std::string others = tensors_outside(config.architecture->names.base_prefix, source);
   throw model_error(source.path().string(), ": the model has no trained head (neither ",
-                    join(heads, " nor "), "); fine-tune it first with finetune train");
+                    join(heads, " nor "), ")",
+                    others.empty() ? "; fine-tune it first with finetune train"
+                                   : concat(", but it holds ", others,
+                                            ": if that is its head, rename it to ", heads.front(),
+                                            "; otherwise fine-tune the model with finetune train"));
 }
 
 }  // namespace

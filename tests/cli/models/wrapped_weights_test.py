@@ -29,6 +29,21 @@ def labels_with(model, texts):
     return succeed("predict", "--model", model, "--input", texts, "--output", "-", "--all-probabilities")
 
 
+def test_a_head_of_another_name_is_named(directory):
+    need("golden/tiny-bert-classification")
+    texts = write(directory / "rows.csv", "text\nPETROL 1\n")
+    model = model_without_weights(directory / "m")
+    for head in ("fc.", "classifier.0."):
+        renamed = {name.replace("classifier.", head): tensor for name, tensor in tensors().items()}
+        write_safetensors(model / "model.safetensors", renamed)
+        fail(4, "predict", "--model", model, "--input", texts, "--output", "-",
+             words=["no trained head", f"it holds '{head}bias', '{head}weight'", "rename it to classifier.weight"])
+    encoder = {name: tensor for name, tensor in tensors().items() if not name.startswith("classifier.")}
+    write_safetensors(model / "model.safetensors", encoder)
+    result = fail(4, "predict", "--model", model, "--input", texts, "--output", "-", words=["fine-tune it first"])
+    assert "it holds" not in result, result
+
+
 def test_prefixes_and_entries(directory):
     need("golden/tiny-bert-classification")
     texts = write(directory / "rows.csv", "text\nPETROL 1\nRENT MAY\n")
