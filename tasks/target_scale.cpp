@@ -1,6 +1,7 @@
 // Mean and scale of numbers, in one order.
 #include "tasks/target_scale.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -15,6 +16,11 @@ double nearest_power_of_two(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);  // from 1/2 to 1
   return std::ldexp(1.0, fraction < std::sqrt(0.5) ? exponent - 1 : exponent);
+}
+
+bool are_equal(std::span<const double> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(),
+                     [&](double number) { return number == numbers[0]; });
 }
 
 }  // namespace
@@ -34,7 +40,8 @@ TargetScale scale_of(std::span<const double> numbers) {
   }
   TargetScale out;
   out.mean = double(float(mean));
-  if (deviation >= kLeastScale) out.scale = nearest_power_of_two(deviation);
+  // Of equal numbers the deviation is only the rounding of their mean.
+  if (!are_equal(numbers) && deviation >= kLeastScale) out.scale = nearest_power_of_two(deviation);
   return out;
 }
 

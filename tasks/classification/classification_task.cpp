@@ -122,6 +122,13 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
   }
   if (data_.has_eval && !options.train_files.empty()) majority_ = majority_of(data_, data_.train);
+  const std::vector<double>& targets = data_.train.targets;
+  const auto is_first = [&](double target) { return target == targets[0]; };
+  if (!targets.empty() && std::all_of(targets.begin(), targets.end(), is_first)) {
+    data_.label_warnings.push_back(concat("every training row has the number ",
+                                          format_measure(targets[0]),
+                                          ": there is nothing to learn"));
+  }
   if (data_.problem == ProblemType::regression && options.standardized_targets) {
     data_.target_scale = scale_of(data_.train.targets);
     data_.target_scale.has_trained_head = data_.keeps_head;

@@ -72,16 +72,18 @@ bool labels_are_numbers(const LabelMap& labels) {
                      [](const std::string& name) { return finite_number(name).has_value(); });
 }
 
-void find_constant_numbers(const CheckedData& data, Findings& out) {
+// Returns whether all rows have one number.
+bool find_constant_numbers(const CheckedData& data, Findings& out) {
   const auto& labels = data.train.labels;
   const bool constant = std::all_of(labels.begin(), labels.end(), [&](std::string_view value) {
     return *finite_number(value) == *finite_number(labels.front());
   });
-  if (!constant) return;
+  if (!constant) return false;
   out.push_back(
       {FindingLevel::warning, "one-value",
        concat("every row has the number ", trim(labels.front()), ": there is nothing to learn"),
        int64_t(labels.size())});
+  return true;
 }
 
 // Training and its models compute in single precision.
@@ -146,8 +148,7 @@ void find_label_faults(const CheckedData& data, Findings& out) {
   const auto rows = int64_t(data.train.size());
   if (data.problem == ProblemType::regression) {
     find_large_numbers(data, out);
-    find_coarse_numbers(data, out);
-    find_constant_numbers(data, out);
+    if (!find_constant_numbers(data, out)) find_coarse_numbers(data, out);
     return;
   }
   const int64_t labels = data.labels.size();
@@ -231,6 +232,9 @@ void find_similar_labels(const CheckedData& data, Findings& out) {
                 "decimals: ",
                 named_alike(groups), "; --normalize-labels joins them"),
          count});
+  }
+  if (std::string fault = missing_warning(data.labels.names()); !fault.empty()) {
+    out.push_back({FindingLevel::warning, "missing-labels", std::move(fault), 1});
   }
   if (std::string fault = list_warning(names, data.options); !fault.empty()) {
     out.push_back({FindingLevel::warning, "label-lists", std::move(fault), 1});

@@ -260,6 +260,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
       add_warning(checked_labels(*train, labels, options), data);
     }
     add_warning(list_warning(labels.names(), options), data);
+    add_warning(missing_warning(labels.names()), data);
     data.labels = data.keeps_head && data.problem != ProblemType::regression
                       ? LabelMap(config.labels)
                       : std::move(labels);

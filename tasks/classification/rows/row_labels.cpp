@@ -119,6 +119,22 @@ std::string alike_warning(const std::vector<std::string>& labels) {
                 "; --normalize-labels joins them");
 }
 
+std::string missing_warning(const std::vector<std::string>& labels) {
+  // As pandas, SQL and Excel write it. "none" and "NA" may well be classes.
+  constexpr std::string_view kMissing[] = {"nan", "NaN", "NAN",  "<NA>", "#N/A",
+                                           "N/A", "NaT", "NULL", "null", "None"};
+  std::vector<std::string> found;
+  for (const std::string& label : labels) {
+    if (std::find(std::begin(kMissing), std::end(kMissing), label) == std::end(kMissing)) continue;
+    found.push_back(in_quotes(label));
+  }
+  if (found.empty()) return "";
+  return concat(
+      join(found, ", "), found.size() == 1 ? " is a label" : " are labels",
+      " here, and what programs write for a missing value; if it is one, leave these rows "
+      "out (in pandas: table.dropna(subset=[\"label\"]))");
+}
+
 std::string list_warning(const std::vector<std::string>& labels,
                          const ClassificationOptions& options) {
   const bool is_single = options.multi_label_separator.empty();

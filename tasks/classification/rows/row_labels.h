@@ -66,6 +66,8 @@ Error unknown_labels_error(const std::string& where, const std::vector<std::stri
 
 // A warning on labels that a person takes for one, or nothing.
 std::string alike_warning(const std::vector<std::string>& labels);
+// A warning on labels that stand for a missing value, as "nan", or nothing.
+std::string missing_warning(const std::vector<std::string>& labels);
 // A warning on labels that are lists, or parts of a list that was cut at its separators, or
 // nothing.
 std::string list_warning(const std::vector<std::string>& labels,

@@ -279,6 +279,14 @@ def test_check_of_numbers_and_sets(directory):
     assert "too, 1 with the same label" in overlap, overlap
     constant = write_rows(directory / "constant.csv", [(f"thing {i}", 3) for i in range(50)])
     assert findings("--train", constant, "--regression")["one-value"]["level"] == "warning"
+    # A mean that is rounded says nothing of how far the numbers lie apart.
+    tenths = write_rows(directory / "tenths.csv", [(f"thing {i}", 0.1) for i in range(50)])
+    assert "coarse-numbers" not in findings("--train", tenths, "--regression")
+    for number, words in ((0.1, True), (None, False)):
+        rows = write_rows(directory / "numbers.csv", [(f"thing {i}", number or 1 + i) for i in range(50)])
+        said = succeed("train", "--model", MODEL, "--reinit-head", "--regression", "--train", rows, "--max-steps", 1,
+                       "--no-ngram-baseline", "--threads", 1, "--overwrite", "--output", directory / "numbers").err
+        assert ("warning: every training row has the number 0.1000: there is nothing to learn" in said) == words, said
     # Numbers beyond single precision.
     large = ["--train", write_rows(directory / "large.csv", [(f"thing {i}", "1e308" if i % 2 else "-1e308") for i in range(50)]),
              "--regression"]

@@ -80,6 +80,20 @@ def test_labels_that_a_person_takes_for_one_are_said(directory):
     assert "'Food' and 'food'" in train(directory, "tags", tags, "--multi-label", ";")[1]
 
 
+def test_labels_for_missing_values_are_said(directory):
+    need("golden/tiny-bert-classification")
+    data = table(directory / "a.csv", ["Food", "Rent", "nan", "None"] * 12)
+    said = "'None', 'nan' are labels here, and what programs write for a missing value"
+    assert f"warning: {said}" in train(directory, "run", data)[1]
+    findings = json.loads(succeed("check", "--train", data, "--json").out)["findings"]
+    found = [each for each in findings if each["kind"] == "missing-labels"]
+    assert len(found) == 1 and found[0]["level"] == "warning" and said in found[0]["text"], findings
+    _, said = train(directory, "several", table(directory / "b.csv", ["Food|nan", "Rent"] * 12), "--multi-label", "|")
+    assert "'nan' is a label here" in said, said
+    _, said = train(directory, "plain", table(directory / "c.csv", ["Food", "none", "NA", "Nancy"] * 12))
+    assert "missing value" not in said, said  # words that people use for classes
+
+
 def test_normalize_labels_joins_them(directory):
     need("golden/tiny-bert-classification")
     data = alike_rows(directory / "a.tsv")

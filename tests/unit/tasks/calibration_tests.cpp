@@ -262,6 +262,8 @@ TEST_CASE("targets are learnt by their mean and the nearest power of two") {
   CHECK(scale.scale == 4);
   CHECK(scale.learnt(18) == 1);
   CHECK(scale.number(-1) == 10);
+  // Of equal numbers the rounding of their mean is no deviation.
+  CHECK(scale_of(std::vector<double>(50, 0.1)).scale == 1);
   CHECK(scale_of(std::vector<double>{0, 2.6}).scale == 1);      // 1.3: nearer to 1
   CHECK(scale_of(std::vector<double>{0, 3}).scale == 2);        // 1.5: nearer to 2
   CHECK(scale_of(std::vector<double>{0, 0.2}).scale == 0.125);  // 0.1
