@@ -5,6 +5,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
+#include "core/log.h"
 #include "core/text/text.h"
 #include "experiments/compare/comparison.h"
 #include "experiments/report/html.h"
@@ -107,6 +109,7 @@ std::string evaluation_html(const RunRecord& run) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
+    warn("the predictions of ", printable_path(run.directory), " are not shown: ", error.what());
     return concat("<p class=\"note\">The predictions of this run are not shown: ",
                   markup_escaped(error.what(), 1000), ".</p>\n");
   }

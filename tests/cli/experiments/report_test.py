@@ -251,6 +251,19 @@ def test_damaged_curves_are_named(directory):
     assert "not whole" not in result.out and result.err == "", result.err
 
 
+def test_damaged_predictions_are_named(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    file = run / "predictions.csv"
+    for text, words in (("", "predictions.csv: is empty"), (None, "No such file"), ("text\n", "predictions.csv")):
+        file.unlink(missing_ok=True)
+        if text is not None:
+            file.write_text(text)
+        result = succeed("report", run, "--output", "-")
+        assert "warning: the predictions of " in result.err and words in result.err, (words, result.err)
+        assert "The predictions of this run are not shown: " in result.out, words
+
+
 def test_the_best_run_is_open(directory):
     need(DATA)
     runs = [train(directory / f"{i}", "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--max-steps", 45,
