@@ -101,17 +101,29 @@ bool is_table(const std::vector<FirstRow>& rows, std::string_view text, char del
   return delimiters == 0 || spaced < delimiters || has_figures(rows);
 }
 
+// The first row names columns, and each row has as many values: no lines stand before the header.
+bool begins_with_header(const std::vector<FirstRow>& rows) {
+  return rows.size() > 1 && are_names(rows[0].values) &&
+         std::all_of(rows.begin(), rows.end(), [&](const FirstRow& row) {
+           return row.values.size() == rows[0].values.size();
+         });
+}
+
+bool has_any(const std::vector<std::string>& names, const std::vector<std::string>& columns) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return contains(columns, name); });
+}
+
 std::optional<size_t> place_of_header(const std::vector<FirstRow>& rows,
                                       const std::vector<std::string>& columns) {
   if (rows.empty()) return std::nullopt;
   const std::vector<std::string>& first = rows[0].values;
-  const auto is_column = [&](const std::string& name) { return contains(columns, name); };
-  if (std::any_of(first.begin(), first.end(), is_column)) return std::nullopt;
+  if (has_any(first, columns)) return std::nullopt;
   for (size_t i = 1; i + 1 < rows.size(); ++i) {
     const std::vector<std::string>& names = rows[i].values;
     const bool wider = names.size() > first.size() + (names.back().empty() ? 1 : 0) ||
                        (names.size() == first.size() && are_mostly_empty(first));
-    const bool known = std::any_of(names.begin(), names.end(), is_column);
+    const bool known = has_any(names, columns);
     if (!wider || (names.size() < kLeastWidth && !known)) continue;
     if (are_names(names) && sets_width(rows, i)) return i;
   }
@@ -123,9 +135,14 @@ std::optional<size_t> place_of_header(const std::vector<FirstRow>& rows,
 std::optional<char> table_delimiter(std::string_view text, bool last) {
   std::optional<char> best;
   size_t most = 1;
+  bool is_first = false;  // the header, by one of the delimiters
   for (const char delimiter : kTried) {
     const std::vector<FirstRow> rows = first_rows(text, last, delimiter);
-    const std::optional<size_t> below = place_of_header(rows, {});
+    is_first = is_first || begins_with_header(rows);
+  }
+  for (const char delimiter : kTried) {
+    const std::vector<FirstRow> rows = first_rows(text, last, delimiter);
+    const std::optional<size_t> below = is_first ? std::nullopt : place_of_header(rows, {});
     if (!below && !is_table(rows, text, delimiter)) continue;
     const size_t width = rows[below.value_or(0)].values.size();
     if (width <= most) continue;
@@ -157,14 +174,19 @@ std::optional<char> header_delimiter(std::string_view text, bool last, char deli
 std::optional<HeaderBelow> header_below(std::string_view text, bool last, char delimiter,
                                         const std::vector<std::string>& columns) {
   std::optional<HeaderBelow> best;
+  bool is_first = false;  // the header, by one of the delimiters
   for (const char tried : delimiter != '\0' ? std::string_view(&delimiter, 1) : kTried) {
     std::vector<FirstRow> rows = first_rows(text, last, tried);
+    if (!rows.empty() && has_any(rows[0].values, columns)) return std::nullopt;
+    is_first = is_first || begins_with_header(rows);
     const std::optional<size_t> place = place_of_header(rows, columns);
     if (!place) continue;
     FirstRow& header = rows[*place];
     if (best && header.values.size() <= best->names.size()) continue;
     best = {header.line, std::move(header.values)};
   }
+  // Texts may have other delimiters in them; a named column is surer.
+  if (best && is_first && !has_any(best->names, columns)) return std::nullopt;
   return best;
 }
 

@@ -71,6 +71,18 @@ TEST_CASE("headers below lines about something else") {
   CHECK(header_in("text,label\na,x\nb,y\n") == "none");
 }
 
+TEST_CASE("texts with the other delimiter in them are not a header") {
+  const std::string semicolons = "text;label\na, b, c;x\nd, e, f;y\ng, h, i;x\n";
+  CHECK(header_in(semicolons, {"text", "label"}) == "none");
+  CHECK(header_in(semicolons, {"memo"}) == "none");
+  CHECK(header_in(semicolons) == "none");
+  CHECK(header_in("text,label\na;b;c,x\nd;e;f,y\ng;h;i,x\n", {"text"}) == "none");
+  CHECK(header_in("text\tlabel\na|b|c\tx\nd|e|f\ty\n", {"text"}) == "none");
+  CHECK(header_in("text;label\na, b, c;x\nd, e, f\ng, h, i;x\n", {"text"}) == "none");
+  CHECK(table_delimiter(semicolons, true) == ';');
+  CHECK(header_in("Owner, Max\na;text, label\n1;b, c\n2;d, e\n", {"a"}) == "2:a,text, label");
+}
+
 TEST_CASE("quotes around a TSV's values") {
   CHECK(are_quoted("text\tn\n\"a, b\"\t1\nc\t2\n"));
   CHECK(are_quoted("\"text\"\t\"n\"\n\"say \"\"hi\"\"\"\t\"1\"\n"));
