@@ -141,7 +141,8 @@ std::string column_name(const JsonString& key) {
 }
 
 // The keys of the first object. Also detects pandas' to_json() without orient="records", which
-// writes columns instead of rows: {"text":{"0":"a","1":"b"}}.
+// writes columns instead of rows: {"text":{"0":"a","1":"b"}}, and a dict of lists:
+// {"text":["a","b"],"label":["x","y"]}.
 class FirstKeys {
  public:
   explicit FirstKeys(std::vector<std::string>& keys) : keys_(keys) { keys_.clear(); }
@@ -150,7 +151,11 @@ class FirstKeys {
     if (keys_.size() == kMostColumns) cursor.fail(std::string(kTooManyValues));
     keys_.push_back(column_name(key));
     objects_ += cursor.peek() == '{';
-    if (holds_rows(cursor)) rows_key_ = keys_.back();
+    const bool is_list = cursor.peek() == '[';
+    if (holds_rows(cursor))
+      rows_key_ = keys_.back();
+    else
+      lists_ += is_list;
   }
 
   RowScan finish(RowScan scan) const {
@@ -159,6 +164,10 @@ class FirstKeys {
       scan.problem =
           "one object that holds a whole table, as pandas' to_json() writes it; write its rows "
           "with to_json(FILE, orient=\"records\", lines=True)";
+    } else if (lists_ > 1 && lists_ == keys_.size()) {
+      scan.problem =
+          "one object that holds a whole table, a list for each column; write its rows one on each "
+          "line (pandas' DataFrame(table).to_json(FILE, orient=\"records\", lines=True))";
     } else if (keys_ == std::vector<std::string>{rows_key_}) {
       scan.problem = concat("one object that holds all rows under ", in_quotes(rows_key_),
                             "; write them one on each line (jq -c '.", rows_key_, "[]')");
@@ -194,6 +203,7 @@ class FirstKeys {
   std::vector<std::string>& keys_;
   std::string rows_key_;
   size_t objects_ = 0;
+  size_t lists_ = 0;  // of other things than objects
 };
 
 // Returns the next array or object as written.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/json_cursor.h"
 #include "data/rows/row_grammar.h"
 #include "data/rows/table_shape.h"
 
@@ -31,13 +32,24 @@ constexpr std::pair<std::string_view, RowFormat> kFormats[] = {{"csv", RowFormat
 bool begins_object(std::string_view text) {
   if (!text.starts_with('{')) return false;
   text = trim(text.substr(1));
-  return text.empty() || text[0] == '"' || text[0] == '}';
+  // Python's dict: no JSON, and the error says so.
+  const bool is_dict = text.starts_with('\'') && text.find("':") != std::string_view::npos;
+  return text.empty() || text[0] == '"' || text[0] == '}' || is_dict;
 }
 
-bool begins_array_of_objects(std::string_view text) {
+// Of other elements, as in ["a", "b"] or [["a"]], the first one must be whole.
+bool begins_array(std::string_view text) {
   if (!text.starts_with('[')) return false;
-  text = trim(text.substr(1));
-  return text.empty() || text[0] == '{' || text == "]";
+  const std::string_view rest = trim(text.substr(1));
+  if (rest.empty() || rest[0] == '{' || rest == "]") return true;
+  if (rest[0] != '"' && rest[0] != '[') return false;
+  try {
+    JsonCursor cursor(rest);
+    cursor.skip_value();
+    return cursor.peek() == ',' || cursor.peek() == ']';
+  } catch (const JsonFault&) {
+    return false;
+  }
 }
 
 bool may_delimit(char c) {
@@ -96,7 +108,7 @@ RowFormat format_by_content(std::string_view text, bool last, char delimiter,
                             const std::vector<std::string>& columns) {
   const std::string_view trimmed = trim(text);
   if (begins_object(trimmed)) return RowFormat::jsonl;
-  if (begins_array_of_objects(trimmed)) return RowFormat::json;
+  if (begins_array(trimmed)) return RowFormat::json;
   size_t size;
   if (delimiter_line(text, size) != '\0') return RowFormat::csv;
   std::optional<char> found = header_delimiter(text, last, delimiter, columns);

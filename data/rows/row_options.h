@@ -45,9 +45,9 @@ std::optional<RowFormat> parse_row_format(const std::string& word);
 // compression). A .json file whose text begins with '[' is an array.
 std::optional<RowFormat> format_by_suffix(const std::filesystem::path& path,
                                           std::string_view beginning);
-// Detects the format by content. Text that begins with an object is JSON Lines, an array of objects
-// is JSON. A header with all of `columns`, or rows that look like a table (table_shape.h), are TSV
-// or CSV. Anything else is plain text. `last`: nothing follows `text`.
+// Detects the format by content. Text that begins with an object is JSON Lines, an array is JSON. A
+// header with all of `columns`, or rows that look like a table (table_shape.h), are TSV or CSV.
+// Anything else is plain text. `last`: nothing follows `text`.
 RowFormat format_by_content(std::string_view text, bool last, char delimiter,
                             const std::vector<std::string>& columns);
 

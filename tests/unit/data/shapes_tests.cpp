@@ -36,6 +36,13 @@ TEST_CASE("formats of standard input and of files without a suffix") {
   CHECK(format_of("[\n {\"a\": 1}]") == RowFormat::json);
   CHECK(format_of("[]") == RowFormat::json);
   CHECK(format_of("[PENDING] SHELL\n") == RowFormat::plain_text);
+  // What a file with the suffix would be refused for, is no text either.
+  CHECK(format_of("[\"a\", \"b\"]\n") == RowFormat::json);
+  CHECK(format_of("[[\"a\"], [\"b\"]]\n") == RowFormat::json);
+  CHECK(format_of("{'text': 'a'}\n") == RowFormat::jsonl);
+  CHECK(format_of("[\"a\" and more\n") == RowFormat::plain_text);
+  CHECK(format_of("[[1] SHELL\n") == RowFormat::plain_text);
+  CHECK(format_of("{'quoted'} text\n") == RowFormat::plain_text);
   CHECK(format_of("sep=;\na;b\n") == RowFormat::csv);
   CHECK(format_of("a,b\n1,\"x,\n y\"\n2,z\n") == RowFormat::csv);
   CHECK(format_of("a\tb\n1, x\ty\n") == RowFormat::tsv);
@@ -55,6 +62,14 @@ TEST_CASE("formats of standard input and of files without a suffix") {
   CHECK(format_of("day, memo, amount\n1.5., SHELL, 3.50\n2.5., ESSO, 4\n") == RowFormat::csv);
   // Lines before a header.
   CHECK(format_of("Account 123\n\nday;memo;amount\n1.5.;SHELL;3,50\n") == RowFormat::csv);
+}
+
+TEST_CASE_FIXTURE(RowsFixture, "an object of lists is a whole table") {
+  const std::string said =
+      fault("a.json", "{\"text\": [\"a\", \"b\"], \"label\": [\"x\", \"y\"]}\n");
+  CHECK(said.find("a.json:1: one object that holds a whole table, a list for each column") == 0);
+  CHECK(fault("b.jsonl", "{\"text\": [\"a\", \"b\"], \"label\": \"x\"}\n").find("table") ==
+        std::string::npos);
 }
 
 TEST_CASE("headers below lines about something else") {
