@@ -18,7 +18,7 @@ inline std::string_view name_of(TaskKind kind) {
   return traits_of(kind).name;
 }
 std::vector<std::string> task_names();
-std::string_view task_words();  // the same: "classification|qa"
+std::string_view task_words();  // the same: "classification|qa|mlm"
 std::optional<TaskKind> task_named(std::string_view name);
 
 // main() calls this first: a task may run a part of its work in a process of its own, which is this

@@ -57,7 +57,7 @@ struct DataOptions {
   RowOptions rows;
   int64_t max_length = 0;  // 0: the task's default, limited to the model's positions
 
-  // Of rows.
+  // Of tasks that read rows (CSV and the like):
   std::vector<std::string> text_columns;  // empty: "text" or the only candidate
   std::string text_pair_column;
   std::string label_column = "label";

@@ -19,8 +19,9 @@ inline constexpr size_t kShapeBytes = size_t{64} << 10;
 // Lines before the table's header are allowed.
 std::optional<char> table_delimiter(std::string_view text, bool last);
 
-// Returns the delimiter of a header that names all of `columns`. If there are rows below, one has
-// as many values as the header. `delimiter` is the only one to try; 0 tries all.
+// Returns the delimiter of a header that names all of `columns`. If there are rows below, at
+// least one must have as many values as the header. `delimiter` is the only one to try; 0 tries
+// all.
 std::optional<char> header_delimiter(std::string_view text, bool last, char delimiter,
                                      const std::vector<std::string>& columns);
 

@@ -10,7 +10,7 @@
 namespace finetune {
 
 // For bf16 on CPUs that multiply it natively: multiplications in registers, an upper bound for any
-// product. Else one fp32 product by the yardstick, or nothing if none is built in.
+// product. Else one fp32 product by oneDNN (yardstick.h), or nothing in a build without oneDNN.
 std::optional<TimedArithmetic> time_matmul(Clock clock, DType precision);
 // flop/s: the best of three after a warm-up.
 std::optional<double> measure_matmul_peak(Clock clock, DType precision);

@@ -78,7 +78,8 @@ void prepare_standard_streams(bool may_lose_output) {
   std::signal(SIGCHLD, SIG_DFL);
 }
 
-// Of what is trained: a signal that comes while the processes find each other counts, too.
+// Whether the command trains. Signal handlers are then installed before the processes connect, so
+// that an early signal counts.
 bool has_runs(std::string_view command) {
   return command == "train" || command == "adapt" || command == "sweep";
 }

@@ -41,8 +41,8 @@ struct ChunkSlot {
 
 class Encoder {
  public:
-  // The table's part, or one of its stages. `sum` is needed where another process has tensor shards
-  // too, and must outlive this.
+  // Computes the layers that `table` covers, or only `part` of them. `sum` adds partial sums across
+  // processes: pass it if other processes hold tensor shards. It must outlive this.
   Encoder(Backend& backend, const EncoderConfig& config, const ParameterTable& table);
   Encoder(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
           const ModelPart& part, TensorSum* sum = nullptr);

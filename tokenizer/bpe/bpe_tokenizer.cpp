@@ -106,7 +106,7 @@ void BpeTokenizer::build_words() {
       if (symbols.size() != 1 || symbols[0].id != id) continue;
     }
     const WordKey key = WordTable::key(bytes->substr(0, kLongestKey));
-    // A space within a token would be trimmed from its offsets.
+    // The cache trims spaces from the offsets only at a token's start.
     const bool trimmed_at_start_alone = bytes->find(' ', 1) == bytes->npos;
     if (bytes->size() <= kLongestKey && key.low != 0 && trimmed_at_start_alone) {
       found.push_back({with_length(key, bytes->size()), id});

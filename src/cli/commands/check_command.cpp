@@ -70,7 +70,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-// A row a metric: the majority's and the n-grams'.
+// One row per metric: its value for the majority (or mean) and for the n-gram baseline.
 std::string baseline_table(const DataCheck& check) {
   constexpr std::string_view kPrefix = "baseline_majority_";
   const bool is_regression = check.problem == ProblemType::regression;

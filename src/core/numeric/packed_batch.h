@@ -18,8 +18,8 @@ struct PackedBatch {
   std::vector<uint32_t> token_samples;  // (T) samples[] of the token's sequence
   std::vector<int32_t> order;           // (T) token indices sorted by id, equal ids in order
   std::vector<int32_t> offsets;         // (B+1) sequence b owns tokens [offsets[b], offsets[b+1])
-  std::vector<uint32_t> samples;        // (B) place in the global batch: names dropout streams
-  std::vector<uint32_t> indices;        // (B) place in the global batch; selects the dropout stream
+  std::vector<uint32_t> samples;        // (B) place in the global batch; selects the dropout mask
+  std::vector<uint32_t> indices;        // (B) the sample's number in its data set
   std::vector<int32_t> scored;   // (M) positions of tokens to predict, ascending; for tasks that
   std::vector<int32_t> targets;  // (M) predict tokens, with these ids
   std::vector<float> weights;    // of the samples' losses; empty: all 1

@@ -284,7 +284,7 @@ class LabelReport {
                                               : a.probability > b.probability;
     });
     std::vector<size_t> shown;                       // into sorted
-    std::unordered_map<std::string, int64_t> times;  // of a text with its labels
+    std::unordered_map<std::string, int64_t> times;  // by text, right and predicted label
     const size_t predicted_column = saved_.table.columns().size() - 2;
     auto key_of = [&](const WrongRow& wrong) {
       const auto values = saved_.table.rows()[wrong.row].values;

@@ -209,8 +209,8 @@ void Sweep::plan_halving() {
   agree_on_errors(comm_, [&] { shares_ = rungs_of(grid_, lengths_, settings_.halving); });
 }
 
-// Those of these settings that go on after a rung; the others' runs are dropped, their checkpoints
-// freed. Collective.
+// Returns the settings that survive a rung of --halving. Drops the runs of the others and deletes
+// their checkpoints. Collective.
 std::vector<Setting> Sweep::cut(const std::vector<Setting>& settings, double share) {
   std::vector<uint8_t> goes_on(settings.size());
   agree_on_errors(comm_, [&] {

@@ -92,7 +92,7 @@ void write_state(Hdf5Writer& file, const CheckpointState& state) {
 // Of updates, epochs, evaluations: every one of them is exact as a double, too.
 constexpr int64_t kMostCounted = int64_t{1} << 53;
 
-// Whoever wrote the file can have sealed any number.
+// A right checksum does not make the counts plausible: a forged file may have any number.
 void check_counts(const CheckpointState& state, const fs::path& path) {
   for (auto [name, member] : kIntegers) {
     const int64_t least = member == &CheckpointState::best_step ? -1 : 0;  // -1: none yet

@@ -1,4 +1,4 @@
-// What `finetune train` is told, and the defaults of it. options.h declares each as an option.
+// The values of the options of `finetune train`, with their defaults. table/ has a row for each.
 #pragma once
 
 #include <cstdint>

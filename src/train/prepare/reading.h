@@ -55,7 +55,7 @@ struct Reading {
   std::string best_metric;
 };
 
-// Reads with more threads than the run computes with: processes of a host wait for one of them.
+// One process of each host reads while the others wait, so it reads with their cores too.
 // Collective.
 Reading read_data_and_model(const Context& context, const ChosenMachine& chosen,
                             const TrainOptions& options, const Output& output);

@@ -37,7 +37,7 @@ void for_each_recipe_option(TrainOptions& options, Visit visit) {
   visit("layer-lr-decay", options.layer_lr_decay);
 }
 
-// Their values as numbers, in that order.
+// The values of the recipe's options, in the order of for_each_recipe_option; none if not given.
 using RecipeNumbers = std::vector<std::optional<double>>;
 RecipeNumbers recipe_numbers(TrainOptions options);
 

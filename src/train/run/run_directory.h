@@ -55,9 +55,10 @@ class RunDirectory {
   std::filesystem::path evaluations_table() const { return path_ / "evaluations.csv"; }
   std::filesystem::path metrics() const { return path_ / "metrics.json"; }  // written last
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
-  // To write there: where require_there() is content.
+  // checkpoints(), to write there: calls require_there() first.
   std::filesystem::path own_checkpoints() const;
-  // Of a run that has ended or is given up; the folder too, if nothing else is in it. Error(model).
+  // Deletes the checkpoints of a run that ended or is given up, and the folder if it is then empty.
+  // Error(model): a file cannot be deleted.
   void remove_checkpoints() const;
   std::filesystem::path layout() const { return path_ / "layout.json"; }
   std::filesystem::path model() const { return path_ / "model"; }

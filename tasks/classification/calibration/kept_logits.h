@@ -24,10 +24,10 @@ class KeptLogits {
   bool has_all() const { return has_all_; }
   std::vector<float> take_all();  // (rows, outputs); afterwards nothing is left
 
-  // What a calibration is fitted to: every k-th row, so that there are at most 2^22 logits, of the
-  // rows whose label the model knows, or of the others. Rows with several labels all count as
-  // known, and only the labels that the model knows are returned. `margins`: (rows, outputs) of
-  // n-grams, or empty.
+  // The rows that a calibration is fitted to: rows whose label the model knows or, without
+  // `of_known_labels`, the others. Of these it returns every k-th, so that there are at most 2^22
+  // logits. Rows with several labels all count as known, with the labels that the model knows.
+  // `margins`: (rows, outputs) of n-grams, or empty.
   HeldOutLogits held_out(std::span<const float> margins, bool of_known_labels = true) const;
 
  private:

@@ -261,7 +261,7 @@ void adamw_catch_up(Context& context, std::span<const AdamW> steps, RowList rows
   const int64_t count = int64_t(steps.size());
   if (count == 0 || rows.count == 0) return;
   forget(context, parameter);
-  // Reserve room for many steps: in a young run each step needs one more.
+  // Early in a run each step needs room for one step more: reserve for many at once.
   const size_t room = size_t(divide_up(count, kStepsAtOnce) * kStepsAtOnce) * sizeof(AdamW);
   auto* device = static_cast<AdamW*>(context.scratch(Scratch::steps, room));
   upload(context, device, steps.data(), steps.size_bytes());

@@ -14,7 +14,8 @@ bool has_word(std::string_view words, std::string_view word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-// How `names` spell the name, or empty. "report_to=wandb" needs the value, too.
+// Returns the entry of `names` that equals `folded` apart from case, - and _, or "". An entry such
+// as "report_to=wandb" must also match `value`.
 std::string_view spelling_in(std::string_view names, std::string_view folded,
                              std::string_view value) {
   for (const std::string_view each : split(names, ' ')) {
