@@ -287,6 +287,7 @@ def test_a_stopped_process_of_inference_ends_the_job_in_time(directory):
             job = Job("-n", 4, BINARY, name, "--model", MODEL, *line, "--label-column", "category", "--comm-timeout", "2s",
                       "--quiet", "--threads", 1, hosts=hosts)
             with opened(fifo, job) as writer:
+                assert wait_for(lambda: rank in ranks_of(line[3]), job), job.wait()
                 os.kill(ranks_of(line[3])[rank], signal.SIGSTOP)
                 if rank > 0:
                     with contextlib.suppress(BrokenPipeError):

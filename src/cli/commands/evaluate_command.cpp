@@ -81,11 +81,13 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
      &EvaluateOptions::seen_in},
 };
 
-// What was given, by the options' names.
+// The given options that belong to the result, by name. Not the layout: it changes no result.
 std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   std::vector<ConfigItem> items;
   for (const GivenOption& option : o.given) {
-    if (option.info->role == OptionRole::session || option.info->name == "output") continue;
+    if (option.info->role != OptionRole::result || option.info->group == kLayoutGroup ||
+        option.info->name == "output")
+      continue;
     if (auto value = config_value(option.value)) {
       items.push_back({std::string(option.info->name), std::move(*value)});
     }

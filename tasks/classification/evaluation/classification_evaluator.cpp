@@ -36,10 +36,12 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(
 std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_files(
     const TaskOptions& options, const TaskModel& model) {
   std::unique_ptr<ClassificationEvaluator> made(new ClassificationEvaluator);
+  // Faults of the model come before those of the data.
+  made->stored_weights_ =
+      stored_class_weights(model.config, int64_t(trained_labels(model.config).size()));
   auto files = std::make_unique<LabelledFiles>(options, model);
   made->options_ = options;
   made->take_labels(files->data());
-  made->stored_weights_ = stored_class_weights(model.config, files->data().labels.size());
   made->class_weights_ = made->stored_weights_;
   made->rows_ = std::move(files);
   made->open_mix();

@@ -115,7 +115,7 @@ def test_what_is_missing(directory):
         fail(4, *command, "org/other", env=env, words=["no such directory or file", f"hf download org/other {files}"])
     fail(2, "bench", "step", "--shape", "org/other", env=env, words=["--shape 'org/other'", "Hugging Face cache"])
     fail(4, "train", "--train", TRAIN, "--output", out, "--model", "org/tiny@v2", env=env,
-         words=[f"only org/tiny@{COMMIT}", "hf download org/tiny --revision v2"])
+         words=[f"only revision org/tiny@{COMMIT}", "hf download org/tiny --revision v2"])
     fail(4, "train", "--train", TRAIN, "--output", out, "--model", "tiny", env=env, words=["but org/tiny; give that"])
     vocabulary = [file.name for file in MODEL.iterdir() if file.name not in ("config.json", "model.safetensors")]
     cache_with(directory, name="bare", without=vocabulary)

@@ -204,7 +204,7 @@ def test_unsure(directory):
     gate = evaluate(dev, "--target-accuracy", 0.9, "--assert", "eval_coverage>=0.1", model=run)
     assert "PASS" in gate.out
     for command in (["evaluate", "--data", dev], ["predict", "--input", dev, "--output", "-"]):
-        fail(2, *command, "--model", run, "--min-probability", "1.5", words=["--min-probability", "from 0 to 1"])
+        fail(2, *command, "--model", run, "--min-probability", "1.5", words=["--min-probability", "between 0 and 1"])
     fail(2, "evaluate", "--data", dev, "--model", run, "--min-probability", 0.5, "--target-accuracy", 0.5,
          words=["exclude each other"])
 

@@ -138,6 +138,8 @@ def commands_of(build):
             elif word.startswith(("-std", "-O", "-W", "-f", "-m", "-U")):
                 arguments.append(word)
         source = (build / entry["file"]).resolve()
+        if source.is_relative_to(build):  # generated there
+            source = source.relative_to(build)
         found[entry["output"]] = source, " ".join(arguments), entry["command"]
     return found
 
