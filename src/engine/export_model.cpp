@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "weights/model_directory.h"
 
 namespace finetune {
 namespace {
@@ -16,20 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
-constexpr std::array<std::string_view, 14> kNames{"config.json",
-                                                  "model.safetensors",
-                                                  "vocab.txt",
-                                                  "vocab.json",
-                                                  "merges.txt",
-                                                  "tokenizer.json",
-                                                  "tokenizer_config.json",
-                                                  "special_tokens_map.json",
-                                                  "added_tokens.json",
-                                                  "spiece.model",
-                                                  "sentencepiece.bpe.model",
-                                                  "tokenizer.model",
-                                                  "ngrams.bin",
-                                                  kModelFactsFile};
+// Besides the tokenizer's files.
+constexpr std::array<std::string_view, 4> kNames{"config.json", "model.safetensors", "ngrams.bin",
+                                                 kModelFactsFile};
 
 Json parse_object(const std::string& text, std::string_view what) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
@@ -61,7 +51,7 @@ Json inverse_of(const Json& id2label) {
 }  // namespace
 
 bool is_exported_name(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return is_tokenizer_file(name) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 std::string exported_config(const ModelExport& model, DType dtype) {

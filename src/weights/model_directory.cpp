@@ -113,6 +113,11 @@ std::optional<fs::path> find_config(const fs::path& directory) {
   return std::nullopt;
 }
 
+bool is_tokenizer_file(std::string_view name) {
+  return std::find(std::begin(kTokenizerFiles), std::end(kTokenizerFiles), name) !=
+         std::end(kTokenizerFiles);
+}
+
 std::vector<fs::path> find_tokenizer_files(const fs::path& directory) {
   std::vector<fs::path> found;
   for (std::string_view name : kTokenizerFiles) {

@@ -27,6 +27,8 @@ std::filesystem::path existing_tokenizer_directory(const std::string& given);
 // are several TF1 checkpoints and none is named bert_model.ckpt.
 std::optional<std::filesystem::path> find_weights(const std::filesystem::path& directory);
 std::optional<std::filesystem::path> find_config(const std::filesystem::path& directory);
+// Whether a file of this name belongs to a tokenizer.
+bool is_tokenizer_file(std::string_view name);
 // Returns the tokenizer files in a directory, in a fixed order.
 std::vector<std::filesystem::path> find_tokenizer_files(const std::filesystem::path& directory);
 
