@@ -25,12 +25,7 @@ void check_answer_options(const TaskOptions& options, ProblemType problem) {
 
 // What the model and the options say. The files say the rest.
 ClassificationData checked_data(const TaskOptions& options, const EncoderConfig& config) {
-  ClassificationData data;
-  data.problem = problem_type(options);
-  check_problem_options(options, data.problem);
-  data.max_length =
-      checked_max_length(options.max_length, config, !options.text_pair_column.empty());
-  data.positions = config.max_length();
+  ClassificationData data = data_without_rows(options, config);
   const std::vector<std::string>& labels = trained_labels(config);
   check_answer_options(options, data.problem);
   if (data.problem != ProblemType::regression) data.labels = LabelMap(labels);
