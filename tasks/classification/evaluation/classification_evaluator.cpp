@@ -17,6 +17,7 @@
 #include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
+
 std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(
     const ClassificationData& data, std::span<const float> class_weights, double smoothing,
     const std::string& separator, Keeps keeps) {

@@ -11,6 +11,7 @@
 #include "core/text/text.h"
 #include "data/rows/row_files.h"
 #include "tasks/classification/predictions/prediction_format.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {

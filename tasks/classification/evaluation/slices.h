@@ -23,9 +23,6 @@ namespace finetune {
 // on the values (Error(data)).
 class Slices {
  public:
-  static constexpr std::string_view kSeenPrefix =
-      "seen:";  // before a column: is its value in seen_files
-
   // options.slices and seen_files. Error(usage) for "seen:COLUMN" without files, or files without
   // it; Error(data) for columns that the evaluated files or those lack.
   Slices(const TaskOptions& options, ProblemType problem, const std::vector<std::string>& columns,
