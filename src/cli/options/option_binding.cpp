@@ -53,11 +53,8 @@ std::string take_words(const OptionInfo& info, const OptionTarget& target,
   if (info.is_model) words.at(0) = model_path(words.at(0));
   std::string fault = store_words(info, target, words);
   if (!fault.empty()) return fault;
-  const OptionValue value = value_at(target);
-  if (std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value)) {
-    fault = fault_of_value(info, value, false);
-    if (!fault.empty()) throw usage_error("--", name, " ", fault);
-  }
+  fault = fault_of_number_at(info, target);
+  if (!fault.empty()) throw usage_error("--", name, " ", fault);
   return "";
 }
 

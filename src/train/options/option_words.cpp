@@ -149,6 +149,13 @@ std::string fault_of_value(const OptionInfo& info, const OptionValue& value, boo
   return std::visit(ValueCheck{info, may_be_empty}, value);
 }
 
+std::string fault_of_number_at(const OptionInfo& info, const OptionTarget& target) {
+  const OptionValue value = value_at(target);
+  const bool is_number =
+      std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);
+  return is_number ? fault_of_value(info, value, false) : "";
+}
+
 OptionKind kind_of_option(std::string_view name) {
   const TrainOption* option = find_train_option(name);
   FINETUNE_CHECK(option);
@@ -180,12 +187,9 @@ std::string set_option(TrainOptions& options, std::string_view name,
                        const std::vector<std::string>& words) {
   const TrainOption* option = find_train_option(name);
   if (!option) return "is not an option of train";
-  std::string fault = store_words(option->info, option->in(options), words);
-  if (!fault.empty()) return fault;
-  const OptionValue value = option->value_in(options);
-  const bool is_number =
-      std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);
-  return is_number ? fault_of_value(option->info, value, false) : "";
+  const OptionTarget target = option->in(options);
+  std::string fault = store_words(option->info, target, words);
+  return fault.empty() ? fault_of_number_at(option->info, target) : fault;
 }
 
 }  // namespace finetune

@@ -27,7 +27,7 @@ std::optional<Number> number_in_word(const std::string& word) {
 }
 
 // Stores the words as the option's value, and returns "", or says what is wrong with them. Ranges
-// are not checked (fault_of_value). Only a list takes more than one word.
+// are not checked (fault_of_number_at). Only a list takes more than one word.
 std::string store_words(const OptionInfo& info, const OptionTarget& target,
                         const std::vector<std::string>& words);
 
@@ -38,6 +38,8 @@ std::string range_words(const OptionRange& range);
 // is not one of the option's, text that is not UTF-8. Returns "" for a value that can be.
 // `may_be_empty`: the option's default is the empty text.
 std::string fault_of_value(const OptionInfo& info, const OptionValue& value, bool may_be_empty);
+// The same for the value that store_words() has just stored, if it is a number; else "".
+std::string fault_of_number_at(const OptionInfo& info, const OptionTarget& target);
 
 // The kind of an option of train, which must exist.
 OptionKind kind_of_option(std::string_view name);
