@@ -1,6 +1,7 @@
 // Predictions of classification: columns, formats, chunks.
 #include <doctest/doctest.h>
 
+#include "../written_output.h"
 #include "classification_fixture.h"
 #include "data/columns/row_chunk.h"
 #include "tasks/classification/classification_task.h"
@@ -22,19 +23,6 @@ EncoderConfig model(std::vector<std::string> labels, std::string problem = "") {
 // softmax: .5 .25 .125 .125, up to rounding
 const std::vector<float> kSomeLogits{0.6931472f, 0, -0.6931472f, -0.6931472f};
 
-// An output in memory.
-class Written final : public PredictionOutput {
- public:
-  explicit Written(std::string& text) : text_(text) {}
-  void write(std::string_view more) override { text_ += more; }
-  void flush() override {}
-  void complete() override {}
-  void commit() override {}
-
- private:
-  std::string& text_;
-};
-
 std::string predict(const std::filesystem::path& file, const EncoderConfig& config,
                     const std::vector<float>& logits, int64_t top_k = 1, bool all = false,
                     const TaskOptions* options = nullptr) {
@@ -48,7 +36,7 @@ std::string predict(const std::filesystem::path& file, const EncoderConfig& conf
   std::string out;
   evaluator->open_outputs([&](const std::string& path) {
     CHECK(path == "-");
-    return std::make_unique<Written>(out);
+    return std::make_unique<test::WrittenOutput>(out);
   });
   CHECK(evaluator->answers_each_chunk());
   uint32_t row = 0;

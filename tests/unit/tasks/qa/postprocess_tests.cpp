@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "../../written_output.h"
 #include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "golden.h"
@@ -19,19 +20,6 @@ using test::GoldenTensors;
 using test::have_shared;
 using test::read_json;
 using test::shared_path;
-
-// Outputs in memory, by name.
-class Written final : public PredictionOutput {
- public:
-  explicit Written(std::string& text) : text_(text) {}
-  void write(std::string_view more) override { text_ += more; }
-  void flush() override {}
-  void complete() override {}
-  void commit() override {}
-
- private:
-  std::string& text_;
-};
 
 void check_golden(int version, int threads_count) {
   CAPTURE(version);
@@ -51,8 +39,9 @@ void check_golden(int version, int threads_count) {
   options.squad_version = version;
   QaEvaluator evaluator(data, windows, options);
   std::map<std::string, std::string> written;
-  evaluator.open_outputs(
-      [&](const std::string& name) { return std::make_unique<Written>(written[name]); });
+  evaluator.open_outputs([&](const std::string& name) {
+    return std::make_unique<test::WrittenOutput>(written[name]);
+  });
   while (evaluator.next()) {
   }
   // Several windows at a time.
