@@ -53,6 +53,26 @@ def commands_of(match):
     return commands
 
 
+def aligned(lines):
+    """A table's lines with columns as wide as they need to be. Two blanks or more are between columns."""
+    rows = [[line[:3], *re.split(r" {2,}", line[3:].strip())] for line in lines]
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+    return [row[0] + "  ".join(cell.ljust(width) for cell, width in zip(row[1:], widths[1:])).rstrip() for row in rows]
+
+
+def without_folder(output, folder):
+    """As a reader would see it: without the name of this folder, and without a sweep's lines of progress, which come
+    by the clock."""
+    lines = [line for line in output.splitlines() if not re.match(r"run \d+/\d+ ", line)]
+    is_row = [f"  {folder}/" in line for line in lines]
+    shown = [line.replace(f"{folder}/bank/", "") for line in lines]
+    if True in is_row:
+        first = is_row.index(True)
+        table = slice(first - 1, first + is_row[first:].index(False) if False in is_row[first:] else len(lines))
+        shown[table] = aligned(shown[table])
+    return "".join(line + "\n" for line in shown)
+
+
 def shortened(output, cut):
     lines = output.splitlines()
     if cut and sum(cut) < len(lines):
@@ -77,7 +97,8 @@ def run_page(commands, folder, environment):
         if len(parts) <= 2 * number + 2:
             command.code = done.returncode
             return
-        command.output, command.code = parts[2 * number + 1], int(parts[2 * number + 2])
+        command.output = without_folder(parts[2 * number + 1], folder)
+        command.code = int(parts[2 * number + 2])
 
 
 def mistakes(page, commands):
@@ -140,4 +161,5 @@ def main():
     sys.exit(1 if found or not count else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

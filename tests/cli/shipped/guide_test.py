@@ -50,4 +50,16 @@ def test_it_can_fail(directory):
                                 "      cat\none\n```\nwords\n"), page.read_text()
 
 
+def test_outputs_are_for_a_reader(_):
+    """A table keeps its columns when the folder's name goes; progress by the clock is left out."""
+    sys.path.insert(0, str(GUIDE.parent))
+    from guide import without_folder
+    told = ("run 1/2  model=a  step 3/9\n1/2  done\n"
+            "   model            lr    difference\n*  /tmp/g/bank/long  0.1\n   /tmp/g/bank/b     0.02  -0.5, noise\n\n"
+            "best: model /tmp/g/bank/long\n")
+    assert without_folder(told, Path("/tmp/g")) == (
+        "1/2  done\n   model  lr    difference\n*  long   0.1\n   b      0.02  -0.5, noise\n\nbest: model long\n")
+    assert without_folder("plain  text\n\n", Path("/tmp/g")) == "plain  text\n\n"
+
+
 main(globals())
