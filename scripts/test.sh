@@ -16,40 +16,49 @@ build="build-test"
 logs=$build/meson-logs
 scripts/configure.sh $build
 
-# Tests by name, and what they need built: for `fast` and `--changed`.
-names=()
+chosen=()           # arguments of meson test; none: all tests
+targets=()          # of ninja; none: everything
+runs_tests=yes      # no: the format check alone
+checks_format=
+as_a_stranger=yes   # without large data first
 case "${1:-}" in
+  '')
+    checks_format=yes ;;
   fast|--changed)
+    as_a_stranger=
     if [ "$1" = fast ]; then
       selected=$(tests/select_tests.py $build fast)
     else
       changed=$(git diff --name-only "${2:-HEAD}"; git ls-files --others --exclude-standard)
       selected=$(tests/select_tests.py $build changed <<< "$changed")
     fi
-    mapfile -t names < <(sed -n 's/^test //p' <<< "$selected")
-    mapfile -t programs < <(sed -n 's/^build //p' <<< "$selected")
-    ninja -C $build finetune "${programs[@]}" || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
-    set -- ;;
+    mapfile -t chosen < <(sed -n 's/^test //p' <<< "$selected")
+    mapfile -t targets < <(sed -n 's/^build //p' <<< "$selected")
+    targets+=(finetune) ;;
   *)
-    meson compile -C $build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; } ;;
+    runs_tests=
+    for suite in "$@"; do
+      if [ "$suite" = format ]; then checks_format=yes; else chosen+=(--suite "$suite"); runs_tests=yes; fi
+    done ;;
 esac
+build_failed() { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+if [ ${#targets[@]} -gt 0 ]; then
+  ninja -C $build "${targets[@]}" || build_failed
+else
+  meson compile -C $build || build_failed
+fi
 
 rm -f $logs/testlog.json $logs/again.json $logs/format.log $logs/programs.log
 status=0
-suites=()
-format=
-for suite in "$@"; do
-  if [ "$suite" = format ]; then format=yes; else suites+=(--suite "$suite"); fi
-done
-if [ -n "$format" ] || { [ $# -eq 0 ] && [ ${#names[@]} -eq 0 ]; }; then
+if [ -n "$checks_format" ]; then
   if scripts/format.sh --check > $logs/format.log 2>&1; then result='1 passed | 0 failed'; else result='0 passed | 1 failed'; fi
   tail -n 20 $logs/format.log
   printf 'test cases: 1 | %s\nexit status: 0\n' "$result" >> $logs/format.log
 fi
 shared=$(realpath -m "${FINETUNE_SHARED:-../shared}")
-lacking=$PWD/$build/no-large-data
-[ ${#names[@]} -eq 0 ] || lacking=$shared
-if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
+lacking=$shared
+[ -z "$as_a_stranger" ] || lacking=$PWD/$build/no-large-data
+if [ -n "$runs_tests" ]; then
   # Runs wait for the disk after each file that they write: where memory can hold the tests' files, they are there.
   # Its name is not one that a test takes for something the program has left.
   room=$(df --output=avail -BM /dev/shm 2> /dev/null | tail -n 1 | tr -dc 0-9) || true
@@ -63,10 +72,10 @@ if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   jobs=$(nproc)
   [ "$jobs" -le 4 ] || jobs=4
   FINETUNE_SHARED=$lacking meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs \
-    ${suites[@]+"${suites[@]}"} ${names[@]+"${names[@]}"} || status=$?
+    ${chosen[@]+"${chosen[@]}"} || status=$?
   # If no test ran, this is a failure, whatever the format check has found.
   [ -s $logs/testlog.json ] || echo "exit status: 1" > $logs/programs.log
-  if [ "$lacking" != "$shared" ] && [ -d "$shared" ] && [ -s $logs/testlog.json ]; then
+  if [ -n "$as_a_stranger" ] && [ -d "$shared" ] && [ -s $logs/testlog.json ]; then
     echo "Test cases that lacked large data, with $shared:"
     tests/test_again.py $logs/testlog.json "$lacking" "$shared" $logs/again.json
   fi
