@@ -28,15 +28,15 @@ list | grep -E '^(src|tasks|tokenizer|data|tests|scripts|docs)/|^[A-Z][A-Z]*\.md
   {
     path = $0
     if (!is_code(path) && path !~ /\.md$/) next
-    folder = folder_of(path); text = ""; lines = code = comments = words = generated = in_table = 0; file = tree "/" path
+    folder = folder_of(path); lines = code = comments = words = generated = in_table = 0; file = tree "/" path
     while ((getline line < file) > 0) {
       if (++lines <= 3 && line ~ /[Gg]enerated (by|from)/) generated = 1
       if (line ~ /^[ \t]*(\/\/|#[^a-z]|#$|\*|\/\*)/) comments++
       else if (line !~ /^[ \t]*$/) code++
       if (line ~ /^<!-- (table:|begin )/) in_table = 1
       if (line ~ /^<!-- end/) in_table = 0
-      made_words = in_table ? made_words + words_in(line) : made_words
-      words += in_table ? 0 : words_in(line)
+      if (in_table) made_words += words_in(line)
+      else words += words_in(line)
     }
     close(file)
     if (path ~ /\.md$/) { kind = generated ? "generated" : "by hand"; documents[kind] += words; pages[kind]++; next }
@@ -46,11 +46,10 @@ list | grep -E '^(src|tasks|tokenizer|data|tests|scripts|docs)/|^[A-Z][A-Z]*\.md
   }
   END {
     printf "%-22s %6s %8s %8s %9s %9s\n", "folder", "files", "lines", "code", "comments", "under 60"
-    order = "sort"
     for (folder in files)
       printf "%-22s %6d %8d %8d %9d %9d\n", folder, files[folder], total_lines[folder], total_code[folder], \
-        total_comments[folder], small[folder] | order
-    close(order)
+        total_comments[folder], small[folder] | "sort"
+    close("sort")
     for (folder in files) if (folder ~ /^(src|tasks|tokenizer|data)/) {
       f += files[folder]; l += total_lines[folder]; c += total_code[folder]; m += total_comments[folder]; s += small[folder]
     }
