@@ -81,15 +81,17 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
      &EvaluateOptions::seen_in},
 };
 
-// The given options that belong to the result, by name. Not the layout: it changes no result.
+// The given options, by name. Not those of this one call, and not the layout, which changes no
+// result.
 std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   std::vector<ConfigItem> items;
   for (const GivenOption& option : o.given) {
-    if (option.info->role != OptionRole::result || option.info->group == kLayoutGroup ||
-        option.info->name == "output")
+    const OptionInfo& info = *option.info;
+    if (info.role == OptionRole::session || info.group == kLayoutGroup || info.name == "output") {
       continue;
+    }
     if (auto value = config_value(option.value)) {
-      items.push_back({std::string(option.info->name), std::move(*value)});
+      items.push_back({std::string(info.name), std::move(*value)});
     }
   }
   return items;
