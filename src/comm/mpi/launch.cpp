@@ -52,12 +52,16 @@ std::vector<T> gather_from_all(const T& mine, int size) {
 // Open MPI maps some 220 MiB at start. With less it crashes, or its processes wait forever.
 constexpr double kMpiAddressSpaceMb = 256;
 
-// A problem of one process may affect all. Once the first one exits, the launcher ends the others,
-// so waiting here avoids repeated messages.
-void let_first_speak() {
-  if (launched_rank().value_or(0) == 0) return;
+// Another process reports the error and exits; then the launcher ends this one. If this one exited
+// first, the launcher could end the other before it reports.
+void let_another_speak() {
   unsigned left = 5;
   while (left > 0) left = ::sleep(left);
+}
+
+// A problem of one process may affect all: the first one reports it.
+void let_first_speak() {
+  if (launched_rank().value_or(0) != 0) let_another_speak();
 }
 
 void require_address_space() {
@@ -148,7 +152,10 @@ void require_equal_groups(const std::vector<Introduction>& everybody, int launch
   for (size_t i = 1; i < everybody.size(); ++i) {
     if (everybody[i].groups == everybody[0].groups) continue;
     MPI_Finalize();
-    if (launcher_rank != 0) throw PeerFailed{ExitCode::usage};
+    if (launcher_rank != 0) {
+      let_another_speak();
+      throw PeerFailed{ExitCode::usage};
+    }
     throw usage_error(kHostsSwitch.name, " is ", shown(0), " and ", shown(i),
                       "; give all processes the same value (mpirun -x ", kHostsSwitch.name, ")");
   }
@@ -164,7 +171,10 @@ void fail_together(const std::optional<Error>& error, const std::vector<Introduc
     if (!outcomes[i].failed) continue;
     have.reset();
     MPI_Finalize();
-    if (int(i) != launcher_rank) throw PeerFailed{ExitCode::device};
+    if (int(i) != launcher_rank) {
+      let_another_speak();
+      throw PeerFailed{ExitCode::device};
+    }
     throw device_error("rank ", i, " on ", everybody[i].node, ": ", error->what());
   }
 }
