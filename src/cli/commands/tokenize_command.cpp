@@ -19,6 +19,7 @@
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/text/json_fault.h"
 #include "core/text/text.h"
@@ -120,7 +121,7 @@ class Command {
       const InputFile given(options_.input);
       const InputFile text = is_pipe(options_.input) ? given : as_text(given);
       std::ifstream file(text.content, std::ios::binary);
-      if (!file) throw data_error(options_.input, ": ", std::strerror(errno));
+      if (!file) throw system_failure(options_.input, errno, ExitCode::data);
       read(file, options_.input);
     }
     flush();

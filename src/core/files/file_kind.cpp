@@ -90,11 +90,12 @@ Error not_a_file(const fs::path& path, const struct stat& info, ExitCode code) {
 }
 
 Error system_failure(const fs::path& path, int error, ExitCode code) {
-  // The cause is the disk or a limit, not the command line.
-  const bool is_of_machine =
-      error == EIO || error == EMFILE || error == ENFILE || error == ESTALE || error == ENOMEM;
-  if (code == ExitCode::usage && is_of_machine) code = ExitCode::model;
-  return Error(code, concat(printable_path(path), ": ", std::strerror(error)));
+  const bool is_open_files = error == EMFILE || error == ENFILE;
+  if (is_open_files || error == ENOMEM) code = ExitCode::device;
+  // The cause is the disk, not the command line.
+  if (code == ExitCode::usage && (error == EIO || error == ESTALE)) code = ExitCode::model;
+  return Error(code, concat(printable_path(path), ": ", std::strerror(error),
+                            is_open_files ? " (see ulimit -n)" : ""));
 }
 
 std::string printable_path(const fs::path& path) {

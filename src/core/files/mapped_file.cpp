@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -23,9 +22,7 @@ MappedFile::MappedFile(const fs::path& path, ExitCode code) : path_(path), code_
     const auto size = size_t(info.st_size);
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_.number(), 0);
     if (data == MAP_FAILED) {
-      const int error = errno;
-      throw Error(error == ENOMEM ? ExitCode::device : code,
-                  concat(printable_path(path), ": cannot be mapped: ", std::strerror(error)));
+      throw system_failure(path, errno, code);
     }
     data_ = data;
     size_ = size;

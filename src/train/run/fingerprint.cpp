@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/sha256.h"
 
 namespace finetune {
@@ -68,11 +69,11 @@ std::string Fingerprint::hash_file(const InputFile& file) {
   const std::string name = file.name.string();
   // O_NONBLOCK: a pipe has been read already, and nobody may ever write to it again.
   int descriptor = ::open(file.content.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) throw Error(code_, concat(name, ": ", std::strerror(errno)));
+  if (descriptor < 0) throw system_failure(file.name, errno, code_);
   struct stat info {};
   if (::fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)) {
     ::close(descriptor);
-    throw Error(code_, concat(name, ": is no regular file: it cannot be read a second time"));
+    throw Error(code_, concat(name, ": is not a regular file: it cannot be read a second time"));
   }
   std::vector<char> piece(kPieceBytes);
   Sha256 hash;
@@ -85,7 +86,7 @@ std::string Fingerprint::hash_file(const InputFile& file) {
     hash.update(piece.data(), size_t(count));
   }
   ::close(descriptor);
-  if (error != 0) throw Error(code_, concat(name, ": cannot be read: ", std::strerror(error)));
+  if (error != 0) throw system_failure(file.name, error, code_);
   return hash.hex();
 }
 

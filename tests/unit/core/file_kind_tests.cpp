@@ -129,10 +129,15 @@ TEST_CASE("paths in messages") {
 }
 
 TEST_CASE("a disk that fails, or a limit, is not a mistake of the command line") {
-  for (int error : {EIO, EMFILE, ENFILE}) {
-    CHECK(system_failure("grid.toml", error, ExitCode::usage).code() == ExitCode::model);
-    CHECK(system_failure("d.csv", error, ExitCode::data).code() == ExitCode::data);
+  for (ExitCode code : {ExitCode::usage, ExitCode::data, ExitCode::model}) {
+    for (int error : {EMFILE, ENFILE, ENOMEM}) {
+      CHECK(system_failure("d.csv", error, code).code() == ExitCode::device);
+    }
   }
+  CHECK(system_failure("grid.toml", EIO, ExitCode::usage).code() == ExitCode::model);
+  CHECK(system_failure("d.csv", EIO, ExitCode::data).code() == ExitCode::data);
+  CHECK(std::string(system_failure("d.csv", EMFILE, ExitCode::data).what())
+            .ends_with("(see ulimit -n)"));
   for (int error : {ENOENT, EACCES, ELOOP}) {
     CHECK(system_failure("grid.toml", error, ExitCode::usage).code() == ExitCode::usage);
   }
