@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the bits of two versions: this tree's program and another commit's, built beside it.
-# Trains both tasks, in fp32 and bf16, on 1 process and on 2 with --virtual-shards 2, plain and with --recompute.
+# Trains both tasks, in fp32 and bf16, on 1 process and on 2: data parallel, --tp 2 and --pp 2, plain and with --recompute.
 #   scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]      COMMIT: a commit, or a program already built
 # Last line: "N of N equal"; exit 1 if one is not.
 set -euo pipefail
@@ -40,7 +40,8 @@ sum() {
   [ "$2" = 1 ] || launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none -n "$2")
   shift 2
   rm -rf "$work/run"
-  ${launcher[@]+"${launcher[@]}"} "$program" train "$@" --output "$work/run" --no-progress --quiet < /dev/null > /dev/null
+  ${launcher[@]+"${launcher[@]}"} "$program" train "$@" --output "$work/run" --no-progress --quiet < /dev/null > /dev/null 2> "$work/err" ||
+    { cat "$work/err" >&2; exit 1; }
   python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["weights_sha256"])' "$work/run/run.json"
 }
 
@@ -49,11 +50,11 @@ compared=0
 for task in classification qa; do
   declare -n data=$task
   for precision in fp32 bf16; do
-    for processes in 1 2; do
-      shards=()
-      [ "$processes" = 1 ] || shards=(--virtual-shards 2)
+    for layout in "" "--virtual-shards 2" "--tp 2" "--pp 2"; do
+      processes=$([ -z "$layout" ] && echo 1 || echo 2)
       for recompute in "" --recompute; do
-        line=("${data[@]}" --precision "$precision" ${shards[@]+"${shards[@]}"} ${recompute:+"$recompute"})
+        # Unquoted: the layout's words.
+        line=("${data[@]}" --precision "$precision" $layout ${recompute:+"$recompute"})
         mine=$(sum "$ours" "$processes" "${line[@]}")
         its=$(sum "$theirs" "$processes" "${line[@]}")
         compared=$((compared + 1))
@@ -63,7 +64,7 @@ for task in classification qa; do
         else
           verdict="OTHER BITS"
         fi
-        echo "$task, $precision, $processes process(es)${recompute:+, recompute}: $verdict (${mine:0:16})"
+        echo "$task, $precision, $processes process(es)${layout:+, $layout}${recompute:+, recompute}: $verdict (${mine:0:16})"
       done
     done
   done
