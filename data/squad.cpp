@@ -15,6 +15,7 @@
 #include "data/questions/answer_place.h"
 #include "data/questions/python_literal.h"
 #include "data/questions/squad_form.h"
+#include "data/questions/written_answers.h"
 #include "data/rows/records.h"
 #include "data/rows/row_stream.h"
 #include "data/source/byte_source.h"
@@ -23,12 +24,6 @@ namespace finetune {
 namespace {
 
 constexpr int kMostSquadNesting = 8;  // of "data", "paragraphs" and arrays
-
-struct WrittenAnswer {
-  std::string text;
-  int64_t start = -1;  // code points
-  bool has_start = false;
-};
 
 // The source of a question.
 struct Origin {
@@ -39,8 +34,10 @@ struct Origin {
 struct WrittenQuestion {
   std::string id, question;
   bool has_id = false, has_question = false, has_answers = false;
+  bool has_null = false;  // in place of answers
   std::optional<bool> is_impossible;
   std::vector<WrittenAnswer> answers;
+  std::optional<JsonFault> fault;  // the first one among its values
 };
 
 int64_t line_of(std::string_view text, size_t at) {
@@ -94,28 +91,36 @@ class SquadReader {
       if (answers_of) {
         answers_in_cell(row.values[*answers_of], table.where(row), written);
       } else if (text) {
-        const std::string_view at = start ? trim(row.values[*start]) : std::string_view();
-        const auto number = parse_int(at);
-        if (!at.empty() && !number) {
+        const std::string_view at = start ? row.values[*start] : std::string_view();
+        const auto number = parse_answer_start(at);
+        if (!number) {
           throw data_error(table.where(row), ": answer_start is a whole number, not ",
                            in_quotes(at));
         }
         written.has_answers = true;
-        written.answers = {{std::string(row.values[*text]), number.value_or(-1), true}};
+        written.answers = {{std::string(row.values[*text]), *number, true}};
       }
       add(written, index_of(std::string(row.values[*context])));
     }
     table.check_intact();
   }
 
-  // The cell holds JSON or a Python literal; an empty cell means that there is no answer.
-  void answers_in_cell(std::string_view cell, const std::string& where, WrittenQuestion& out) {
+  // The cell holds JSON, a Python literal, or the answer alone; an empty cell means that there is
+  // no answer.
+  static void answers_in_cell(std::string_view cell, const std::string& where,
+                              WrittenQuestion& out) {
+    const std::string_view text = trim(cell);
     out.has_answers = true;
-    if (trim(cell).empty()) return;
+    if (text.empty()) return;
+    if (std::string_view("[{('\"").find(text[0]) == text.npos && !text.starts_with("array(")) {
+      const bool is_none = text == "None" || text == "null" || text == "nan" || text == "NaN";
+      out.answers = {{std::string(is_none ? "" : text), -1, true}};
+      return;
+    }
     const std::string json = json_of_python(cell);
     JsonCursor cursor(json);
     try {
-      answers(cursor, out);
+      out.answers = read_answers(cursor);
       if (!cursor.at_end()) cursor.fail("text after the answers");
     } catch (const JsonFault& fault) {
       throw data_error(
@@ -135,6 +140,7 @@ class SquadReader {
     std::string_view text = whole;
     check_text(text);
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    text_ = text;
     JsonCursor cursor(text);
     try {
       while (!cursor.at_end()) value(cursor, 0);  // one document, or one row per line
@@ -187,8 +193,9 @@ class SquadReader {
         has_qas = true;
         cursor.array([&] { questions.push_back(question(cursor)); });
       } else if (key.raw == "context") {
-        context = text_of(cursor.string());
         has_context = true;
+        read_value(cursor, key.raw, row.fault,
+                   [&](JsonCursor& value) { context = text_of(value.string()); });
       } else {
         question_member(cursor, key.raw, row);
       }
@@ -202,6 +209,7 @@ class SquadReader {
                                                 : " has none of 'data', 'paragraphs', 'context'");
     }
     if (questions.empty()) return;
+    if (has_qas && row.fault) questions.front().fault = row.fault;
     const uint32_t index = index_of(std::move(context));
     for (WrittenQuestion& each : questions) {
       if (!full()) add(each, index);
@@ -214,7 +222,26 @@ class SquadReader {
     return out;
   }
 
-  void question_member(JsonCursor& cursor, std::string_view key, WrittenQuestion& out) {
+  // Calls read(cursor) for a key's value. A value of another type is skipped and noted: the error
+  // names the question, whose id may follow.
+  template <typename Read>
+  static void read_value(JsonCursor& cursor, std::string_view key, std::optional<JsonFault>& fault,
+                         Read&& read) {
+    JsonCursor behind = cursor;
+    try {
+      read(behind);
+      cursor = behind;
+    } catch (const JsonFault& found) {
+      cursor.skip_value();
+      if (!fault) fault = {found.at, concat("key '", key, "': ", found.what)};
+    }
+  }
+
+  static void question_member(JsonCursor& cursor, std::string_view key, WrittenQuestion& out) {
+    read_value(cursor, key, out.fault, [&](JsonCursor& value) { read_member(value, key, out); });
+  }
+
+  static void read_member(JsonCursor& cursor, std::string_view key, WrittenQuestion& out) {
     if (key == "id") {
       const bool is_string = cursor.peek() == '"';
       out.id = is_string ? text_of(cursor.string()) : std::string(cursor.scalar());
@@ -223,67 +250,14 @@ class SquadReader {
       out.question = text_of(cursor.string());
       out.has_question = true;
     } else if (key == "is_impossible") {
-      std::string_view written = cursor.scalar();
-      if (written != "true" && written != "false") cursor.fail("is_impossible is true or false");
-      out.is_impossible = written == "true";
-    } else if (key == "answers") {
-      answers(cursor, out);
+      out.is_impossible = read_flag(cursor);
+    } else if (key == "answers" || (key == "answer" && !out.has_answers)) {
+      out.has_null = cursor.peek() == 'n';
+      out.has_answers = !out.has_null;
+      out.answers = read_answers(cursor);
     } else {
       cursor.skip_value();
     }
-  }
-
-  // [{"text": t, "answer_start": n}, ...] or {"text": [t, ...], "answer_start": [n, ...]}.
-  void answers(JsonCursor& cursor, WrittenQuestion& out) {
-    out.has_answers = true;
-    out.answers.clear();
-    if (cursor.peek() == '[') {
-      cursor.array([&] {
-        WrittenAnswer answer;
-        bool has_text = false;
-        cursor.object([&](const JsonString& key) {
-          if (key.raw == "text") {
-            answer.text = text_of(cursor.string());
-            has_text = true;
-          } else if (key.raw == "answer_start") {
-            answer.start = start(cursor);
-            answer.has_start = true;
-          } else {
-            cursor.skip_value();
-          }
-        });
-        if (!has_text) cursor.fail("an answer without 'text'");
-        out.answers.push_back(std::move(answer));
-      });
-      return;
-    }
-    std::vector<int64_t> starts;
-    cursor.object([&](const JsonString& key) {
-      if (key.raw == "text") {
-        cursor.array([&] { out.answers.push_back({text_of(cursor.string())}); });
-      } else if (key.raw == "answer_start") {
-        cursor.array([&] { starts.push_back(start(cursor)); });
-      } else {
-        cursor.skip_value();
-      }
-    });
-    if (starts.empty()) return;
-    if (starts.size() != out.answers.size()) {
-      cursor.fail(concat(out.answers.size(), " answer texts but ", starts.size(), " answer_start"));
-    }
-    for (size_t i = 0; i < starts.size(); ++i) {
-      out.answers[i].start = starts[i];
-      out.answers[i].has_start = true;
-    }
-  }
-
-  static int64_t start(JsonCursor& cursor) {
-    cursor.peek();
-    const size_t at = cursor.position();
-    std::string_view written = cursor.scalar();
-    auto value = parse_int(written);
-    if (value) return *value;
-    throw JsonFault{at, concat("answer_start is a whole number, not ", in_quotes(written))};
   }
 
   std::string name_of(const WrittenQuestion& question) const {
@@ -293,12 +267,20 @@ class SquadReader {
 
   void add(WrittenQuestion& written, uint32_t context_index) {
     const std::string_view context = data_.contexts[context_index];
+    if (written.fault) {
+      throw data_error(file_, ":", line_of(text_, written.fault->at), ": ", name_of(written), ": ",
+                       written.fault->what);
+    }
     auto missing = [&](std::string_view key) {
       return data_error(file_, ": ", name_of(written), ": key '", key, "' is missing");
     };
     if (!written.has_question) throw missing("question");
     const bool says_impossible = written.is_impossible.value_or(false);
-    if (!written.has_answers && !says_impossible && need_answers_) throw missing("answers");
+    if (!written.has_answers && !says_impossible && need_answers_) {
+      if (!written.has_null) throw missing("answers");
+      throw data_error(file_, ": ", name_of(written),
+                       ": key 'answers' is null; [] means that there is no answer");
+    }
     if (!written.has_id) written.id = concat("q-", data_.questions.size() + 1);
     check_is_new(written);
     SquadQuestion question;
@@ -362,6 +344,7 @@ class SquadReader {
   int64_t limit_;
   bool need_answers_;
   std::string file_;
+  std::string_view text_;  // that is read, without its byte order mark
   SquadData data_;
   std::vector<std::string> files_;
   size_t questions_before_ = 0;                      // in the files before this one

@@ -163,8 +163,8 @@ def test_training_on_tables_of_questions(directory):
         succeed("train", *TRAINING[2:], "--train", data, "--eval", data, "--output", out)
         assert sum_of(out) == sum_of(one), data
         assert (out / "predictions.json").read_text() == (one / "predictions.json").read_text()
-    broken = csv_of(directory / "broken.csv", header, ("a", "When?", CONTEXT, "1811"))
-    fail(3, "train", *TRAINING, "--train", broken, "--output", directory / "no", words=("broken.csv:2", "'1811'", "answer_text"))
+    broken = csv_of(directory / "broken.csv", header, ("a", "When?", CONTEXT, "{'text': 1811"))
+    fail(3, "train", *TRAINING, "--train", broken, "--output", directory / "no", words=("broken.csv:2", "1811", "answer_text"))
     start = csv_of(directory / "start.csv", ("question", "context", "answer_text", "answer_start"), ("When?", CONTEXT, "1811", "x"))
     fail(3, "train", *TRAINING, "--train", start, "--output", directory / "no", words=("start.csv:2", "a whole number, not 'x'"))
 

@@ -198,6 +198,36 @@ TEST_CASE_FIXTURE(Questions, "an id that occurs twice names both places") {
         "give each question an id of its own, or leave out all ids");
 }
 
+TEST_CASE_FIXTURE(Questions, "answers are read as people write them") {
+  using enum TargetFound;
+  const auto found = [&](const std::string& answers) {
+    const SquadData data = read(
+        concat(R"([{"id":"1","question":"q","context":"year 1912, a dog and a dog","answers":)",
+               answers, "}]"));
+    const SquadQuestion& question = data.questions[0];
+    const SquadAnswer* target = question.target_answer();
+    return std::pair(question.found, target ? target->start_byte : -1);
+  };
+  const std::pair year{first_answer, int64_t{5}}, alone{only_place, int64_t{5}};
+  CHECK(found(R"([{"text":"1912","answer_start":"5"}])") == year);
+  CHECK(found(R"([{"text":"1912","answer_start":5.0}])") == year);
+  CHECK(found(R"([{"text":1912,"answer_start":5}])") == year);
+  CHECK(found(R"({"text":"1912","answer_start":5})") == year);
+  CHECK(found(R"({"text":["1912"],"answer_start":5})") == year);
+  CHECK(found(R"([{"text":"1912","answer_start":null}])") == alone);
+  CHECK(found(R"("1912")") == alone);
+  CHECK(found(R"(["1912","a dog"])") == alone);
+  CHECK(found(R"("a dog")") == std::pair(nowhere, int64_t{-1}));
+  CHECK(found(R"("")") == std::pair(none, int64_t{-1}));
+  const SquadData data = read(R"([
+    {"id":"1","question":"q","context":"a b","answer":"b"},
+    {"id":"2","question":"q","context":"a b","answers":null,"is_impossible":"true"},
+    {"id":"3","question":"q","context":"a b","answers":[],"is_impossible":1}])");
+  CHECK(data.questions[0].found == only_place);
+  CHECK(data.questions[1].is_impossible);
+  CHECK(data.questions[2].is_impossible);
+}
+
 TEST_CASE_FIXTURE(Questions, "faults name the file, and the question or the byte") {
   CHECK(fault("") == "a.json: is empty");
   CHECK(fault(R"({"data":[]})") == "a.json: holds no questions");
@@ -218,9 +248,27 @@ TEST_CASE_FIXTURE(Questions, "faults name the file, and the question or the byte
         "a.json: question 2 has the id '7' of question 1; give each question an id of its own, or "
         "leave out all ids");
   CHECK(fault(R"([{"id":"7","answers":{"text":["a","b"],"answer_start":[1]}}])") ==
-        "a.json:1: not SQuAD JSON: 2 answer texts but 1 answer_start (byte 59)");
-  CHECK(fault("[{\"id\":\"7\",\n\"answers\":[{\"answer_start\":1.5}]}]") ==
-        "a.json:2: not SQuAD JSON: answer_start is a whole number, not '1.5' (byte 40)");
+        "a.json: question '7': key 'context' is missing");
+  const auto fault_of = [&](const std::string& members) {
+    return fault(concat("[{\"context\":\"abc\",\n", members, ",\n\"id\":\"7\"}]"));
+  };
+  const std::string where = "a.json:2: question '7': key ";
+  CHECK(fault_of(R"("answers":{"text":["a","b"],"answer_start":[1]})") ==
+        where + "'answers': 2 answer texts but 1 answer_start");
+  CHECK(fault_of(R"("answers":[{"answer_start":1.5}])") ==
+        where + "'answers': answer_start is a whole number, not '1.5'");
+  CHECK(fault_of(R"("answers":[{"text":"a","answer_start":"four"}])") ==
+        where + "'answers': answer_start is a whole number, not 'four'");
+  CHECK(fault_of(R"("answers":[{"answer_start":1}])") ==
+        where + "'answers': an answer without 'text'");
+  CHECK(fault_of(R"("answers":true)") == where + "'answers': a string is expected, not 't'");
+  CHECK(fault_of(R"("question":7)") == where + "'question': a string is expected, not '7'");
+  CHECK(fault_of(R"("is_impossible":"maybe")") ==
+        where + "'is_impossible': is true or false, not 'maybe'");
+  CHECK(fault(R"([{"id":"7","question":"q","context":null}])") ==
+        "a.json:1: question '7': key 'context': a string is expected, not 'n'");
+  CHECK(fault(R"([{"id":"7","question":"q","context":"abc","answers":null}])") ==
+        "a.json: question '7': key 'answers' is null; [] means that there is no answer");
   CHECK(fault("[{\"id\":\"7\"\n \"answers\":[]}]") ==
         "a.json:2: not SQuAD JSON: ',' or '}' is expected, not '\"' (byte 13)");
   CHECK(fault("[{\"id\":\"caf\xE9\"}]") == "a.json:1: not UTF-8 at byte 12");
@@ -265,8 +313,12 @@ TEST_CASE_FIXTURE(Questions, "tables of questions") {
   };
   CHECK(fault_of("id,question,context\n1,q,c\n") ==
         "a.csv: question '1': key 'answers' is missing");
-  CHECK(fault_of("question,context,answers\nq,c,Paris\n")
-            .starts_with("a.csv:2: the answers 'Paris' are not understood ("));
+  CHECK(fault_of("question,context,answers\nq,c,['Paris'\n")
+            .starts_with("a.csv:2: the answers '['Paris'' are not understood ("));
+  data = table("question,context,answers\nq,to Paris,Paris\nq,to Paris,None\nq,a 1 b 1,1\n");
+  CHECK(data.questions[0].target_answer()->start_byte == 3);
+  CHECK(data.questions[1].is_impossible);
+  CHECK(data.questions[2].found == TargetFound::nowhere);
 }
 
 TEST_CASE_FIXTURE(Questions, "looks_like_squad") {
