@@ -196,7 +196,8 @@ std::variant<std::unique_ptr<RowScores>, std::string> read_row_scores(const RunR
     scores = run.option("task") == "qa" ? question_scores(run, metric)
              : regression               ? value_scores(run, metric)
                                         : label_scores(run, metric);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;
     return concat(run.directory.string(), ": its predictions cannot be scored: ", error.what());
   }
   if (!scores) return concat(metric, " is not a metric of single rows' predictions");

@@ -8,7 +8,9 @@
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
+#include "core/text/counted.h"
 #include "data/labels.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
@@ -29,15 +31,44 @@ class ClassNumbers {
   std::unordered_map<std::string, int32_t> ids_;
 };
 
-// All labels that the model has, in case that some never occur.
+// Reads a table of the run with read(path). Error(data) if the file is missing: a run may be kept
+// without its predictions. Error(model) if it is damaged.
+template <typename Read>
+Table read_own_table(const fs::path& path, Read&& read) {
+  require_file(path, ExitCode::data);
+  try {
+    return read(path);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;
+    throw model_error(error.what(), "; restore the file, or leave the run out");
+  }
+}
+
+// Numbers all labels that the model has; some may occur in no row.
 void number_all_classes(const RunRecord& run, ClassNumbers& number) {
-  const Table table = read_table({run.directory / "per_class.csv"}, {.delimiter = ','});
+  const Table table = read_own_table(run.directory / "per_class.csv", [](const fs::path& path) {
+    return read_table({path}, {.delimiter = ','});
+  });
   for (const Table::Row& row : table.rows()) number(row.values[0]);
 }
 
+// A file cut at the end of a row is a table, too, but the run says how many rows it evaluated.
+Table read_whole_table(const RunRecord& run, const fs::path& path) {
+  const std::vector<std::string> columns{run.option("label-column")};
+  Table table = read_table({path}, {.delimiter = ',', .columns = columns});
+  const auto expected = parse_int(fact_named(run.facts, "eval_rows"));  // not of old versions
+  const auto found = int64_t(table.rows().size());
+  if (expected && *expected != found) {
+    throw data_error(printable_path(path), ": has ", counted(found, "row"),
+                     ", but the run evaluated ", *expected, "; the file was ",
+                     found < *expected ? "cut short" : "changed");
+  }
+  return table;
+}
+
 void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
-  const std::vector<std::string> read{run.option("label-column")};
-  out.table = read_table({run.directory / "predictions.csv"}, {.delimiter = ',', .columns = read});
+  const auto read = [&](const fs::path& path) { return read_whole_table(run, path); };
+  out.table = read_own_table(run.directory / "predictions.csv", read);
   out.added = added;
   if (out.table.columns().size() < added + 2) {
     throw data_error("predictions.csv has too few columns");

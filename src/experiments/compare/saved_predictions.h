@@ -31,7 +31,9 @@ struct SavedLabels : SavedRows {
   // The last column: the probability, or those of several labels, joined by the separator.
   std::string_view probability(size_t row) const { return table.rows()[row].values.back(); }
 };
-SavedLabels read_saved_labels(const RunRecord& run);  // Error(data), as the others here
+// All functions here: Error(data) if there are no predictions of the run's data, Error(model) if a
+// table of the run is damaged.
+SavedLabels read_saved_labels(const RunRecord& run);
 
 struct SavedValues : SavedRows {  // regression
   std::vector<double> truth, predicted;

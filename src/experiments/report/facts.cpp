@@ -1,7 +1,5 @@
 // Tables of what runs are, and which part of a report their task has.
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <set>
 
 #include "core/error.h"
@@ -106,9 +104,8 @@ std::string evaluation_html(const RunRecord& run) {
   try {
     if (run.option("task") == "qa") return answers_html(run);
     return run.option("regression") == "true" ? values_html(run) : labels_html(run);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;
     warn("the predictions of ", printable_path(run.directory), " are not shown: ", error.what());
     return concat("<p class=\"note\">The predictions of this run are not shown: ",
                   markup_escaped(error.what(), 1000), ".</p>\n");

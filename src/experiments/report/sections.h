@@ -24,7 +24,8 @@ std::string facts_html(const RunRecord& run);
 // give the run's metrics, a sentence says so.
 std::string evaluation_html(const RunRecord& run);
 
-// One for each kind of task. Error(data): the predictions cannot be read.
+// One for each kind of task. Error(data): there are no predictions to show. Error(model): they are
+// damaged.
 std::string labels_html(const RunRecord& run);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);

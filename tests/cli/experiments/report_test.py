@@ -158,7 +158,7 @@ def hostile_run(directory):
     metrics["eval_accuracy"] = right / 300
     metrics["<i>metric</i>"] = 1
     (run / "metrics.json").write_text(json.dumps(metrics))
-    (run / "run.json").write_text(json.dumps({**facts_of(run), "model": "<script>x</script>\u202e"}))
+    (run / "run.json").write_text(json.dumps({**facts_of(run), "eval_rows": "300", "model": "<script>x</script>\u202e"}))
     return run
 
 
@@ -187,6 +187,7 @@ def test_many_labels(directory):
     metrics = metrics_of(run)
     metrics["eval_accuracy"] = right / 100_000
     (run / "metrics.json").write_text(json.dumps(metrics))
+    (run / "run.json").write_text(json.dumps({**facts_of(run), "eval_rows": "100000"}))
     page, text = report(directory, run)
     assert len(text.encode()) < 3_000_000
     assert len(page.table("Confusion matrix of the 30 labels with the most errors")) == 30
@@ -225,7 +226,7 @@ def test_where_it_writes(directory):
     (unfinished / "metrics.json").unlink()
     assert "left out" in succeed("report", run, unfinished, "--output", out, "--overwrite").err
     (run / "metrics.jsonl").unlink()
-    (run / "predictions.csv").write_text("text\n")
+    (run / "predictions.csv").unlink()
     assert "not shown" in succeed("report", run, "--output", "-").out
     (run / "run.json").write_text("[]")
     fail(4, "report", run, "--output", "-", words=["run.json"])
@@ -251,17 +252,33 @@ def test_damaged_curves_are_named(directory):
     assert "not whole" not in result.out and result.err == "", result.err
 
 
-def test_damaged_predictions_are_named(directory):
+def test_missing_predictions_are_named(directory):
     need(DATA)
     run = labelled(directory / "a")
+    (run / "predictions.csv").unlink()
+    result = succeed("report", run, "--output", "-")
+    assert "warning: the predictions of " in result.err and "No such file" in result.err, result.err
+    assert "The predictions of this run are not shown: " in result.out
+
+
+def test_damaged_predictions_are_an_error(directory):
+    need(DATA)
+    run, twin = labelled(directory / "a"), labelled(directory / "b", "--lr", "1e-4")
     file = run / "predictions.csv"
-    for text, words in (("", "predictions.csv: is empty"), (None, "No such file"), ("text\n", "predictions.csv")):
-        file.unlink(missing_ok=True)
-        if text is not None:
-            file.write_text(text)
-        result = succeed("report", run, "--output", "-")
-        assert "warning: the predictions of " in result.err and words in result.err, (words, result.err)
-        assert "The predictions of this run are not shown: " in result.out, words
+    whole = file.read_bytes()
+    lines = whole.splitlines(True)
+    rows = len(lines) - 1
+    latin = lines[:3] + [b"caf\xe9," + lines[3]] + lines[4:]
+    for content, words in ((b"", "is empty"), (b"text\n", "holds no rows"),
+                           (b"".join(lines[:-3]), f"has {rows - 3} rows, but the run evaluated {rows}; the file was cut short"),
+                           (whole + lines[-1], f"has {rows + 1} rows, but the run evaluated {rows}; the file was changed"),
+                           (whole[:-len(lines[-1]) + 3], "expected"), (b"".join(latin), "not UTF-8")):
+        file.write_bytes(content)
+        for command in (["report", run, "--output", "-"], ["compare", run, twin]):
+            error = fail(4, *command, words=["predictions.csv", words, "restore the file, or leave the run out"])
+            assert "--" not in error, error
+    file.write_bytes(whole)
+    succeed("compare", run, twin)
 
 
 def test_the_best_run_is_open(directory):
