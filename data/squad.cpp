@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/option_advice.h"
 #include "data/json_cursor.h"
 #include "data/questions/answer_place.h"
 #include "data/questions/python_literal.h"
@@ -356,6 +357,7 @@ class SquadReader {
 
 SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool need_answers) {
   FINETUNE_CHECK(!files.empty());
+  const UnusedOptions unused({"skip-bad-rows", "encoding", "delimiter"});
   SquadReader reader(limit, need_answers);
   for (const auto& file : files) {
     if (!reader.full()) reader.read(file);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/option_advice.h"
 #include "core/text/text.h"
 #include "data/json_cursor.h"
 #include "data/rows/row_grammar.h"
@@ -215,8 +216,8 @@ std::string_view nested_value(JsonCursor& cursor, std::string_view name, JsonCol
     return cursor.text_from(begin);
   }
   if (kind == JsonColumn::label && is_array) {
-    cursor.fail(
-        concat("key ", in_quotes(name), " has a list of labels; --multi-label SEP reads lists"));
+    cursor.fail(concat("key ", in_quotes(name), " has a list of labels",
+                       option_advice("; --multi-label SEP reads lists")));
   }
   if (kind != JsonColumn::labels || !is_array) {
     cursor.fail(concat("key ", in_quotes(name),

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/option_advice.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 
 namespace finetune {
 namespace {
 
-constexpr std::string_view kSkipHint = "; --skip-bad-rows drops such rows";
 constexpr size_t kMostLineBytes = 4 * kMostRowBytes;  // skipped as one bad row
 constexpr int64_t kMostBlankLines = 1'000'000;        // consecutive
 
@@ -94,10 +94,9 @@ std::string RowStream::problem_in(const RowScan& row) const {
     std::string_view before = bytes.substr(0, at);
     char byte[8];
     std::snprintf(byte, sizeof byte, "0x%02X", static_cast<unsigned char>(bytes[at]));
-    return concat(
-        name_, ":", line_ + std::count(before.begin(), before.end(), '\n'), ": byte ", byte,
-        " at byte ", at - (before.rfind('\n') + 1) + 1,
-        " of the line is not UTF-8; --encoding names the file's encoding, such as windows-1252");
+    return concat(name_, ":", line_ + std::count(before.begin(), before.end(), '\n'), ": byte ",
+                  byte, " at byte ", at - (before.rfind('\n') + 1) + 1, " of the line is not UTF-8",
+                  option_advice("; --encoding names the file's encoding, such as windows-1252"));
   }
   if (std::memchr(bytes.data(), '\0', bytes.size())) {
     return concat(name_, ":", line_, ": a NUL byte; this is not a text file");
@@ -113,11 +112,14 @@ std::string RowStream::problem_in(const RowScan& row) const {
 std::string RowStream::advice_for_width() const {
   if (format_ != RowFormat::csv || values_.size() < width_) return {};
   if (delimiter_ == ',') {
-    return concat(width_ == 1 ? "; --delimiter names what is between values, if no commas" : "",
+    return concat(width_ == 1
+                      ? option_advice("; --delimiter names what is between values, if no commas")
+                      : "",
                   "; a value with a comma needs quotes");
   }
   return concat("; its values are between ", plural_of_delimiter(delimiter_),
-                " (--delimiter), and one that holds such a character needs quotes");
+                option_advice(" (--delimiter)"),
+                ", and one that holds such a character needs quotes");
 }
 
 // A file of line ends alone would take forever to read, and too much memory as rows.
@@ -184,7 +186,8 @@ bool RowStream::next() {
     }
     // The next object of an array can only be found after a complete one.
     if (format_ == RowFormat::json && row.size == 0) throw data_error(problem);
-    if (!options_.rows.skip_bad_rows) throw data_error(problem, kSkipHint);
+    if (!options_.rows.skip_bad_rows)
+      throw data_error(problem, option_advice("; --skip-bad-rows drops such rows"));
     if (skipped_rows_++ == 0) first_problem_ = std::move(problem);
     if (row.size > 0)
       step_over(row);

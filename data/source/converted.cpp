@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/option_advice.h"
 #include "data/source/stages.h"
 
 namespace finetune {
@@ -100,7 +101,7 @@ class ConvertedSource final : public ByteSource {
     }
     return data_error(name_, ":", line_, ": the bytes", bytes, " are not ", encoding_, " text",
                       *what ? concat(" (", what, ")") : std::string(),
-                      "; --encoding names the file's encoding");
+                      option_advice("; --encoding names the file's encoding"));
   }
 
   std::string encoding_;

@@ -22,6 +22,7 @@
 #include "core/failure.h"
 #include "core/files/file_kind.h"
 #include "core/log.h"
+#include "core/option_advice.h"
 #include "core/terminal_line.h"
 #include "core/text/printable.h"
 #include "tasks/registry.h"
@@ -189,6 +190,7 @@ int run(std::vector<std::string> arguments, Communicator& world) {
   arguments = with_help_as_option(std::move(arguments));
   if (arguments.empty()) write_standard_output(parser.overview());
   parser.check_names(arguments);
+  set_command_options(parser.options_for(arguments));
   const bool is_shared = !arguments.empty() && is_for_all(arguments[0]);
   const auto text = parser.parse(with_config_file(std::move(arguments), world));
   if (text && world.rank() == 0) write_standard_output(*text);

@@ -194,6 +194,26 @@ void Parser::check_names(const std::vector<std::string>& arguments) const {
   finetune::check_names(*app_, arguments);
 }
 
+std::vector<std::string> Parser::options_for(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> names;
+  const auto add = [&](const CLI::App& command) {
+    for (const CLI::Option* option : command.get_options()) {
+      names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+    }
+  };
+  for (const CLI::App* command : app_->get_subcommands([](CLI::App*) { return true; })) {
+    const std::string& name = command->get_name();
+    const bool is_running = !arguments.empty() && arguments[0] == name;
+    const bool is_in_grid = !arguments.empty() && arguments[0] == "sweep" && name == "train";
+    if (is_running || is_in_grid) add(*command);
+    if (!is_running) continue;
+    for (const CLI::App* inner : command->get_subcommands([](const CLI::App*) { return true; })) {
+      add(*inner);
+    }
+  }
+  return names;
+}
+
 std::optional<std::string> Parser::parse(std::vector<std::string> arguments) {
   let_last_value_count(*app_);
   std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them

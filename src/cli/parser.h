@@ -98,6 +98,9 @@ class Parser {
   std::optional<std::string> parse(std::vector<std::string> arguments);
   // The commands with a line each: fits a terminal of 80 columns and 24 rows.
   std::string overview() const;
+  // The options (without dashes) that messages of the command may name: its own, and for a sweep
+  // those of train, which are keys of its grid.
+  std::vector<std::string> options_for(const std::vector<std::string>& arguments) const;
   // Error(usage) for a command or an option that does not exist, before anything is parsed.
   void check_names(const std::vector<std::string>& arguments) const;
 

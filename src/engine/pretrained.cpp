@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/option_advice.h"
 #include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "weights/stored_tensor.h"
@@ -145,7 +146,7 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
   for (const Parameter* parameter : choice.to_load) {
     check_tensor(source, *parameter,
                  is_task_head(table, *parameter) && policy == HeadPolicy::keep_or_new
-                     ? "; --reinit-head starts a new head"
+                     ? option_advice("; --reinit-head starts a new head")
                      : "");
     wanted.push_back(source.find(parameter->name));
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/option_advice.h"
 #include "core/threads/signals_blocked.h"
 #include "core/threads/spin.h"
 
@@ -92,7 +93,7 @@ class Pool {
       } catch (const std::system_error& error) {
         throw device_error("no more than ", workers_.size() + 1, " of ", team,
                            " threads can be started: ", error.what(),
-                           "; a smaller --threads needs fewer");
+                           option_advice("; a smaller --threads needs fewer"));
       }
     }
     task_ = task;

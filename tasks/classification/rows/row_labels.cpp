@@ -2,6 +2,7 @@
 #include "tasks/classification/rows/row_labels.h"
 
 #include "core/error.h"
+#include "core/option_advice.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/columns/label_column.h"
@@ -54,7 +55,8 @@ std::optional<std::string> row_fault(RowValues values, const std::vector<std::st
 }
 
 Error bad_row(const std::string& where, const std::string& fault) {
-  return data_error(where, ": ", fault, " (mend the row, or drop such rows with --skip-bad-rows)");
+  const std::string drop = option_advice(", or drop such rows with --skip-bad-rows");
+  return data_error(where, ": ", fault, " (mend the row", drop, ")");
 }
 
 void add_target(std::string_view value, const ClassificationData& data, const LabelMap& unknown,
@@ -145,8 +147,8 @@ std::string list_warning(const std::vector<std::string>& labels,
   const auto found = std::find_if(labels.begin(), labels.end(), is_odd);
   if (found == labels.end()) return "";
   if (is_single) {
-    return concat("the label ", in_quotes(*found),
-                  " is a list of labels, and one class here; --multi-label SEP reads lists");
+    return concat("the label ", in_quotes(*found), " is a list of labels, and one class here",
+                  option_advice("; --multi-label SEP reads lists"));
   }
   return concat("the label ", in_quotes(*found), " is a part of a list that is not understood; ",
                 "write [\"a\", \"b\"], or names between ",
@@ -166,8 +168,9 @@ Error unknown_labels_error(const std::string& where, const std::vector<std::stri
       where, ": column ", in_quotes(options.label_column), " has ",
       counted(unknown.size(), "label"), " that ",
       options.train_files.empty() ? "the model does not know: " : "the training data lacks: ",
-      join(named, ", "), more, like ? concat("; ", *like, ", --normalize-labels joins them") : "",
-      " (to count them as wrong: --ignore-unknown-labels)");
+      join(named, ", "), more,
+      like ? concat("; ", *like, option_advice(", --normalize-labels joins them")) : "",
+      option_advice(" (to count them as wrong: --ignore-unknown-labels)"));
 }
 
 void check_problem_options(const ClassificationOptions& options, ProblemType problem) {

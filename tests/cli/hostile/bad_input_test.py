@@ -79,6 +79,31 @@ def test_ragged_row(directory):
     refused(directory, 3, GOOD + "one,two,three\n", ["train.csv:6"])
 
 
+def test_advice_names_options_of_the_command(directory):
+    """An option that the command lacks, or that its task does not use, is no way out."""
+    need("golden/tiny-bert-classification", "golden/tiny-bert-qa")
+    qa = GOLDEN / "tiny-bert-qa"
+    latin = write(directory / "latin.csv", b"text,label\ncaf\xe9,a\n")
+    ragged = write(directory / "ragged.csv", "text,label\na,b,c\n")
+    lists = write(directory / "lists.jsonl", '{"text":"a","label":["a","b"]}\n')
+    questions = write(directory / "questions.csv", "id,question,context,answers\n1,Who?\n")
+    questions_latin = write(directory / "latin-questions.csv", b"id,question,context,answers\n1,Who?,caf\xe9,a\n")
+    assert "--encoding" in fail(3, "evaluate", "--model", MODEL, "--data", latin, words=["latin.csv:2"])
+    assert "--skip-bad-rows" in fail(3, "predict", "--model", MODEL, "--input", ragged, "--output", "-", words=["ragged.csv:2"])
+    for words, command in ((["latin.csv:2"], ["tokenize", "--model", MODEL, latin]),
+                           (["ragged.csv:2"], ["tokenize", "--model", MODEL, ragged]),
+                           (["list of labels"], ["evaluate", "--model", MODEL, "--data", lists]),
+                           (["questions.csv:2"], ["train", "--task", "qa", "--model", qa, "--train", questions,
+                                                  "--output", directory / "run"]),
+                           (["questions.csv:2"], ["predict", "--model", qa, "--input", questions, "--output", "-"]),
+                           (["questions.csv:2"], ["score", "--data", questions, "--predictions", lists]),
+                           (["latin-questions.csv:2"], ["evaluate", "--model", qa, "--data", questions_latin])):
+        error = fail(3, *command, words=words)
+        assert "--multi-label" not in error, error
+        if lists not in command:
+            assert "--encoding" not in error and "--skip-bad-rows" not in error, error
+
+
 def test_empty_label(directory):
     refused(directory, 3, GOOD + "words,\n", ["train.csv:6", "label"])
 
