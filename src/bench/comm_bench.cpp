@@ -1,16 +1,88 @@
-// bench comm: the measured bandwidth as a table and as JSON.
+// bench comm: times barriers, gathers, sums and exchanges; the results as a table and as JSON.
 #include "bench/comm_bench.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/text/counted.h"
 
 namespace finetune {
 namespace {
 
+constexpr int kRounds = 5;  // the median is reported
+constexpr int kCalls = 200;
 constexpr int64_t kMostMegabytes = 65536;
+
+double slowest(Communicator& communicator, double seconds) {
+  std::vector<double> all(static_cast<size_t>(communicator.size()));
+  communicator.all_gather(&seconds, sizeof seconds, all.data());
+  return *std::max_element(all.begin(), all.end());
+}
+
+// Seconds per call; all processes make the calls.
+double time_of(Communicator& communicator, int calls, const std::function<void()>& call) {
+  std::vector<double> rounds;
+  call();
+  for (int round = 0; round < kRounds; ++round) {
+    communicator.barrier();
+    const double start = seconds_now();
+    for (int i = 0; i < calls; ++i) call();
+    rounds.push_back(slowest(communicator, seconds_now() - start) / calls);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds[kRounds / 2];
+}
+
+void add(float* into, const float* other, size_t count) {
+  for (size_t i = 0; i < count; ++i) into[i] += other[i];
+}
+
+Bandwidth measure_bandwidth(Communicator& communicator, int64_t megabytes) {
+  Bandwidth result;
+  result.processes = communicator.size();
+  result.hosts = communicator.hosts();
+  result.megabytes = megabytes;
+  communicator.note("measuring communication", -1);
+  result.barrier_seconds = time_of(communicator, kCalls, [&] { communicator.barrier(); });
+  std::vector<char> mine(64), all(mine.size() * size_t(communicator.size()));
+  result.all_gather_seconds = time_of(
+      communicator, kCalls, [&] { communicator.all_gather(mine.data(), mine.size(), all.data()); });
+
+  const auto processes = size_t(communicator.local_size()), own = size_t(communicator.local_rank());
+  const size_t bytes = size_t(megabytes) << 20, floats = bytes / sizeof(float);
+  std::vector<std::shared_ptr<void>> arenas;
+  for (size_t i = 0; i < processes; ++i) arenas.push_back(communicator.allocate_shared(bytes));
+  std::fill_n(static_cast<float*>(arenas[own].get()), floats, 1.0f);
+  const size_t begin = floats * own / processes, end = floats * (own + 1) / processes;
+  float* into = static_cast<float*>(arenas[own].get()) + begin;
+  const float* neighbour = static_cast<float*>(arenas[(own + 1) % processes].get()) + begin;
+  const double reduce = time_of(communicator, 1, [&] {
+    add(into, neighbour, end - begin);
+    communicator.host_barrier();
+  });
+  result.reduce_bytes_per_second = 3.0 * double(bytes) / reduce;
+
+  if (communicator.hosts() == 1) return result;
+  const bool exchanges = communicator.local_rank() < communicator.columns();
+  const int next = (communicator.host() + 1) % communicator.hosts();
+  const int previous = (communicator.host() + communicator.hosts() - 1) % communicator.hosts();
+  std::vector<std::byte> received(bytes);
+  const auto exchange = [&](size_t size) {
+    if (!exchanges) return;
+    const Communicator::Outgoing out{communicator.column_peer(next), arenas[own].get(), size};
+    const Communicator::Incoming in{communicator.column_peer(previous), received.data(), size};
+    communicator.exchange({&out, 1}, {&in, 1}, {"bytes of the measurement"});
+  };
+  result.exchange_seconds = time_of(communicator, kCalls, [&] { exchange(8); });
+  const double whole = time_of(communicator, 1, [&] { exchange(bytes); });
+  result.exchange_bytes_per_second = double(bytes) / whole;
+  return result;
+}
 
 std::string line(const std::string& name, double value, const char* unit) {
   char buffer[128];

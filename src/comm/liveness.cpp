@@ -7,8 +7,7 @@
 
 #include <algorithm>
 
-#include "comm/host/futex.h"
-#include "comm/host/process_status.h"
+#include "comm/host/control_block.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "distributed/reduce/tree_reduce.h"
+#include "core/numeric/tree_sum.h"
 
 namespace finetune {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "distributed/row_transfer.h"
+#include "distributed/touched_rows.h"
 
 namespace finetune {
 namespace {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "distributed/device/layout_peers.h"
 #include "distributed/layout/layout_groups.h"
 #include "engine/engine.h"
 #include "inference/replica_stages.h"

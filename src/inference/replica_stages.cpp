@@ -2,7 +2,7 @@
 #include "inference/replica_stages.h"
 
 #include "core/error.h"
-#include "distributed/pipeline/message_order.h"
+#include "distributed/pipeline/pipeline_simulation.h"
 
 namespace finetune {
 namespace {

@@ -11,7 +11,7 @@
 #include "distributed/device/device_messages.h"
 #include "distributed/device/tensor_links.h"
 #include "distributed/layout/layout_groups.h"
-#include "distributed/pipeline/pipeline_action.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 #include "engine/engine.h"
 
 namespace finetune {

@@ -11,10 +11,10 @@
 
 #include "comm/communicator.h"
 #include "data/plan.h"
-#include "distributed/buckets.h"
-#include "distributed/device/layout_peers.h"
-#include "distributed/pipeline/pipeline_action.h"
+#include "distributed/layout/layout_groups.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 #include "distributed/reduce/gradient_reduce.h"
+#include "distributed/zero_partition.h"
 #include "engine/engine.h"
 #include "tasks/objective.h"
 

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "distributed/device/layout_peers.h"
 #include "distributed/layout/layout_groups.h"
 #include "distributed/layout/stage_split.h"
-#include "distributed/reduce/counted_tensor_sum.h"
+#include "distributed/reduce/tensor_sums.h"
 #include "engine/engine.h"
 #include "inference/replica_stages.h"
 #include "tasks/evaluator.h"

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "comm/agreement.h"
-#include "comm/host/group_memory.h"
+#include "comm/host/host_group.h"
 
 namespace finetune {
 namespace {

@@ -1,11 +1,17 @@
-// The block of shared memory through which the processes of one host watch each other. It holds
-// each process's phase, what it waits for, and the state of the job's end.
+// How the processes of one host watch each other: a block of shared memory with each process's
+// phase, what it waits for, and the state of the job's end; sleeps on it; the kernel's status.
 #pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 
@@ -73,5 +79,30 @@ std::string read_phase(const ProcessSlot& slot);
 void write_pending(ProcessSlot& slot, int other_end, const std::string& pending);
 void end_pending(ProcessSlot& slot);
 std::string read_pending(const ProcessSlot& slot);
+
+// Sleeps until a 32-bit word changes, in memory that several processes map. std::atomic::wait
+// cannot do this: it uses futexes private to a process. Returns when the word is no longer `old`,
+// on a wake-up or a signal, or after `seconds`.
+inline void futex_wait(const std::atomic<uint32_t>& word, uint32_t old, double seconds) {
+  timespec limit{};
+  limit.tv_sec = time_t(seconds);
+  limit.tv_nsec = long((seconds - double(limit.tv_sec)) * 1e9);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, old, &limit, nullptr, 0);
+}
+
+inline void futex_wake_all(const std::atomic<uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// The kernel's status of a process of this host.
+struct ProcessStatus {
+  char state = 0;           // R, S, D, T (stopped), Z ...; 0: no such process
+  uint64_t start_time = 0;  // distinguishes a process from a later one with the same pid
+
+  bool alive() const { return state != 0 && state != 'Z' && state != 'X'; }
+  bool stopped() const { return state == 'T' || state == 't'; }
+};
+
+ProcessStatus process_status(int pid);
 
 }  // namespace finetune

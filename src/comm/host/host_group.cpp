@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "comm/agreement.h"
-#include "comm/host/futex.h"
+#include "comm/host/control_block.h"
 #include "comm/host/shared_memory.h"
 #include "core/error.h"
 #include "core/failure.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/host/futex.h"
+#include "comm/host/control_block.h"
 #include "core/error.h"
 
 namespace finetune {

@@ -12,7 +12,7 @@
 
 #include "comm/agreement.h"
 #include "comm/communicator.h"
-#include "comm/host/process_status.h"
+#include "comm/host/control_block.h"
 #include "comm/host/shared_memory.h"
 #include "comm/mpi/mpi_transfers.h"
 #include "comm/parallel_communicator.h"

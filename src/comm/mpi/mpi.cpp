@@ -1,16 +1,95 @@
 // The communicator of several hosts: MPI between hosts, shared memory inside each.
+#include <mpi.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "comm/mpi/mpi_link.h"
+#include "comm/link.h"
+#include "comm/mpi/mpi_transfers.h"
 #include "comm/mpi/wait_inquiry.h"
 #include "comm/parallel_communicator.h"
 #include "core/error.h"
 
 namespace finetune {
 namespace {
+
+// A link between two processes of different hosts, over MPI.
+class MpiLink final : public Link {
+ public:
+  struct End {
+    int rank;  // in the communicator
+    int tag;   // unique to this link
+    std::string name;
+    std::function<bool()> waits;  // see Awaited::excused
+  };
+  MpiLink(std::shared_ptr<OwnProcess> process, MPI_Comm comm, End other, size_t capacity,
+          std::shared_ptr<int64_t> of_communicator);
+
+  void send(const void* data, size_t bytes, const LinkMessage& message) override;
+  void receive(void* data, size_t bytes, const LinkMessage& message) override;
+
+ private:
+  // A message in flight. It completes by itself: the link may be destroyed before.
+  struct Sent {
+    std::vector<std::byte> data;
+    Transfers transfers;
+  };
+
+  void wait(Transfers& transfers, const std::string& pending);
+
+  std::shared_ptr<OwnProcess> process_;
+  MPI_Comm comm_;
+  End other_;
+  size_t capacity_;
+  std::shared_ptr<Sent> sent_;
+};
+
+MpiLink::MpiLink(std::shared_ptr<OwnProcess> process, MPI_Comm comm, End other, size_t capacity,
+                 std::shared_ptr<int64_t> of_communicator)
+    : Link(std::move(of_communicator)),
+      process_(std::move(process)),
+      comm_(comm),
+      other_(std::move(other)),
+      capacity_(capacity) {}
+
+void MpiLink::send(const void* data, size_t bytes, const LinkMessage& message) {
+  if (bytes == 0) return;
+  const std::string pending = concat("is waiting to send ", message.text(), " to it");
+  if (sent_) wait(sent_->transfers, pending);
+  count(bytes);
+  if (bytes > capacity_) {
+    Transfers transfers(comm_, "send");
+    transfers.send(data, bytes, other_.rank, other_.tag);
+    return wait(transfers, pending);
+  }
+  // The previous message has been sent: reuse its buffer.
+  auto buffer = sent_ ? std::move(sent_->data) : std::vector<std::byte>();
+  buffer.resize(bytes);
+  std::memcpy(buffer.data(), data, bytes);
+  sent_ = std::make_shared<Sent>(Sent{std::move(buffer), Transfers(comm_, "send")});
+  sent_->transfers.send(sent_->data.data(), bytes, other_.rank, other_.tag);
+  process_->background().add([sent = sent_] { return !sent->transfers.ended(); });
+}
+
+void MpiLink::receive(void* data, size_t bytes, const LinkMessage& message) {
+  if (bytes == 0) return;
+  Transfers transfers(comm_, "receive");
+  transfers.receive(data, bytes, other_.rank, other_.tag);
+  wait(transfers, concat("is waiting for ", message.text(), " from it"));
+}
+
+void MpiLink::wait(Transfers& transfers, const std::string& pending) {
+  transfers.wait(*process_, {{},
+                             [](const ProcessSlot&) { return false; },
+                             [this](int) { return other_.name; },
+                             [this](int) { return other_.waits(); },
+                             pending});
+}
 
 constexpr size_t kPieceBytes = size_t(1) << 20;  // of a collective
 enum Tag { kGather = 1, kScatter, kExchange, kFirstLink };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace finetune {
 
@@ -19,6 +20,10 @@ constexpr double tree_sum(const double* terms, int64_t count) {
   }
   for (; subtrees > 1; --subtrees) partial[subtrees - 2] += partial[subtrees - 1];
   return partial[0];
+}
+
+inline double tree_sum(std::span<const double> terms) {
+  return tree_sum(terms.data(), int64_t(terms.size()));
 }
 
 }  // namespace finetune

@@ -6,15 +6,11 @@
 #include <memory>
 
 #include "core/numeric/packed_batch.h"
-#include "distributed/buckets.h"
 #include "distributed/reduce/gradient_reduce.h"
 #include "distributed/weight_gather.h"
+#include "distributed/zero_partition.h"
 
 namespace finetune {
-
-// Collective. Returns null unless each process has its own device and the devices can be connected.
-// `timeout`: seconds that a process waits for another; 0: no limit.
-std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm, double timeout);
 
 // The largest number of word embedding rows that a batch can touch.
 int64_t most_rows(const ZeroPartition& partition, const SampleView& samples, int64_t batch_size);

@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "distributed/device/device_copy.h"
-#include "distributed/device/layout_peers.h"
-#include "distributed/pipeline/pipeline_action.h"
+#include "distributed/layout/layout_groups.h"
+#include "distributed/pipeline/pipeline_schedule.h"
+#include "distributed/touched_rows.h"
 
 namespace finetune {
 

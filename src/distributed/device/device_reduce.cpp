@@ -2,10 +2,9 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "distributed/device/device_copy.h"
 #include "distributed/device/device_exchange.h"
 #include "distributed/reduce/local_reduce.h"
-#include "distributed/row_transfer.h"
+#include "distributed/touched_rows.h"
 
 namespace finetune {
 namespace {
@@ -27,13 +26,11 @@ class DeviceReduce final : public GradientReduce {
         own_rows_(partition.rows_of(comm)),
         transfer_(backend, partition.row_count(), partition.cols()),
         copy_(backend) {
-    std::vector<Subtree> all;
+    std::vector<std::vector<Subtree>> all;
     for (int rank = 0; rank < comm.size(); ++rank) {
-      const std::vector<Subtree> subtrees = subtrees_of(part(shards, comm.size(), rank));
-      subtree_counts_.push_back(int64_t(subtrees.size()));
-      all.insert(all.end(), subtrees.begin(), subtrees.end());
+      all.push_back(subtrees_of(part(shards, comm.size(), rank)));
     }
-    additions_ = combine_subtrees(all, true).additions;
+    order_ = SubtreeOrder(all);
     const IndexRange own = part(shards, comm.size(), comm.rank());
     const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));
     const int64_t arena_floats = (elements + 15) / 16 * 16;
@@ -93,27 +90,20 @@ class DeviceReduce final : public GradientReduce {
   // process adds.
   template <typename Slice>
   float* add_slices(size_t own_subtrees, int64_t count, Slice&& slice_for) {
+    const int stays = options_.wire == DType::f32 ? comm_.rank() : SubtreeOrder::kNobody;
+    std::vector<float*> own;
+    for (size_t i = 0; stays >= 0 && i < own_subtrees; ++i) own.push_back(slice_for(i, stays).data);
+    const std::vector<float*> all =
+        order_.terms(stays, own, static_cast<float*>(incoming_.get()), count);
     Parts out, in;
-    std::vector<float*> all;
-    float* to = static_cast<float*>(incoming_.get());
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      if (rank == comm_.rank() && options_.wire == DType::f32) {
-        for (size_t i = 0; i < own_subtrees; ++i) all.push_back(slice_for(i, rank).data);
-        continue;
-      }
+      if (rank == stays) continue;
       for (size_t i = 0; i < own_subtrees; ++i) out.push_back(slice_for(i, rank));
-      for (int64_t i = 0; i < subtree_counts_[size_t(rank)]; ++i, to += count) {
-        in.push_back({rank, to, count});
-        all.push_back(to);
-      }
+      for (float* to : order_.of(rank, all)) in.push_back({rank, to, count});
     }
     peers_.exchange(out, in, options_.wire);
     comm_.count_sent(bytes_to_others(out, comm_.rank(), options_.wire));
-    std::vector<Addition> additions;
-    for (const TreeAddition& a : additions_) {
-      additions.push_back({all[size_t(a.to)], all[size_t(a.from)]});
-    }
-    backend_.merge(additions, count);
+    backend_.merge(order_.additions(all), count);
     return all[0];
   }
 
@@ -236,8 +226,7 @@ class DeviceReduce final : public GradientReduce {
   IndexRange own_rows_;
   RowTransfer transfer_;
   DeviceCopy copy_;
-  std::vector<int64_t> subtree_counts_;  // by process
-  std::vector<TreeAddition> additions_;
+  SubtreeOrder order_;            // of all processes
   std::shared_ptr<void> memory_;  // arenas of shards; the first receives the sums
   std::unique_ptr<LocalReduce> shards_;
   std::vector<float*> subtrees_;  // after the last push

@@ -151,10 +151,4 @@ int most_slots(const PipelineShape& shape, int stage) {
   return std::min(m * shape.chunks, 2 * (p - stage - 1) + (shape.chunks - 1) * p + 1);
 }
 
-int slots_of(const std::vector<PipelineAction>& actions) {
-  int slots = 0;
-  for (const PipelineAction& action : actions) slots = std::max(slots, action.slot + 1);
-  return slots;
-}
-
 }  // namespace finetune

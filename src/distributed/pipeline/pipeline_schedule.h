@@ -8,9 +8,27 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/pipeline/pipeline_action.h"
-
 namespace finetune {
+
+// A pipeline stage's next action: a pass over a micro-batch, or a message to another stage.
+struct PipelineAction {
+  enum class Kind {
+    receive_activation,  // into the slot
+    forward,
+    send_activation,
+    receive_gradient,
+    backward,
+    send_gradient,
+  };
+
+  Kind kind = Kind::forward;
+  int micro = 0;
+  int chunk = 0;  // index in this stage
+  int slot = 0;   // where forward keeps its activations for backward
+  int peer = -1;  // the stage at the other end of a message
+
+  friend bool operator==(const PipelineAction&, const PipelineAction&) = default;
+};
 
 enum class PipelineKind { one_f_one_b, gpipe, interleaved };
 
@@ -44,7 +62,5 @@ std::vector<PipelineAction> pipeline_actions(const PipelineShape& shape, int sta
 // The largest number of slots that a stage needs: 1f1b min(m, p - s); gpipe m; interleaved 2 (p - s
 // - 1) + (C - 1) p + 1, at most m C.
 int most_slots(const PipelineShape& shape, int stage);
-// The number of slots that these actions use.
-int slots_of(const std::vector<PipelineAction>& actions);
 
 }  // namespace finetune

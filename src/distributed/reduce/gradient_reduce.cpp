@@ -6,7 +6,7 @@
 
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/reduce/subtree_reduce.h"
-#include "distributed/row_transfer.h"
+#include "distributed/touched_rows.h"
 
 namespace finetune {
 namespace {

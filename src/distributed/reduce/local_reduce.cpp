@@ -1,11 +1,105 @@
 // Adds one process's shard gradients in the tree's order as they arrive.
 #include "distributed/reduce/local_reduce.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 
 namespace finetune {
+
+TreeCounter::TreeCounter(IndexRange leaves) : leaves_(leaves), next_(leaves.begin) {}
+
+int TreeCounter::take_free() {
+  if (free_.empty()) return count_++;
+  auto least = std::min_element(free_.begin(), free_.end());
+  const int place = *least;
+  free_.erase(least);
+  return place;
+}
+
+int TreeCounter::leaf() {
+  if (leaf_ < 0) leaf_ = take_free();
+  return leaf_;
+}
+
+std::vector<TreeAddition> TreeCounter::push() {
+  FINETUNE_CHECK(leaf_ >= 0 && next_ < leaves_.end);
+  entries_.push_back({{next_++, 0}, leaf_});
+  leaf_ = -1;
+  std::vector<TreeAddition> additions;
+  while (entries_.size() >= 2) {
+    Entry& left = entries_[entries_.size() - 2];
+    const Entry right = entries_.back();
+    if (!siblings(left.subtree, right.subtree)) break;
+    additions.push_back({left.place, right.place});
+    left.subtree.level += 1;
+    free_.push_back(right.place);
+    entries_.pop_back();
+  }
+  return additions;
+}
+
+std::vector<int> TreeCounter::slots() const {
+  FINETUNE_CHECK(leaf_ < 0 && next_ == leaves_.end);
+  std::vector<int> places;
+  for (const Entry& entry : entries_) places.push_back(entry.place);
+  return places;
+}
+
+void TreeCounter::clear() {
+  for (const Entry& entry : entries_) free_.push_back(entry.place);
+  entries_.clear();
+  next_ = leaves_.begin;
+}
+
+int TreeCounter::slots_needed(IndexRange range) {
+  TreeCounter counter(range);
+  for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
+    counter.leaf();
+    counter.push();
+  }
+  return counter.count_;
+}
+
+SubtreeOrder::SubtreeOrder(std::span<const std::vector<Subtree>> members) {
+  std::vector<Subtree> all;
+  for (const std::vector<Subtree>& subtrees : members) {
+    all.insert(all.end(), subtrees.begin(), subtrees.end());
+    first_.push_back(int64_t(all.size()));
+  }
+  order_ = combine_subtrees(all, true).additions;
+}
+
+int64_t SubtreeOrder::count(int member) const {
+  return member == kNobody ? 0 : first_.at(size_t(member) + 1) - first_[size_t(member)];
+}
+
+std::span<float* const> SubtreeOrder::of(int member, std::span<float* const> terms) const {
+  return terms.subspan(size_t(first_.at(size_t(member))), size_t(count(member)));
+}
+
+std::vector<float*> SubtreeOrder::terms(int member, std::span<float* const> own, float* received,
+                                        int64_t floats) const {
+  std::vector<float*> all;
+  for (int other = 0; other + 1 < int(first_.size()); ++other) {
+    if (other == member) {
+      all.insert(all.end(), own.begin(), own.end());
+      continue;
+    }
+    for (int64_t i = 0; i < count(other); ++i, received += floats) all.push_back(received);
+  }
+  FINETUNE_CHECK(int64_t(all.size()) == first_.back());
+  return all;
+}
+
+std::vector<Addition> SubtreeOrder::additions(std::span<float* const> terms) const {
+  std::vector<Addition> additions;
+  for (const TreeAddition& a : order_) {
+    additions.push_back({terms[size_t(a.to)], terms[size_t(a.from)]});
+  }
+  return additions;
+}
 
 void add_arenas(Backend& backend, const ZeroPartition& partition, std::span<const Addition> arenas,
                 IndexRange dense, RowList rows) {

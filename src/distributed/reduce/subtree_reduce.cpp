@@ -1,9 +1,13 @@
-// Each owner adds its part of all subtrees' gradients in the tree's order.
+// Each owner adds its part of all subtrees' gradients in the tree's order. Between hosts each
+// process sends the parts that others own there, in bounded pieces, and adds the parts it receives;
+// a host sends and receives as many bytes as in a ring.
 #include "distributed/reduce/subtree_reduce.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
+#include "core/error.h"
 #include "distributed/reduce/local_reduce.h"
 #include "engine/host_memory.h"
 
@@ -34,8 +38,7 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
       partition_(partition),
       arena_floats_((elements + 15) / 16 * 16) {
   // The subtrees of every process and host; computed identically everywhere.
-  std::vector<Subtree> all_subtrees;
-  subtrees_of_host_.assign(size_t(comm.hosts()), 0);
+  std::vector<std::vector<Subtree>> remaining;
   for (int h = 0; h < comm.hosts(); ++h) {
     std::vector<Subtree> roots;
     std::vector<int64_t> places;
@@ -50,8 +53,7 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
       first += arenas.count;
     }
     const TreeCombination combined = combine_subtrees(roots, comm.hosts() == 1);
-    subtrees_of_host_[size_t(h)] = int(combined.subtrees.size());
-    all_subtrees.insert(all_subtrees.end(), combined.subtrees.begin(), combined.subtrees.end());
+    remaining.push_back(combined.subtrees);
     if (h != comm.host()) continue;
     for (int left : combined.left) subtree_slots_.push_back(places[size_t(left)]);
     if (!places.empty()) sum_slot_ = places[0];
@@ -62,7 +64,7 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
       host_additions_.push_back({at(places[size_t(a.to)]), at(places[size_t(a.from)])});
     }
   }
-  if (comm.hosts() > 1) last_additions_ = combine_subtrees(all_subtrees, true).additions;
+  hosts_ = SubtreeOrder(remaining);
 }
 
 RowList SubtreeReduce::rows_of(int owner, const TouchedRows& touched) const {
@@ -100,6 +102,105 @@ void SubtreeReduce::reduce_scatter(const TouchedRows& touched) {
   if (comm_.hosts() == 1) return;
   add_hosts_dense();
   add_hosts_rows(touched);
+}
+
+namespace {
+
+constexpr int64_t kHostsPiece = 1 << 20;  // elements of a subtree in flight
+
+}  // namespace
+
+void SubtreeReduce::add_hosts_dense() {
+  const int column = comm_.local_rank();
+  auto piece_of = [&](int host, int64_t begin) {
+    const IndexRange whole = partition_.dense(partition_.owner(host, column));
+    const int64_t from = std::min(whole.end, whole.begin + begin);
+    return IndexRange{from, std::min(whole.end, from + kHostsPiece)};
+  };
+  int64_t longest = 0;
+  for (int host = 0; host < comm_.hosts(); ++host) {
+    longest = std::max(longest, partition_.dense(partition_.owner(host, column)).size());
+  }
+  for (int64_t begin = 0; begin < longest; begin += kHostsPiece) {
+    const IndexRange own = piece_of(comm_.host(), begin);
+    std::vector<Communicator::Outgoing> out;
+    std::vector<Communicator::Incoming> in;
+    incoming_.resize(size_t(own.size() * hosts_.incoming(comm_.host())));
+    std::vector<float*> here;
+    for (int64_t place : subtree_slots_) here.push_back(at(place) + own.begin);
+    const std::vector<float*> terms =
+        hosts_.terms(comm_.host(), here, incoming_.data(), own.size());
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      if (host == comm_.host()) continue;
+      const IndexRange theirs = piece_of(host, begin);
+      for (int64_t place : subtree_slots_) {
+        out.push_back({comm_.column_peer(host), at(place) + theirs.begin,
+                       size_t(theirs.size()) * sizeof(float)});
+      }
+      for (float* to : hosts_.of(host, terms)) {
+        in.push_back({comm_.column_peer(host), to, size_t(own.size()) * sizeof(float)});
+      }
+    }
+    comm_.exchange(out, in, {"gradients"});
+    backend_.merge(hosts_.additions(terms), own.size());
+    float* home = sum() + own.begin;
+    if (terms[0] != home) std::memcpy(home, terms[0], size_t(own.size()) * sizeof(float));
+  }
+}
+
+void SubtreeReduce::add_hosts_rows(const TouchedRows& touched) {
+  const int column = comm_.local_rank();
+  const int64_t cols = partition_.cols(), words = partition_.dense_elements();
+  const size_t row_bytes = size_t(cols) * sizeof(float);
+  auto rows_of = [&](int host) {
+    return touched.within(partition_.rows(partition_.owner(host, column)));
+  };
+  // Packs these rows of this host's subtrees and sets them to zero.
+  auto take = [&](std::span<const int32_t> rows, float* to) {
+    for (int64_t place : subtree_slots_) {
+      for (int32_t row : rows) {
+        float* from = at(place) + words + row * cols;
+        std::memcpy(to, from, row_bytes);
+        std::memset(from, 0, row_bytes);
+        to += cols;
+      }
+    }
+  };
+  const std::span<const int32_t> own = rows_of(comm_.host());
+  const int64_t count = int64_t(own.size()) * cols;
+  size_t sent_rows = 0;
+  for (int host = 0; host < comm_.hosts(); ++host) {
+    if (host != comm_.host()) sent_rows += rows_of(host).size();
+  }
+  outgoing_.resize(sent_rows * subtree_slots_.size() * size_t(cols));
+  incoming_.resize(size_t(hosts_.incoming(comm_.host()) * count));
+  local_.resize(subtree_slots_.size() * size_t(count));
+  std::vector<Communicator::Outgoing> out;
+  std::vector<Communicator::Incoming> in;
+  float* from = outgoing_.data();
+  float* to = incoming_.data();
+  for (int host = 0; host < comm_.hosts(); ++host) {
+    if (host == comm_.host()) continue;
+    const std::span<const int32_t> theirs = rows_of(host);
+    const size_t floats = theirs.size() * subtree_slots_.size() * size_t(cols);
+    take(theirs, from);
+    out.push_back({comm_.column_peer(host), from, floats * sizeof(float)});
+    from += floats;
+    const size_t coming = size_t(hosts_.count(host) * count);
+    in.push_back({comm_.column_peer(host), to, coming * sizeof(float)});
+    to += coming;
+  }
+  comm_.exchange(out, in, {"gradients"});
+  take(own, local_.data());
+  std::vector<float*> here;
+  for (size_t i = 0; i < subtree_slots_.size(); ++i) {
+    here.push_back(local_.data() + i * size_t(count));
+  }
+  const std::vector<float*> terms = hosts_.terms(comm_.host(), here, incoming_.data(), count);
+  backend_.merge(hosts_.additions(terms), count);
+  for (size_t i = 0; i < own.size(); ++i) {
+    std::memcpy(sum() + words + own[i] * cols, terms[0] + int64_t(i) * cols, row_bytes);
+  }
 }
 
 }  // namespace finetune

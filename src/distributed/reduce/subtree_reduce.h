@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "distributed/reduce/tree_reduce.h"
+#include "distributed/reduce/local_reduce.h"
 #include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
 
@@ -64,8 +64,7 @@ class SubtreeReduce {
 
   std::vector<Addition> host_additions_;            // among the subtrees of this host's processes
   std::vector<int64_t> subtree_slots_;              // of the subtrees that remain on this host
-  std::vector<int> subtrees_of_host_;               // number of remaining subtrees, by host
-  std::vector<TreeAddition> last_additions_;        // among all hosts' subtrees, in order
+  SubtreeOrder hosts_;                              // of the subtrees that remain, by host
   std::vector<float> outgoing_, incoming_, local_;  // buffers for exchanges between hosts
 };
 

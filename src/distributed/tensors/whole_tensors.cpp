@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "comm/agreement.h"
-#include "distributed/tensors/part_directory.h"
+#include "distributed/tensors/held_parts.h"
 
 namespace finetune {
 namespace {

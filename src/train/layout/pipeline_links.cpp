@@ -2,7 +2,7 @@
 #include "train/layout/pipeline_links.h"
 
 #include "core/error.h"
-#include "distributed/pipeline/message_order.h"
+#include "distributed/pipeline/pipeline_simulation.h"
 
 namespace finetune {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "data/packing.h"
 #include "distributed/device/device_exchange.h"
-#include "distributed/device/device_tensor_sum.h"
 #include "distributed/reduce/local_reduce.h"
+#include "distributed/reduce/tensor_sums.h"
 #include "distributed/zero_partition.h"
 #include "engine/engine.h"
 #include "model/activations.h"

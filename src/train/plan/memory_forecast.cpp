@@ -8,7 +8,6 @@
 
 #include "data/plan.h"
 #include "distributed/reduce/local_reduce.h"
-#include "distributed/reduce/tree_reduce.h"
 #include "distributed/zero_partition.h"
 
 namespace finetune {

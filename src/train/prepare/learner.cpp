@@ -5,8 +5,8 @@
 
 #include "comm/agreement.h"
 #include "core/failure.h"
-#include "distributed/device/device_tensor_sum.h"
 #include "distributed/pipeline/pipeline_simulation.h"
+#include "distributed/reduce/tensor_sums.h"
 #include "engine/scaled_head.h"
 #include "train/layout/stages.h"
 #include "train/plan/disk_forecast.h"

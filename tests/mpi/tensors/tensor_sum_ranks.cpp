@@ -8,7 +8,7 @@
 #include "comm/agreement.h"
 #include "core/numeric/philox.h"
 #include "core/threads/parallel.h"
-#include "distributed/reduce/tensor_ranks_sum.h"
+#include "distributed/reduce/tensor_sums.h"
 #include "model/encoder.h"
 #include "model/fixture.h"
 #include "ops/cpu/cpu_backend.h"
@@ -59,7 +59,7 @@ std::vector<float> sum_of(Backend& backend, TensorSum& sum, IndexRange shards, i
 }
 
 void check_sums(Communicator& comm, Backend& backend, int64_t shards, int64_t turns) {
-  const auto sum = make_tensor_ranks_sum(comm, shards, kMost);
+  const auto sum = make_host_tensor_sum(comm, shards, kMost);
   const auto solo = make_solo_tensor_sum(shards);
   int64_t sent = comm.bytes_sent(), counts = 0;
   for (int64_t turn = 0; turn < turns; ++turn) {
@@ -124,7 +124,7 @@ void check_model(Communicator& comm, Backend& backend, int64_t shards, bool reco
   config.hidden_size = 6 * shards;
   config.intermediate_size = 10 * shards;
   ModelPart held = ModelPart::whole(config, shards);
-  const auto sum = make_tensor_ranks_sum(comm, shards, 32 * config.hidden_size);
+  const auto sum = make_host_tensor_sum(comm, shards, 32 * config.hidden_size);
   for (Head head : test::kHeads) {
     const ParameterTable all(config, head, held);
     const Steps expected = steps_of(backend, config, all, nullptr, recompute);

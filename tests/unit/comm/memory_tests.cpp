@@ -8,7 +8,6 @@
 
 #include "../contains.h"
 #include "comm/host/control_block.h"
-#include "comm/host/process_status.h"
 #include "comm/host/shared_memory.h"
 #include "core/error.h"
 

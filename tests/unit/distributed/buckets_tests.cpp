@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "distributed/buckets.h"
 #include "distributed/zero_partition.h"
 #include "ops/backend.h"
 

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "core/numeric/philox.h"
+#include "core/numeric/tree_sum.h"
 #include "distributed/reduce/gradient_reduce.h"
 #include "distributed/reduce/local_reduce.h"
-#include "distributed/row_transfer.h"
+#include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
 
 using namespace finetune;

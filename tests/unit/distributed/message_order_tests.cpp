@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/text/text.h"
-#include "distributed/pipeline/message_order.h"
+#include "distributed/pipeline/pipeline_simulation.h"
 
 using namespace finetune;
 using Kind = PipelineAction::Kind;

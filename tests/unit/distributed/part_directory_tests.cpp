@@ -6,7 +6,7 @@
 #include "../contains.h"
 #include "../one_layer.h"
 #include "core/error.h"
-#include "distributed/tensors/part_directory.h"
+#include "distributed/tensors/held_parts.h"
 
 using namespace finetune;
 using test::contains;

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "../model_parts.h"
-#include "distributed/buckets.h"
 #include "distributed/host_arena.h"
 #include "distributed/reduce/gradient_reduce.h"
 #include "distributed/step_totals.h"

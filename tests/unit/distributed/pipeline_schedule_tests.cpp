@@ -17,6 +17,12 @@ namespace {
 constexpr PipelineKind kKinds[] = {PipelineKind::one_f_one_b, PipelineKind::gpipe,
                                    PipelineKind::interleaved};
 
+int slots_of(const std::vector<PipelineAction>& actions) {
+  int slots = 0;
+  for (const PipelineAction& action : actions) slots = std::max(slots, action.slot + 1);
+  return slots;
+}
+
 void for_each_shape(const std::function<void(const PipelineShape&)>& visit) {
   for (PipelineKind kind : kKinds) {
     for (int p = 1; p <= 8; ++p) {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "core/numeric/philox.h"
-#include "distributed/reduce/tree_reduce.h"
+#include "core/numeric/tree_sum.h"
+#include "distributed/reduce/local_reduce.h"
 
 using namespace finetune;
 

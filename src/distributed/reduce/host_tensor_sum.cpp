@@ -1,12 +1,12 @@
 // Adds the partial sums of tensor shards through shared memory and between hosts.
-#include "distributed/reduce/tensor_ranks_sum.h"
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "core/error.h"
 #include "core/threads/parallel.h"
+#include "distributed/reduce/local_reduce.h"
+#include "distributed/reduce/tensor_sums.h"
 
 namespace finetune {
 namespace {
@@ -15,18 +15,14 @@ constexpr int64_t kLine = 16;        // floats of a cache line
 constexpr int64_t kGrain = 1 << 14;  // fewest floats for another thread
 constexpr int kBuffers = 2;          // one sum may still be read when the next begins
 
-class TensorRanksSum final : public TensorSum {
+class HostTensorSum final : public TensorSum {
  public:
-  TensorRanksSum(Communicator& comm, int64_t shards, int64_t most_floats)
+  HostTensorSum(Communicator& comm, int64_t shards, int64_t most_floats)
       : comm_(comm), stride_((most_floats + kLine - 1) / kLine * kLine) {
     FINETUNE_CHECK(shards % comm.size() == 0);
-    std::vector<Subtree> all;
-    for (int host = 0; host < comm.hosts(); ++host) {
-      const TreeCombination combined = subtrees_on(host, shards);
-      subtrees_of_host_.push_back(int(combined.left.size()));
-      all.insert(all.end(), combined.subtrees.begin(), combined.subtrees.end());
-    }
-    last_order_ = combine_subtrees(all, true).additions;
+    std::vector<std::vector<Subtree>> all;
+    for (int host = 0; host < comm.hosts(); ++host) all.push_back(subtrees_on(host, shards));
+    hosts_ = SubtreeOrder(all);
     for (int rank = 0; rank < comm.size(); ++rank) {
       if (is_here(rank)) continue;
       if (peer_here(rank) == comm.rank()) served_.push_back(rank);
@@ -51,8 +47,7 @@ class TensorRanksSum final : public TensorSum {
       add_here(share_of(rank, count));
       read += share_of(rank, count).size();
     }
-    take_subtrees(share, count);
-    add_last(share);
+    add_hosts(share, count);
     pass_on_sums(share, count);
     comm_.host_barrier();
     backend.upload(partials[0].data, place(0), size_t(count) * sizeof(float));
@@ -63,7 +58,7 @@ class TensorRanksSum final : public TensorSum {
 
  private:
   // Subtrees of a host's ranks together; for this host also which rank writes which.
-  TreeCombination subtrees_on(int host, int64_t shards) {
+  std::vector<Subtree> subtrees_on(int host, int64_t shards) {
     std::vector<Subtree> written;
     for (int rank = comm_.first_rank(host); rank < comm_.first_rank(host + 1); ++rank) {
       const IndexRange range = part(shards, comm_.size(), rank);
@@ -76,13 +71,13 @@ class TensorRanksSum final : public TensorSum {
       }
       written.insert(written.end(), combined.subtrees.begin(), combined.subtrees.end());
     }
-    TreeCombination combined = combine_subtrees(written, false);
+    const TreeCombination combined = combine_subtrees(written, false);
     if (host == comm_.host()) {
       places_ = int64_t(written.size());
       host_order_ = combined.additions;
       host_left_ = combined.left;
     }
-    return combined;
+    return combined.subtrees;
   }
 
   bool is_here(int rank) const {
@@ -106,15 +101,21 @@ class TensorRanksSum final : public TensorSum {
 
   // Adds the subtrees of this host's ranks.
   void add_here(IndexRange share) const {
-    std::vector<float*> terms;
-    for (int64_t i = 0; i < places_; ++i) terms.push_back(place(i) + share.begin);
-    add_terms(terms, host_order_, share.size());
+    std::vector<Addition> additions;
+    for (TreeAddition a : host_order_) {
+      additions.push_back({place(a.to) + share.begin, place(a.from) + share.begin});
+    }
+    add_terms(additions, share.size());
   }
 
-  // Receives this process's share from the other hosts, and sends theirs to the ranks that it
-  // serves.
-  void take_subtrees(IndexRange share, int64_t count) {
-    if (comm_.hosts() == 1) return;
+  // Receives this process's share from the other hosts, sends theirs to the ranks that it serves,
+  // and adds the whole tree; the root ends in place 0.
+  void add_hosts(IndexRange share, int64_t count) {
+    std::vector<float*> own;
+    for (int number : host_left_) own.push_back(place(number) + share.begin);
+    incoming_.resize(size_t(hosts_.incoming(comm_.host()) * share.size()));
+    const std::vector<float*> terms =
+        hosts_.terms(comm_.host(), own, incoming_.data(), share.size());
     std::vector<Communicator::Outgoing> out;
     std::vector<Communicator::Incoming> in;
     for (int rank : served_) {
@@ -123,35 +124,14 @@ class TensorRanksSum final : public TensorSum {
         out.push_back({rank, place(number) + theirs.begin, bytes_of(theirs)});
       }
     }
-    int64_t coming = 0;
-    for (int host = 0; host < comm_.hosts(); ++host) {
-      if (host != comm_.host()) coming += subtrees_of_host_[size_t(host)] * share.size();
-    }
-    incoming_.resize(size_t(coming));
-    float* to = incoming_.data();
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host == comm_.host()) continue;
-      for (int i = 0; i < subtrees_of_host_[size_t(host)]; ++i, to += share.size()) {
+      for (float* to : hosts_.of(host, terms)) {
         in.push_back({peer_on(host, comm_.rank()), to, bytes_of(share)});
       }
     }
-    comm_.exchange(out, in, kMessage);
-  }
-
-  // Adds the whole tree; the root ends in place 0.
-  void add_last(IndexRange share) {
-    std::vector<float*> terms;
-    float* from = incoming_.data();
-    for (int host = 0; host < comm_.hosts(); ++host) {
-      if (host == comm_.host()) {
-        for (int number : host_left_) terms.push_back(place(number) + share.begin);
-        continue;
-      }
-      for (int i = 0; i < subtrees_of_host_[size_t(host)]; ++i, from += share.size()) {
-        terms.push_back(from);
-      }
-    }
-    add_terms(terms, last_order_, share.size());
+    if (comm_.hosts() > 1) comm_.exchange(out, in, kMessage);
+    add_terms(hosts_.additions(terms), share.size());
     float* home = place(0) + share.begin;
     if (terms[0] != home) std::memcpy(home, terms[0], bytes_of(share));
   }
@@ -173,13 +153,10 @@ class TensorRanksSum final : public TensorSum {
   }
 
   static size_t bytes_of(IndexRange share) { return size_t(share.size()) * sizeof(float); }
-  static void add_terms(std::span<float* const> terms, std::span<const TreeAddition> order,
-                        int64_t count) {
+  static void add_terms(std::span<const Addition> additions, int64_t count) {
     parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
-      for (TreeAddition addition : order) {
-        float* to = terms[size_t(addition.to)];
-        const float* from = terms[size_t(addition.from)];
-        for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+      for (Addition a : additions) {
+        for (int64_t i = begin; i < end; ++i) a.to[i] += a.from[i];
       }
     });
   }
@@ -189,10 +166,10 @@ class TensorRanksSum final : public TensorSum {
   Communicator& comm_;
   int64_t stride_;  // floats between places
   int64_t own_shards_ = 0, first_place_ = 0, places_ = 0;
-  // Additions of own shards; of the subtrees that this host's ranks write; of all hosts' subtrees.
-  std::vector<TreeAddition> own_order_, host_order_, last_order_;
+  // Additions of own shards, and of the subtrees that this host's ranks write.
+  std::vector<TreeAddition> own_order_, host_order_;
   std::vector<int> own_left_, host_left_;
-  std::vector<int> subtrees_of_host_;
+  SubtreeOrder hosts_;       // of what remains on all hosts
   std::vector<int> served_;  // ranks of other hosts that exchange their shares with this one
   std::shared_ptr<void> memory_;
   std::vector<float> incoming_;
@@ -201,9 +178,9 @@ class TensorRanksSum final : public TensorSum {
 
 }  // namespace
 
-std::unique_ptr<TensorSum> make_tensor_ranks_sum(Communicator& comm, int64_t tensor_shards,
-                                                 int64_t most_floats) {
-  return std::make_unique<TensorRanksSum>(comm, tensor_shards, most_floats);
+std::unique_ptr<TensorSum> make_host_tensor_sum(Communicator& comm, int64_t tensor_shards,
+                                                int64_t most_floats) {
+  return std::make_unique<HostTensorSum>(comm, tensor_shards, most_floats);
 }
 
 }  // namespace finetune

@@ -1,14 +1,13 @@
 // Reduce-scatter and all-gather of partial sums from device to device.
-#include "distributed/device/device_tensor_sum.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "core/error.h"
 #include "core/numeric/index_range.h"
-#include "distributed/device/device_copy.h"
 #include "distributed/device/device_exchange.h"
-#include "distributed/reduce/tensor_ranks_sum.h"
+#include "distributed/reduce/local_reduce.h"
+#include "distributed/reduce/tensor_sums.h"
+#include "distributed/touched_rows.h"
 
 namespace finetune {
 namespace {
@@ -30,14 +29,12 @@ class DeviceTensorSum final : public TensorSum {
                   int64_t most_floats)
       : peers_(peers), comm_(comm), rank_(comm.rank()), ranks_(comm.size()), copy_(backend) {
     FINETUNE_CHECK(shards % ranks_ == 0);
-    std::vector<Subtree> all;
+    std::vector<std::vector<Subtree>> all;
     for (int rank = 0; rank < ranks_; ++rank) {
-      const TreeCombination of = combined(rank, ranks_, shards);
-      subtrees_of_.push_back(int64_t(of.subtrees.size()));
-      all.insert(all.end(), of.subtrees.begin(), of.subtrees.end());
-      if (rank == rank_) own_ = of;
+      all.push_back(combined(rank, ranks_, shards).subtrees);
     }
-    order_ = combine_subtrees(all, true).additions;
+    order_ = SubtreeOrder(all);
+    own_ = combined(rank_, ranks_, shards);
     most_floats_ = most_floats;
     incoming_ = backend.allocate(
         size_t(device_tensor_sum_floats(rank_, ranks_, shards, most_floats)) * sizeof(float));
@@ -49,9 +46,7 @@ class DeviceTensorSum final : public TensorSum {
     add_partials(backend, partials, own_.additions);
     const IndexRange share = share_of(rank_, ranks_, count);
     const std::vector<float*> terms = exchange_subtrees(partials, count);
-    std::vector<Addition> additions;
-    for (TreeAddition a : order_) additions.push_back({terms[size_t(a.to)], terms[size_t(a.from)]});
-    backend.merge(additions, share.size());
+    backend.merge(order_.additions(terms), share.size());
     float* sum = partials[0].f32();
     if (terms[0] != sum + share.begin) copy_(terms[0], sum + share.begin, share.size());
     gather_shares(sum, count);
@@ -62,25 +57,19 @@ class DeviceTensorSum final : public TensorSum {
 
   // Returns the addresses of all ranks' subtrees of this rank's share, in order.
   std::vector<float*> exchange_subtrees(std::span<const Tensor> partials, int64_t count) {
-    const int64_t share = share_of(rank_, ranks_, count).size();
+    const IndexRange share = share_of(rank_, ranks_, count);
+    std::vector<float*> own;
+    for (int i : own_.left) own.push_back(partials[size_t(i)].f32() + share.begin);
+    const std::vector<float*> terms =
+        order_.terms(rank_, own, static_cast<float*>(incoming_.get()), share.size());
     Parts out, in;
-    std::vector<float*> terms;
-    float* to = static_cast<float*>(incoming_.get());
     for (int rank = 0; rank < ranks_; ++rank) {
+      if (rank == rank_) continue;
       const IndexRange theirs = share_of(rank, ranks_, count);
       for (int i : own_.left) {
-        float* subtree = partials[size_t(i)].f32() + theirs.begin;
-        if (rank == rank_) {
-          terms.push_back(subtree);
-        } else {
-          out.push_back({rank, subtree, theirs.size()});
-        }
+        out.push_back({rank, partials[size_t(i)].f32() + theirs.begin, theirs.size()});
       }
-      if (rank == rank_) continue;
-      for (int64_t i = 0; i < subtrees_of_[size_t(rank)]; ++i, to += share) {
-        in.push_back({rank, to, share});
-        terms.push_back(to);
-      }
+      for (float* to : order_.of(rank, terms)) in.push_back({rank, to, share.size()});
     }
     exchange(out, in);
     return terms;
@@ -108,9 +97,8 @@ class DeviceTensorSum final : public TensorSum {
   const int rank_, ranks_;
   const DeviceCopy copy_;
   int64_t most_floats_ = 0;
-  std::vector<int64_t> subtrees_of_;  // by rank, after adding its own shards
-  TreeCombination own_;               // of this rank's shards
-  std::vector<TreeAddition> order_;   // of all ranks' subtrees
+  TreeCombination own_;  // of this rank's shards
+  SubtreeOrder order_;   // of what all ranks have after adding their own shards
   std::shared_ptr<void> incoming_;
 };
 
@@ -128,7 +116,7 @@ int64_t device_tensor_sum_floats(int rank, int ranks, int64_t tensor_shards, int
 
 std::unique_ptr<TensorSum> make_tensor_sum(Backend& backend, Communicator& comm, GroupPeers* peers,
                                            int64_t tensor_shards, int64_t most_floats) {
-  if (!peers) return make_tensor_ranks_sum(comm, tensor_shards, most_floats);
+  if (!peers) return make_host_tensor_sum(comm, tensor_shards, most_floats);
   return std::make_unique<DeviceTensorSum>(backend, *peers, comm, tensor_shards, most_floats);
 }
 

@@ -1,4 +1,6 @@
-// A sum over tensor shards that counts training's bytes and time.
+// The sum over tensor shards (model/tensor_sum.h) if several tensor ranks have them: through host
+// memory or from device to device, and counted for training. The bits equal those of a single
+// process with all shards, however the ranks are placed.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +9,29 @@
 
 #include "comm/communicator.h"
 #include "core/clock.h"
+#include "distributed/layout/layout_groups.h"
 #include "model/tensor_sum.h"
 
 namespace finetune {
 
+// Collective. `comm`: the tensor ranks; rank t has shards part(tensor_shards, comm.size(), t).
+// most_floats: of a partial sum. The arguments must outlive the sum. comm counts the bytes that
+// others receive: shares of its subtrees, and its share of the sum once per receiver. A lost rank
+// ends the job, as in any collective.
+//
+// Each rank has an equal share of the elements. It receives the other ranks' subtrees of its share,
+// adds all in the tree's order and sends the sum to all ranks. `peers`: connected devices of the
+// same ranks, or null.
+std::unique_ptr<TensorSum> make_tensor_sum(Backend& backend, Communicator& comm, GroupPeers* peers,
+                                           int64_t tensor_shards, int64_t most_floats);
+// Through memory that the ranks of a host share, and between hosts. Error(device) as in
+// Communicator::allocate_shared().
+std::unique_ptr<TensorSum> make_host_tensor_sum(Communicator& comm, int64_t tensor_shards,
+                                                int64_t most_floats);
+// Floats of device memory for the sum on one of `ranks` ranks.
+int64_t device_tensor_sum_floats(int rank, int ranks, int64_t tensor_shards, int64_t most_floats);
+
+// Counts the bytes and the time of a sum.
 class CountedTensorSum final : public TensorSum {
  public:
   // `comm`: the communicator of the tensor ranks, which counts the bytes that `sum` sends. It must
