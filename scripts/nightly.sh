@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the tests that take hours, for a nightly job.
-# Sanitizers, fuzzing, injected faults, kills, layouts, a soak, lint and the tests beside Hugging Face.
+# Costly variations of the suite's tests (@nightly), sanitizers, fuzzing, injected faults, kills, layouts, a soak, lint
+# and the tests beside Hugging Face.
 # Each part is a script that can run alone. Prints one line a part, "ok" or "FAILED" with its time and log, and last
 # "N of N parts passed"; exits 1 if one failed. Needs what `install_deps.sh --fuzz` installs, too.
-#   scripts/nightly.sh [PART...]       parts: peers sanitizers threads fuzz faults chaos matrix soak lint (default: all)
+#   scripts/nightly.sh [PART...]       parts: variations peers sanitizers threads fuzz faults chaos matrix soak lint (default: all)
 # NIGHTLY_LOGS=DIR says where the logs go (default: build-nightly).
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -11,10 +12,11 @@ cd "$(dirname "$0")/.."
 logs=${NIGHTLY_LOGS:-build-nightly}
 build=build-test
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(peers sanitizers threads fuzz faults chaos matrix soak lint)
+[ ${#parts[@]} -gt 0 ] || parts=(variations peers sanitizers threads fuzz faults chaos matrix soak lint)
 
 command_of() {
   case "$1" in
+    variations) echo env FINETUNE_NIGHTLY=1 meson test -C $build --no-rebuild --suite cli --suite mpi --print-errorlogs ;;
     peers) echo scripts/test_peers.sh ;;
     sanitizers) echo scripts/test_sanitizers.sh ;;
     threads) echo scripts/test_sanitizers.sh --threads ;;
@@ -29,7 +31,7 @@ command_of() {
 }
 
 for part in "${parts[@]}"; do
-  command_of "$part" > /dev/null || { echo "nightly: error: unknown part $part (sed -n 2,10p scripts/nightly.sh lists them)" >&2; exit 2; }
+  command_of "$part" > /dev/null || { echo "nightly: error: unknown part $part (sed -n 2,11p scripts/nightly.sh lists them)" >&2; exit 2; }
 done
 mkdir -p "$logs"
 if ! { scripts/install_deps.sh && scripts/configure.sh $build && meson compile -C $build; } > "$logs/build.log" 2>&1; then

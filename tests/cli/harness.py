@@ -2,7 +2,8 @@
 
 Prints one line a failure and, last, the summary line that tests/count_tests.py adds up. A test that
 needs data that is absent calls need(...) and counts as skipped. FINETUNE_DEVICE=cuda in the environment makes the
-tests that take DEVICE run on a GPU; where there is none they are skipped.
+tests that take DEVICE run on a GPU; where there is none they are skipped. FINETUNE_NIGHTLY=1 runs the tests marked
+@nightly, and no others.
 """
 import json
 import os
@@ -51,6 +52,7 @@ GOLDEN = GoldenFolder()
 HAS_GPU = bool(os.environ.get("FINETUNE_HOST_CUDA_MODULE")) or os.path.exists("/dev/nvidiactl")
 ON_GPU = os.environ.get("FINETUNE_DEVICE") == "cuda"
 DEVICE = ["--device", "cuda"] if ON_GPU else []
+NIGHTLY = bool(os.environ.get("FINETUNE_NIGHTLY"))
 # A background shell may ignore SIGINT, which the program would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if not ON_GPU:
@@ -137,6 +139,18 @@ def together(*actions, at_once=4):
             done.result()
 
 
+def nightly(test):
+    """Marks a test that scripts/nightly.sh runs: a costly variation of one that runs after every change."""
+    test.is_nightly = True
+    return test
+
+
+def runs_now(name, test):
+    if not name.startswith("test_"):
+        return False
+    return name in sys.argv[1:] if len(sys.argv) > 1 else hasattr(test, "is_nightly") == NIGHTLY
+
+
 def outcome_of(name, test):
     """Whether the test failed, and the text to print."""
     directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
@@ -157,8 +171,9 @@ def outcome_of(name, test):
 def main(module_globals, at_once=1):
     """at_once: so many tests beside each other, for a file whose tests wait for most of their time (for mpirun, for
     time limits). They are threads: environment and working directory are those of all of them."""
-    tests = [(name, test) for name, test in module_globals.items()
-             if name.startswith("test_") and (len(sys.argv) == 1 or name in sys.argv[1:])]
+    tests = [(name, test) for name, test in module_globals.items() if runs_now(name, test)]
+    if not tests and NIGHTLY:
+        sys.exit(77)  # skipped, to meson
     failed = 0
     pool = ThreadPoolExecutor(at_once)
     # Sequential tests run on the main thread, where an interrupt is noticed.

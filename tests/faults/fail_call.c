@@ -1,5 +1,5 @@
 // A library to preload that fails chosen calls of the C library's file functions, or counts them.
-// Its environment variables are told in README.md.
+// fault_plan.c describes its environment variables.
 #undef _FILE_OFFSET_BITS  // or the headers give open64's name to open
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE

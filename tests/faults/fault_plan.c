@@ -1,4 +1,38 @@
-// The plan of faults, read from the environment when the library is loaded (fail_call.c).
+// The plan of faults, read from the environment when the library is loaded (fail_call.c):
+//
+// FAULT_CALLS    families of calls, "write,sync" or "all":
+//                  open      open, openat, creat, fopen, opendir, memfd_create
+//                  read      read, pread, readv, preadv, fread
+//                  write     write, pwrite, writev, pwritev, fflush, sendfile, copy_file_range
+//                  close     close, fclose
+//                  sync      fsync, fdatasync
+//                  rename    rename, renameat, renameat2
+//                  mmap      mmap of a file
+//                  truncate  ftruncate, truncate, fallocate, posix_fallocate
+//                  mkdir     mkdir, mkdirat
+//                  unlink    unlink, unlinkat, rmdir, remove
+//                  chmod     fchmod
+// FAULT_PATH     counts and fails only calls on a path that contains this. Paths are absolute
+//                but not resolved: a relative one has its directory before it. A descriptor has
+//                the name that /proc/self/fd gives it ("/memfd:NAME (deleted)", "pipe:[7]"). Of
+//                a rename either path may match.
+// FAULT_NTH      the call that fails, counted from 1 in each process; without it none does
+// FAULT_TIMES    how many fail from that one on: 1 without it; 0: all
+// FAULT_KIND     how it fails:
+//                  EIO, ENOSPC ...  it does nothing and sets errno; but close does close
+//                  short            write, read: half of the bytes, rounded up
+//                  lost             it says that it succeeded and has done nothing; a read
+//                                   finds the end of the file
+//                  flip             write, read: one bit in the middle of the data is wrong
+//                  kill             the process is killed before the call
+//                  stop             the process is stopped before it, until somebody continues it
+//                  torn             write: the process is killed after half of the bytes
+//                What a call cannot do ("short" of a rename) is EIO.
+// FAULT_REPORT   a file to which each call that matches adds a line: process, number, function,
+//                path, and after "->" what was done to it. The number of lines is the end of a
+//                walk over all n.
+// FAULT_ONLY     NAME=VALUE: only processes that have this in their environment, such as one
+//                rank of several
 #define _GNU_SOURCE
 #include "fault_plan.h"
 
@@ -13,9 +47,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char* const kFamilies[FAMILIES] = {"open",   "read", "write",    "close", "sync",
-                                                "rename", "mmap", "truncate", "mkdir", "unlink",
-                                                "chmod"};
+static const char* const kFamilies[FAMILIES] = {"open",  "read",   "write", "close",
+                                                "sync",  "rename", "mmap",  "truncate",
+                                                "mkdir", "unlink", "chmod"};
 
 static const char* const kKinds[] = {"", "", "short", "lost", "flip", "kill", "stop", "torn"};
 

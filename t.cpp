@@ -1,0 +1,2 @@
+#include <hwy/highway.h>
+int x;
