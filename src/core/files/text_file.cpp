@@ -73,19 +73,25 @@ std::string read_file_of(const fs::path& path, size_t most, ExitCode code) {
   return text;
 }
 
+// Editors on Windows write the mark before UTF-8.
+std::string without_byte_order_mark(std::string text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  return text;
+}
+
 }  // namespace
 
 std::string read_text_file(const fs::path& path, ExitCode code) {
-  return read_file_of(path, kMostFileBytes, code);
+  return without_byte_order_mark(read_file_of(path, kMostFileBytes, code));
 }
 
 std::string read_text_input(const fs::path& path, ExitCode code) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))) {
-    return read_file_of(path, kMostInputBytes, code);
+    return without_byte_order_mark(read_file_of(path, kMostInputBytes, code));
   }
   const Descriptor input = open_connected(path, info, code);
-  return read_to_end(input.number(), path, 0, kMostInputBytes, code);
+  return without_byte_order_mark(read_to_end(input.number(), path, 0, kMostInputBytes, code));
 }
 
 std::map<std::string, std::string> contents_of(const std::vector<fs::path>& files, ExitCode code) {

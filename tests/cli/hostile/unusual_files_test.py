@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from models.torch_files import read_safetensors
 from harness import BINARY, GOLDEN, PATIENCE, fail, main, need, run, shared_path, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
@@ -269,6 +270,41 @@ def test_lines_without_end(directory):
     for end in ("\n", ""):
         out = succeed("tokenize", "--model", MODEL, stdin="\n".join(texts) + end).out
         assert len(out.splitlines()) == len(texts), out[:200]
+
+
+def test_byte_order_marks(directory):
+    """Editors on Windows write one before UTF-8: the files mean the same."""
+    need("golden/tiny-bert-classification")
+    mark = b"\xef\xbb\xbf"
+    texts = directory / "t.csv"
+    texts.write_text("text\nPETROL 1\nRENT MAY\n")
+
+    def labels(model, data=texts):
+        return succeed("predict", "--model", model, "--input", data, "--text-column", "text", "--output", "-").out
+
+    def marked(*paths):
+        for path in paths:
+            path.write_bytes(mark + path.read_bytes())
+
+    expected = labels(MODEL)
+    model = copy_of(MODEL, directory / "json")
+    marked(model / "config.json", model / "tokenizer.json", model / "tokenizer_config.json")
+    assert labels(model) == expected
+    model = copy_of(MODEL, directory / "vocab")
+    (model / "tokenizer.json").unlink()
+    marked(model / "vocab.txt")
+    assert labels(model) == expected
+    model = copy_of(MODEL, directory / "shards")
+    names = list(read_safetensors(model / "model.safetensors"))
+    (model / "model.safetensors").rename(model / "model-00001-of-00001.safetensors")
+    index = {"metadata": {}, "weight_map": {name: "model-00001-of-00001.safetensors" for name in names}}
+    (model / "model.safetensors.index.json").write_text(json.dumps(index))
+    marked(model / "model.safetensors.index.json")
+    assert labels(model) == expected
+    lines = directory / "t.jsonl"
+    lines.write_text('{"text":"PETROL 1"}\n{"text":"RENT MAY"}\n')
+    marked(texts, lines)
+    assert labels(MODEL) == expected == labels(MODEL, lines)
 
 
 main(globals())

@@ -75,3 +75,12 @@ TEST_CASE("the beginning of a file, if it is one") {
   CHECK_THROWS_WITH_AS(read_beginning("/proc/self/mem", 5), "/proc/self/mem: Input/output error",
                        Error);
 }
+
+TEST_CASE("a byte order mark is not part of a text") {
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", "\xEF\xBB\xBF{}");
+  CHECK(read_text_file(scratch / "file") == "{}");
+  CHECK(read_text_input(scratch / "file", ExitCode::usage) == "{}");
+  const ShellPipe connected("\xEF\xBB\xBFtext");
+  CHECK(read_text_input(connected.path(), ExitCode::usage) == "text");
+}
