@@ -13,10 +13,20 @@ namespace {
 constexpr size_t kNamesShown = 3, kLongestShown = 80;
 
 // Attributes in which wrappers and training scripts hold a whole model.
-constexpr std::string_view kWrappers[] = {
-    "_forward_module", "_orig_mod",    "auto_model", "backbone", "base_model",
-    "bert_model",      "encoder",      "model",      "module",   "net",
-    "network",         "text_encoder", "transformer"};
+constexpr std::string_view kWrappers[] = {"_forward_module", "_orig_mod",  "auto_model", "backbone",
+                                          "base_model",      "bert_model", "encoder",    "model",
+                                          "module",          "net",        "network",    "student",
+                                          "text_encoder",    "transformer"};
+
+// Modules that FSDP and activation checkpointing put around others, anywhere in a name.
+constexpr std::string_view kInnerWrappers[] = {"_fsdp_wrapped_module.",
+                                               "_checkpoint_wrapped_module."};
+
+// Encoders whose weights have other meanings, even where the names behind the prefix are equal.
+constexpr std::string_view kOtherEncoders[] = {
+    "albert",  "bert",    "camembert", "convbert", "data2vec_text", "deberta",    "distilbert",
+    "electra", "ernie",   "esm",       "flaubert", "layoutlm",      "longformer", "mpnet",
+    "nezha",   "rembert", "roberta",   "roformer", "xlm_roberta"};
 
 // Modules of torch.nn.Sequential are named by numbers.
 bool is_number(std::string_view part) {
@@ -36,6 +46,19 @@ bool is_of_wrappers(std::string_view prefix, std::string_view base_prefix) {
     if (!is_wrapper(part, base)) return false;
   }
   return true;
+}
+
+// Every name begins with the prefix, which does not name another encoder: all of them fit without
+// it.
+bool is_of_all(std::string_view prefix, std::string_view base_prefix,
+               const std::vector<std::string>& stored) {
+  const std::string_view modules = prefix.substr(0, prefix.size() - 1);
+  const std::string_view last = modules.substr(modules.rfind('.') + 1);
+  const bool is_other = std::find(std::begin(kOtherEncoders), std::end(kOtherEncoders), last) !=
+                        std::end(kOtherEncoders);
+  if (is_other && concat(last, ".") != base_prefix) return false;
+  return std::all_of(stored.begin(), stored.end(),
+                     [&](const std::string& name) { return name.starts_with(prefix); });
 }
 
 // Removes `ending` from the end of `name` if it is the whole name or follows a dot.
@@ -80,6 +103,15 @@ NamePrefix before_some_name(const std::vector<std::string>& stored) {
 
 }  // namespace
 
+std::string without_inner_wrappers(std::string name) {
+  for (std::string_view wrapper : kInnerWrappers) {
+    for (size_t at = name.find(wrapper); at != std::string::npos; at = name.find(wrapper, at)) {
+      name.erase(at, wrapper.size());
+    }
+  }
+  return name;
+}
+
 NamePrefix find_name_prefix(const std::vector<std::string>& stored, const TensorNames& names) {
   if (names.base_prefix.empty()) return before_some_name(stored);
   const std::string needed = concat(names.base_prefix, names.word_embedding);
@@ -97,6 +129,7 @@ NamePrefix find_name_prefix(const std::vector<std::string>& stored, const Tensor
   }
   const std::string prefix(*prefixes.begin());
   if (is_of_wrappers(prefix, names.base_prefix)) return {prefix, ""};
+  if (is_of_all(prefix, names.base_prefix, stored)) return {prefix, ""};
   return {"", concat("its names begin with ", in_quotes(prefix, kLongestShown), ", where ",
                      in_quotes(needed),
                      " is expected; save it without that prefix (in Python: "

@@ -18,9 +18,14 @@ struct NamePrefix {
 
 // The word embedding's name, with the base prefix or without it, shows the wrapper's prefix. It is
 // removed if each of its parts is a name that wrappers use: _orig_mod, model, module, encoder, net,
-// ... A file with several word embeddings, each behind a prefix, holds several models: nothing is
-// removed. Only module and _orig_mod are removed if the file has no word embedding, as a part of a
-// model, or if the base prefix is empty.
+// ..., or if all names begin with it and it is not the name of another encoder. A file with several
+// word embeddings, each behind a prefix, holds several models: nothing is removed. Only module and
+// _orig_mod are removed if the file has no word embedding, as a part of a model, or if the base
+// prefix is empty.
 NamePrefix find_name_prefix(const std::vector<std::string>& stored, const TensorNames& names);
+
+// Removes the modules that FSDP and activation checkpointing put around others, wherever they are
+// in the name: _fsdp_wrapped_module and _checkpoint_wrapped_module.
+std::string without_inner_wrappers(std::string name);
 
 }  // namespace finetune

@@ -65,6 +65,8 @@ std::vector<std::optional<std::string>> canonical_names(const std::vector<std::s
   result.reserve(stored.size());
   for (const std::string& in_file : stored) {
     std::string name(without(wrapper, in_file));
+    if (!names.base_prefix.empty())
+      replace_all(name, "._orig_mod.", ".");  // of a layer that was compiled by itself
     if (!has_bias && name == names.other_decoder_bias) name = names.decoder_bias;
     if (unused(name, names)) {
       result.emplace_back();

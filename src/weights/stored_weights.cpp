@@ -47,6 +47,7 @@ std::string WeightSource::remark() const {
   if (!removed_prefix_.empty()) {
     parts.push_back(concat("the prefix ", in_quotes(removed_prefix_, 80), " of names is left out"));
   }
+  if (has_inner_wrappers_) parts.emplace_back("modules that FSDP put into names are left out");
   return parts.empty() ? "" : concat(path_.string(), ": ", join(parts, "; "));
 }
 
@@ -65,7 +66,11 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
                       " tensors; no encoder has more than ", kMostTensors);
   }
   std::vector<std::string> stored;
-  for (const StoredTensor& tensor : tensors) stored.push_back(tensor.name);
+  for (const StoredTensor& tensor : tensors) {
+    const bool is_as_stored = names.base_prefix.empty();
+    stored.push_back(is_as_stored ? tensor.name : without_inner_wrappers(tensor.name));
+    has_inner_wrappers_ |= stored.back() != tensor.name;
+  }
   NamePrefix prefix = find_name_prefix(stored, names);
   removed_prefix_ = std::move(prefix.removed);
   name_advice_ = std::move(prefix.advice);

@@ -59,6 +59,7 @@ class WeightSource {
   std::vector<std::filesystem::path> files_;
   std::string entry_;           // of the file's dictionary, that holds the tensors: "['model']"
   std::string removed_prefix_;  // of names: "module."
+  bool has_inner_wrappers_ = false;  // modules of FSDP are left out of names
   std::string name_advice_;
 };
 

@@ -9,7 +9,8 @@ from fixtures import MODEL, write
 from harness import fail, main, need, succeed
 from models.torch_files import Tensor, read_safetensors, write_safetensors, write_torch
 
-PREFIXES = ("module.", "_orig_mod.", "model.", "encoder.", "net.", "model._orig_mod.", "module.model.", "bert.", "0.")
+PREFIXES = ("module.", "_orig_mod.", "model.", "encoder.", "net.", "model._orig_mod.", "module.model.", "bert.", "0.",
+            "student.", "bert_model.", "0.auto_model.", "backbone.", "my_classifier.")
 
 
 def model_without_weights(directory):
@@ -75,6 +76,13 @@ def test_prefixes_and_entries(directory):
     outside = {(name if name.startswith("classifier") else "encoder." + name.removeprefix("bert.")): tensor
                for name, tensor in tensors().items()}
     check(write_torch(model / "pytorch_model.bin", outside), "prefix 'encoder.'")
+    # FSDP and activation checkpointing wrap modules inside the model, torch.compile a layer.
+    inside = {"_fsdp_wrapped_module." + name.replace("layer.0.", "layer.0._fsdp_wrapped_module._checkpoint_wrapped_module.")
+              .replace("layer.1.", "layer.1._orig_mod."): tensor for name, tensor in tensors().items()}
+    assert len(inside) == len(tensors()) and any("._orig_mod." in name for name in inside)
+    check(write_torch(model / "pytorch_model.bin", inside), "modules that FSDP put into names are left out")
+    student = {**tensors("student."), "projection.weight": Tensor((2,), bytes(8))}
+    check(write_torch(model / "pytorch_model.bin", student), "prefix 'student.'")
 
 
 def test_other_commands(directory):
@@ -108,7 +116,9 @@ def test_names_that_do_not_fit(directory):
             fail(4, more[0], "--model", model, *more[1:], "--output", directory / "o", words=[str(path), *words])
         assert not (directory / "o").exists()
 
-    check(tensors("my_classifier."), "names begin with 'my_classifier.'", "removeprefix")
+    other = {"projection.weight": Tensor((2,), bytes(8))}
+    check({**tensors("my_classifier."), **other}, "names begin with 'my_classifier.'", "removeprefix")
+    check(tensors("roberta."), "names begin with 'roberta.'", "removeprefix")
     check({**tensors("teacher."), **tensors("student.")}, "2 models", "'student.'", "'teacher.'")
     check({"weight": Tensor((2,), bytes(8))}, "no tensor is a word embedding", "'weight'")
     check({"net": tensors(), "epoch": 3}, "'net' (a dictionary)", "'epoch'", "torch.save")

@@ -36,19 +36,31 @@ TEST_CASE("a wrapper's prefix is found by the word embedding") {
     CAPTURE(prefix);
     CHECK(removed({"loss.weight", prefix + ("bert." + kWords)}) == prefix);
   }
+  CHECK(removed({"student.bert." + kWords, "loss.weight"}) == "student.");
+  // Any other name, if without it all names fit.
+  CHECK(removed({"mymodel.bert." + kWords, "mymodel.classifier.weight"}) == "mymodel.");
+  CHECK(removed({"a.b.c." + kWords, "a.b.c.encoder.layer.0.output.dense.bias"}) == "a.b.c.");
   // A second copy, such as averaged weights, is not the model.
   CHECK(removed({"bert." + kWords, "ema.bert." + kWords}).empty());
 }
 
 TEST_CASE("names that do not fit are told, with a way") {
-  CHECK(contains(advice({"mymodel.bert." + kWords}), "begin with 'mymodel.', where 'bert."));
-  CHECK(contains(advice({"mymodel.bert." + kWords}), "removeprefix"));
+  CHECK(contains(advice({"mymodel.bert." + kWords, "fc.weight"}),
+                 "begin with 'mymodel.', where 'bert."));
+  CHECK(contains(advice({"mymodel.bert." + kWords, "fc.weight"}), "removeprefix"));
   CHECK(contains(advice({"roberta." + kWords}), "begin with 'roberta.'"));
   CHECK(contains(advice({"a." + kWords, "model." + kWords}),
                  "2 models, whose names begin with 'a.', 'model.'"));
   CHECK(contains(advice({"x", "y"}), "no tensor is a word embedding"));
   CHECK(contains(advice({"x", "y"}), "it holds 'x', 'y'"));
   CHECK(contains(advice({"my" + kWords}), "it holds 'myembeddings."));
+}
+
+TEST_CASE("modules inside names are left out") {
+  CHECK(without_inner_wrappers("_fsdp_wrapped_module.bert.encoder.layer.0._fsdp_wrapped_module."
+                               "_checkpoint_wrapped_module.output.dense.bias") ==
+        "bert.encoder.layer.0.output.dense.bias");
+  CHECK(without_inner_wrappers("bert." + kWords) == "bert." + kWords);
 }
 
 TEST_CASE("of a part of a model module and _orig_mod are left out") {
