@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/grid_line.h"
 #include "cli/line_to_type.h"
 #include "core/error.h"
 #include "train/options/foreign/foreign_names.h"
@@ -101,9 +102,11 @@ std::vector<std::string> options_with_word(const std::vector<std::string>& names
   return found;
 }
 
-// "did you mean --epochs?", or where all options are listed. `name` is without dashes.
-std::string options_near(const CLI::App& app, const std::string& name) {
+// "did you mean --epochs?", or where all options are listed. `given` is without dashes; of a path
+// such as training.max_steps the last name counts.
+std::string options_near(const CLI::App& app, const std::string& given) {
   constexpr size_t kMost = 3;
+  const std::string name = given.substr(given.rfind('.') + 1);
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_lnames().empty()) names.push_back(option->get_lnames().front());
@@ -128,9 +131,14 @@ Error unknown_option(const CLI::App& app, const std::string& name, const std::st
   auto has = [&](std::string_view own) {
     return app.get_option_no_throw(concat("--", own)) != nullptr;
   };
-  if (const auto hint = foreign_option_hint(app.get_name(), bare, value, has)) {
-    return usage_error(*hint);
+  // Of one letter the dashes matter: -y says yes, and --y is a column.
+  const std::string named = bare.size() == 1 ? name : bare;
+  const auto from_table = [&]() { return foreign_option_hint(app.get_name(), named, value, has); };
+  if (app.get_name() == "sweep") {
+    if (const auto hint = from_table()) return usage_error(*hint);
   }
+  if (const auto hint = grid_hint(app.get_name(), bare, value)) return usage_error(*hint);
+  if (const auto hint = from_table()) return usage_error(*hint);
   return usage_error("unknown option ", in_quotes(name), " (", options_near(app, bare), ")");
 }
 

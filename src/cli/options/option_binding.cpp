@@ -1,6 +1,7 @@
 // Turns a row of the table into an option of the parser.
 #include "cli/options/option_binding.h"
 
+#include "cli/grid_line.h"
 #include "core/error.h"
 #include "tasks/registry.h"
 #include "train/options/option_words.h"
@@ -73,7 +74,10 @@ Option add_list(Subcommand command, const std::string& name, const OptionInfo& i
 Option add_value(Subcommand command, const std::string& name, const OptionInfo& info,
                  const OptionTarget& target, const OptionUse& use) {
   const auto take = [info, target, use](const std::string& word) {
-    return take_words(info, target, {word}, info.name_in(use.command));
+    const std::string fault = take_words(info, target, {word}, info.name_in(use.command));
+    if (fault.empty() || (use.command & (commands::train | commands::plan)) == 0) return fault;
+    const auto line = grid_line_for_values(info.name, word);
+    return line ? concat(fault, "; to try several, write ", *line) : fault;
   };
   Option option = command.add_option_function(name, take, help_of(info, use));
   if (!info.is_argument) option.take_last();

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/completion/command_table.h"
+#include "cli/grid_line.h"
 #include "contains.h"
 #include "core/text/text.h"
 #include "train/options/foreign/foreign_names.h"
@@ -170,6 +171,70 @@ TEST_CASE("names of Trainer, simpletransformers, fastText, spaCy and others") {
   CHECK(hint("predict", "data") == "--data is --input here");
   CHECK(hint("score", "input") == "--input is --data here");
   CHECK(contains(hint("tokenize", "input"), "finetune tokenize --model MODEL FILE"));
+}
+
+TEST_CASE("names of google-research/bert, DeepLearningExamples, scikit-learn and SetFit") {
+  CHECK(hint("train", "init_checkpoint") == "--init_checkpoint is --model here");
+  CHECK(hint("predict", "init-checkpoint") == "--init_checkpoint is --model here");
+  CHECK(
+      contains(hint("train", "max_query_length"), "--max-length is that of question and context"));
+  CHECK(contains(hint("train", "bert_config_file"), "the directory of --model has config.json"));
+  CHECK(hint("train", "predict_file") == "--predict_file is --eval here");
+  CHECK(hint("predict", "predict_batch_size") == "--predict_batch_size is --batch-size here");
+  CHECK(hint("train", "save_checkpoints_steps") == "--save_checkpoints_steps is --save-every here");
+  CHECK(contains(hint("train", "use_tpu"), "is not available"));
+  CHECK(contains(hint("train", "json-summary"), "metrics.json"));
+  CHECK(hint("train", "skip_checkpoint") == "--skip_checkpoint is --keep-checkpoints 0 here");
+  CHECK(hint("train", "log_freq") == "--log_freq is --log-every here");
+  CHECK(hint("train", "use_fp16") == "--use_fp16 is --precision bf16 here");
+  CHECK(hint("train", "learning_rate_init") == "--learning_rate_init is --lr here");
+  CHECK(contains(hint("train", "ngram_range"), "--ngram-mix adds a linear model"));
+  CHECK(hint("train", "X_train") == "--x_train is --train here");
+  CHECK(hint("score", "y_pred") == "--y_pred is --predictions here");
+  CHECK(hint("train", "body_epochs") == "--body_epochs is --epochs here");
+  CHECK(contains(hint("train", "column_mapping"), "--text-column and --label-column"));
+  CHECK(contains(hint("train", "minCountLabel"), "is not a setting of BERT"));
+  // spaCy: the end of a path, or its last two names.
+  CHECK(hint("train", "components.transformer.model.name") == "--model_name is --model here");
+  CHECK(hint("train", "training.accumulate_gradient")
+            .starts_with("--accumulate_gradient is --batch"));
+}
+
+TEST_CASE("a letter with two dashes is a variable, with one dash a short option") {
+  CHECK(hint("train", "--y") == "--y is --label-column here");
+  CHECK(hint("evaluate", "--y") == "--y is --label-column here");
+  CHECK(contains(hint("train", "y"), "-y is not needed here"));
+  CHECK(hint("train", "--X") == "--X is --text-column here");
+  CHECK(contains(hint("train", "--C"), "--C is --weight-decay (more of it holds weights smaller"));
+  CHECK(hint("train", "c") == "-c is --config here");
+  CHECK(hint("train", "--t") == "--t is --threads here");
+  CHECK(hint("predict", "--k") == "--k is --top-k here");
+}
+
+TEST_CASE("several values of an option are a line of a sweep's grid") {
+  const auto sweep = [](std::string_view name, std::string_view value) {
+    return grid_hint("sweep", name, value).value_or("");
+  };
+  CHECK(sweep("lr", "1,2") ==
+        "--lr is not an option of sweep: write lr = [1, 2] under [sweep] in GRID");
+  CHECK(contains(sweep("learning_rate", "[1e-5, 3e-5]"), "write lr = [1e-5, 3e-5] under [sweep]"));
+  CHECK(contains(sweep("model", "minilm"), "write model = \"minilm\" in GRID, above [sweep]"));
+  CHECK(contains(sweep("schedule", "linear,cosine"), "schedule = [\"linear\", \"cosine\"] under"));
+  CHECK(contains(sweep("no-shuffle", ""), "write no-shuffle = true in GRID, above [sweep]"));
+  CHECK(contains(sweep("param", "epochs=1,2"), "write epochs = [1, 2] under [sweep]"));
+  CHECK(contains(sweep("param", "x=1,2"), "write OPTION = [1, 2] under [sweep] in GRID"));
+  CHECK(contains(sweep("seeds", "3"), "write seed = [1, 2, 3] under [sweep]"));
+  CHECK(contains(sweep("seeds", "4,5"), "write seed = [4, 5] under [sweep]"));
+  CHECK(contains(sweep("n_trials", "20"), "write draws = 20 and ranges such as lr = { min"));
+  CHECK(sweep("frobnicate", "").empty());
+  CHECK(contains(*grid_hint("train", "seeds", "2"),
+                 "write seed = [1, 2] under [sweep] in GRID; "
+                 "finetune sweep GRID tries them all"));
+  CHECK(!grid_hint("predict", "seeds", "2"));
+  CHECK(contains(*grid_line_for_values("lr", "1,2"), "lr = [1, 2] under [sweep] in GRID"));
+  CHECK(!grid_line_for_values("lr", "fast"));
+  CHECK(!grid_line_for_values("text-column", "a,b"));
+  CHECK(!grid_line_for_values("multi-label", ",;"));
 }
 
 TEST_CASE("commands of other programs") {

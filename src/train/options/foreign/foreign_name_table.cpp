@@ -8,8 +8,9 @@ namespace {
 constexpr ForeignName kOptions[] = {
     // The model.
     {"model m path", "inspect", "", "is not needed here: type finetune inspect MODEL"},
-    {"tokenizer tokenizer_name tokenizer_path vocab vocab_file config_name do_lower_case lowercase "
-     "uncased use_fast_tokenizer model_type architecture",
+    {"tokenizer tokenizer_name tokenizer_path vocab vocab_file config_name bert_config_file "
+     "bert_config do_lower_case lowercase uncased use_fast_tokenizer model_type architecture lang "
+     "language",
      "train adapt evaluate predict plan check tokenize convert", "",
      "is not needed here: the directory of --model has config.json and the tokenizer's files"},
     {"trust_remote_code local_files_only offline", "train adapt evaluate predict plan", "",
@@ -35,27 +36,28 @@ constexpr ForeignName kOptions[] = {
      "train plan check", "train", ""},
     {"validation_file validation validation_data validation_set validation_dataset valid "
      "valid_file valid_data valid_path val val_file val_data val_path dev dev_file dev_data "
-     "dev_path eval_file eval_data eval_dataset eval_set eval_path eval_data_file "
-     "autotune_validation",
+     "dev_path eval_file eval_data eval_dataset eval_set eval_path eval_data_file predict_file "
+     "autotune_validation x_val",
      "train adapt plan check", "eval", ""},
-    {"test test_file test_data test_set test_path test_dataset", "train adapt plan check", "eval",
-     " (finetune evaluate --data measures on rows that training does not see)"},
+    {"x_train", "train plan check", "train", ""},
+    {"test test_file test_data test_set test_path test_dataset x_test", "train adapt plan check",
+     "eval", " (finetune evaluate --data measures on rows that training does not see)"},
     {"test test_file test_data test_set test_path test_dataset eval eval_file eval_data eval_set "
      "eval_dataset validation validation_file validation_data validation_set valid valid_file val "
      "val_file val_data dev dev_file dev_data dataset dataset_name data_file data_path data_dir "
-     "input input_file input_data file files predict_file gold i d f",
+     "input input_file input_data file files predict_file gold x_test i d f",
      "evaluate", "data", ""},
     {"text texts", "evaluate", "text-column", ""},
     {"test test_file test_data test_set test_path data data_file data_path dataset dataset_name "
      "input_file input_data input_path inputs infile eval eval_file eval_data dev dev_file file "
-     "files csv predict_file i d f",
+     "files csv predict_file x_test i d f",
      "predict", "input", ""},
     {"train train_file", "predict", "", "is not needed here: finetune train is what reads it"},
     {"stdin", "predict", "input", " -"},
-    {"dataset dataset_file data_file gold reference references truth ground_truth test test_file "
-     "eval input i d",
+    {"dataset dataset_file data_file gold reference references truth ground_truth y_true test "
+     "test_file eval input i d",
      "score", "data", ""},
-    {"prediction prediction_file predictions_file pred preds pred_file answers p", "score",
+    {"prediction prediction_file predictions_file pred preds y_pred pred_file answers p", "score",
      "predictions", ""},
     {"na_prob_file", "score", "na-prob", ""},
     {"na_prob_thresh", "score", "na-prob-threshold", ""},
@@ -87,11 +89,16 @@ constexpr ForeignName kOptions[] = {
     {"group groups group_column group_col group_by", "train plan check", "eval-group", ""},
     {"kfold k_fold k_folds cv folds n_folds n_splits cross_validation", "train plan check", "",
      "is not available: finetune sweep repeats a run with several seeds"},
-    {"max_samples num_samples limit nrows n_rows max_rows subset sample", "train adapt plan",
-     "max-train-samples", ""},
+    {"max_samples num_samples sample_size limit nrows n_rows max_rows subset sample",
+     "train adapt plan", "max-train-samples", ""},
+    {"samples_per_label sampling_strategy", "train plan", "max-train-samples",
+     " (the first rows of the file, of all labels together)"},
 
     // Columns, and how rows are read.
-    {"multilabel multi_label_classification multilabel_separator label_separator label_sep",
+    {"column_mapping", "train plan check evaluate predict", "",
+     "is not an option here: --text-column and --label-column name the columns"},
+    {"multilabel multi_label_classification multilabel_separator label_separator label_sep "
+     "multi_target_strategy",
      "train plan check", "multi-label", ""},
     {"num_labels num_classes n_labels n_classes label_list label_names label2id id2label",
      "train plan check evaluate predict", "",
@@ -119,21 +126,32 @@ constexpr ForeignName kOptions[] = {
      "windows"},
     {"padding pad_to_max_length group_by_length dynamic_padding",
      "train adapt evaluate predict plan", "", "is not needed here: no batch is padded"},
+    {"max_query_length max_question_length", "train adapt evaluate predict plan", "",
+     "is not an option here: --max-length is that of question and context together; the context "
+     "gets what the question leaves"},
     {"line_by_line", "", "text", " (a text a line is how files are read)"},
-    {"wwm whole_word_mask", "adapt", "",
+    {"max_predictions_per_seq", "adapt", "",
+     "is not needed here: --mask-probability is the share of the tokens that are hidden"},
+    {"dupe_factor short_seq_prob", "adapt", "",
+     "is not needed here: words are hidden anew in each epoch, and no batch is padded"},
+    {"wwm whole_word_mask do_whole_word_mask", "adapt", "",
      "is not needed here: whole words are masked, unless --no-whole-words is given"},
 
     // How it is trained.
     {"head_learning_rate encoder_lr", "train plan", "layer-lr-decay",
      " (the head has the rate of --lr)"},
     {"gradient_accumulation_steps gradient_accumulation accumulate_grad_batches grad_accum "
-     "update_freq",
+     "accumulate_gradient num_accumulation_steps update_freq",
      "", "batch-size", " (of an update, over all processes)"},
-    {"per_device_eval_batch_size eval_batch_size micro_batch_size per_device_batch_size",
+    {"--C penalty l1_ratio", "train adapt plan", "weight-decay",
+     " (more of it holds weights smaller; the C of scikit-learn is its inverse)"},
+    {"average", "train plan", "best-metric", " eval_f1_macro (or _micro, _weighted)"},
+    {"per_device_eval_batch_size eval_batch_size predict_batch_size micro_batch_size "
+     "per_device_batch_size",
      "train adapt plan", "micro-batch-tokens", " (for training and evaluation)"},
     {"auto_find_batch_size", "train adapt plan", "",
      "is not needed here: the memory for a step does not grow with --batch-size"},
-    {"optim optimizer optimiser optim_args solver", "train adapt plan", "",
+    {"optim optimizer optimizer_type optimiser optim_args solver", "train adapt plan", "",
      "is not available: AdamW is the only optimizer (--weight-decay, --adam-beta1, --adam-beta2, "
      "--adam-epsilon)"},
     {"loss loss_fn loss_type loss_function criterion focal_loss", "train plan", "",
@@ -152,9 +170,24 @@ constexpr ForeignName kOptions[] = {
     {"load_in_8bit load_in_4bit quantization quantize quantization_bit int8 int4 8bit 4bit",
      "train adapt evaluate predict plan convert", "",
      "is not available: weights are not quantized"},
-    {"lr_finder find_lr lr_find hyperopt autotune optuna n_trials", "train", "",
-     "is not an option here: finetune sweep tries several values of an option"},
-    {"word_ngrams ngrams min_count dim ws neg bucket minn maxn", "train", "",
+    {"lr_finder find_lr lr_find hyperopt autotune optuna autotune_modelsize autotune_predictions",
+     "train", "", "is not an option here: finetune sweep tries several values of an option"},
+    {"pruner", "sweep", "halving", " 3"},
+    {"max_concurrent max_concurrent_trials n_parallel", "sweep", "jobs", ""},
+    {"sampler search_alg search_algorithm method strategy", "sweep", "",
+     "is not needed here: lists under [sweep] are combined, and ranges are drawn at random"},
+    {"study_name study storage resume", "sweep", "",
+     "is not needed here: --output keeps the runs, and the same command goes on"},
+    {"direction mode greater_is_better", "sweep", "",
+     "is not needed here: the metric of best-metric in GRID says which way is better"},
+    {"cv kfold folds", "sweep", "",
+     "is not available: seed = [1, 2, 3] under [sweep] in GRID repeats each run with other seeds"},
+    {"word_ngrams ngrams ngram_range min_count min_count_label dim ws neg bucket minn maxn "
+     "lr_update_rate tol dual multi_class fit_intercept warm_start kernel gamma degree probability "
+     "n_estimators max_depth max_features min_df max_df stop_words sublinear_tf "
+     "hidden_layer_sizes activation refit cutoff retrain qnorm qout dsub save_output end_to_end "
+     "use_differentiable_head template distance_metric margin",
+     "train", "",
      "is not an option here: it is not a setting of BERT (--ngram-mix adds a linear model on "
      "n-grams)"},
 
@@ -163,11 +196,17 @@ constexpr ForeignName kOptions[] = {
      "eval-every", " N"},
     {"save_strategy save_model_every_epoch", "", "save-every", " N"},
     {"logging_strategy", "", "log-every", " N"},
-    {"metric_for_best_model metric eval_metric monitor best_model_metric early_stopping_metric "
+    {"metric_for_best_model metric metric_name autotune_metric eval_metric monitor "
+     "best_model_metric early_stopping_metric "
      "validation_metric scoring",
      "train adapt plan", "best-metric", ""},
     {"metrics scoring average", "evaluate", "",
      "is not needed here: all metrics are printed (--assert holds one to a bound)"},
+    {"skip_checkpoint", "train adapt", "keep-checkpoints", " 0"},
+    {"json_summary dllog_path log_path", "train adapt", "",
+     "is not needed here: metrics.json, metrics.jsonl and log.txt are in --output"},
+    {"eval_script", "train evaluate", "",
+     "is not needed here: the scores of the official script are among the metrics"},
     {"load_best_model_at_end save_best_only save_best_model", "train adapt plan", "",
      "is not needed here: the best model by --best-metric is the one exported"},
     {"greater_is_better", "train adapt plan", "",
@@ -185,7 +224,7 @@ constexpr ForeignName kOptions[] = {
      "TensorBoard"},
     {"run_name name", "train adapt plan", "",
      "is not needed here: the directory of --output is the run's name"},
-    {"verbose v log_level verbosity debug logging_level",
+    {"verbose v log_level verbosity debug verbose_logging logging_level",
      "train adapt sweep evaluate predict plan check", "",
      "is not needed here: the log goes to standard error"},
     {"v", "", "version", ""},
@@ -203,11 +242,16 @@ constexpr ForeignName kOptions[] = {
     {"bf16 bfloat16", "convert", "dtype", " bf16"},
     {"fp32 float32 full", "convert", "dtype", " f32"},
     {"precision torch_dtype outtype type quantize", "convert", "dtype", ""},
-    {"fp16 bf16 half float16 bfloat16 amp use_amp autocast fp16_full_eval bf16_full_eval", "",
-     "precision", " bf16"},
+    {"fp16 bf16 half float16 bfloat16 amp use_amp use_fp16 autocast fp16_full_eval bf16_full_eval",
+     "", "precision", " bf16"},
     {"fp32 float32 no_fp16", "", "precision", " fp32"},
+    {"loss_scale init_loss_scale fp16_opt_level", "train adapt plan", "",
+     "is not needed here: --precision bf16 has the range of float32"},
+    {"use_tpu tpu_name tpu_zone gcp_project master num_tpu_cores iterations_per_loop",
+     "train adapt evaluate predict", "", "is not available: CPUs and CUDA GPUs compute here"},
     {"no_cuda use_cpu cpu cpu_only no_gpu", "", "device", " cpu"},
-    {"gpus n_gpu num_gpus nproc_per_node nproc num_nodes nnodes n_procs np world_size num_workers",
+    {"gpus n_gpu num_gpus horovod nproc_per_node nproc num_nodes nnodes n_procs np world_size "
+     "num_workers",
      "train adapt evaluate predict sweep", "",
      "is not an option here: type mpirun -n N finetune, N being the number of processes"},
     {"num_processes nproc_per_node nproc np n_procs", "plan", "processes", ""},
@@ -216,13 +260,16 @@ constexpr ForeignName kOptions[] = {
     {"gpu cuda use_cuda use_gpu gpu_id device cpu no_cuda", "adapt", "",
      "is not available: adapt works on the CPU"},
     {"n_jobs num_jobs j workers parallel", "sweep", "jobs", ""},
+    {"overwrite_cache skip_cache", "train adapt evaluate predict", "",
+     "is not needed here: data files are read anew each time"},
     {"dataloader_num_workers use_multiprocessing", "train adapt evaluate predict plan", "",
      "is not needed here: data are read by all --threads"},
-    {"local_rank rank node_rank master_addr master_port", "train adapt sweep evaluate predict", "",
-     "is not needed here: mpirun says it"},
+    {"local_rank rank node_rank master_addr master_port use_env",
+     "train adapt sweep evaluate predict", "", "is not needed here: mpirun says it"},
     {"deterministic full_determinism", "train adapt plan evaluate predict", "",
      "is not needed here: equal options give equal results"},
-    {"compile torch_compile jit xla", "train adapt evaluate predict", "", "is not needed here"},
+    {"compile torch_compile jit xla use_xla use_trt allreduce_post_accumulation",
+     "train adapt evaluate predict", "", "is not needed here"},
 
     // Answers.
     {"threshold min_confidence confidence confidence_threshold prob_threshold min_prob min_score "

@@ -28,7 +28,7 @@ std::span<const ForeignName> foreign_command_names();
 // Returns "--learning_rate is --lr here", for an option that `command` does not have under this
 // name (the case of letters, '-' and '_' do not matter). `value` is the word behind it, or empty.
 // `has` says whether the command has an option of ours. Nothing for a name that is not in the
-// table and is not an alias of an option of train.
+// table and is not an alias of an option of train. A letter with two dashes ("--C") keeps them.
 std::optional<std::string> foreign_option_hint(
     std::string_view command, std::string_view name, std::string_view value,
     const std::function<bool(std::string_view own)>& has);

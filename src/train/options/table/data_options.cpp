@@ -38,7 +38,8 @@ std::span<const TrainOption> model_options() {
             "model_name_or_path pretrained_model_name_or_path model_name model_path model_dir "
             "model_id model_file base_model pretrained pretrained_model checkpoint ckpt "
             "weights "
-            "hf_model_id init_from model_load_path pretrained_vectors m"},
+            "hf_model_id init_checkpoint bert_model tf_checkpoint tf_checkpoint_path vectors "
+            "init_from model_load_path pretrained_vectors m"},
        &TrainOptions::model},
       {{.name = "reinit-head",
         .help = "start with a new head, whatever head --model has",
@@ -94,7 +95,7 @@ std::span<const TrainOption> data_options() {
         .separator = ',',
         .aliases = "text_column_name text_column_names text_columns text_col text_field text_key "
                    "sentence_column sentence1_key input_column input_col feature features "
-                   "feature_column x_col x text"},
+                   "feature_column x_col x text --X"},
        &TrainOptions::text_columns},
       {{.name = "text-pair-column",
         .tasks = kLabels,
@@ -114,7 +115,7 @@ std::span<const TrainOption> data_options() {
         .aliases = "label_column_name label_columns label label_col label_field label_key "
                    "labels_column "
                    "labels target target_column target_col class class_column class_col category "
-                   "category_column y_col y output_column"},
+                   "category_column y_col y output_column y_train y_test y_val --y"},
        &TrainOptions::label_column},
       {{.name = "multi-label",
         .tasks = kLabels,

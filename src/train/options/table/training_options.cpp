@@ -21,7 +21,8 @@ std::span<const TrainOption> optimization_options() {
         .range = above(0, 1e6),
         .wordings = {{adapt, "passes over the training data (default: 3)"}},
         .aliases =
-            "num_train_epochs num_epochs n_epochs nb_epochs max_epochs train_epochs n_iter e"},
+            "num_train_epochs num_epochs n_epochs nb_epochs max_epochs train_epochs body_epochs "
+            "n_iter e"},
        &TrainOptions::epochs},
       {{.name = "max-steps",
         .help = "stop after N updates (default: --epochs decides)",
@@ -39,7 +40,7 @@ std::span<const TrainOption> optimization_options() {
                      {bench_layout, "sequences per step, over all processes (default: 32)"}},
         .aliases = "batch per_device_train_batch_size per_gpu_train_batch_size train_batch_size "
                    "global_batch_size minibatch mini_batch_size bs b per_device_eval_batch_size "
-                   "eval_batch_size"},
+                   "eval_batch_size predict_batch_size"},
        &TrainOptions::batch_size},
       {{.name = "micro-batch-tokens",
         .commands = runs | bench_layout,
@@ -62,7 +63,9 @@ std::span<const TrainOption> optimization_options() {
         .help = "learning rate (hf: 5e-5; auto: by the model)",
         .range = below(1e3),
         .wordings = {{adapt, "learning rate (default: 5e-5)"}},
-        .aliases = "learning_rate learn_rate lr_rate body_learning_rate alpha eta base_lr max_lr"},
+        .aliases =
+            "learning_rate learn_rate lr_rate body_learning_rate learning_rate_init alpha eta eta0 "
+            "base_lr max_lr"},
        &TrainOptions::learning_rate},
       {{.name = "schedule",
         .help = "learning-rate schedule",
@@ -82,7 +85,7 @@ std::span<const TrainOption> optimization_options() {
       {{.name = "weight-decay",
         .help = "AdamW decay, not on biases and LayerNorm",
         .range = at_least(0),
-        .aliases = "wd l2 l2_reg l2_regularization"},
+        .aliases = "wd l2 l2_reg l2_regularization l2_weight"},
        &TrainOptions::weight_decay},
       {{.name = "adam-beta1", .help = "AdamW beta1", .range = below(1), .aliases = "beta1"},
        &TrainOptions::adam_beta1},
@@ -166,7 +169,8 @@ std::span<const TrainOption> evaluation_options() {
         .role = run,
         .help = "checkpoint every N steps (default: each epoch)",
         .range = at_least(1),
-        .aliases = "save_steps save_interval save_freq checkpoint_every checkpointing_steps"},
+        .aliases = "save_steps save_interval save_freq checkpoint_every checkpointing_steps "
+                   "save_checkpoints_steps num_steps_per_checkpoint"},
        &TrainOptions::save_every},
       {{.name = "keep-checkpoints",
         .role = run,
@@ -206,8 +210,10 @@ std::span<const TrainOption> evaluation_options() {
         .role = run,
         .help = "write every Nth step to metrics.jsonl",
         .range = at_least(1),
-        .aliases = "logging_steps log_interval log_steps log_every_n_steps print_every "
-                   "logging_first_step"},
+        .aliases =
+            "logging_steps log_interval log_steps log_freq display_loss_steps log_every_n_steps "
+            "print_every "
+            "logging_first_step"},
        &TrainOptions::log_every},
       {{.name = "tensorboard",
         .role = run,
