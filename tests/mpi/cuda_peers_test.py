@@ -10,7 +10,7 @@ import signal
 import ranks
 from ranks import (Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
                    succeed_on, wait_for)
-from harness import main, steps_of, succeed
+from harness import main, nightly, steps_of, succeed
 from cuda_jobs import (ANSWERS, EACH, FEW, LABELS, a_killed_process_ends_the_job, cut_back, need_several_devices,
                        prepared, same_on)
 from cuda_on_host import counts_of
@@ -115,6 +115,7 @@ def test_the_host_waits_for_no_exchange(directory):
         assert waits == [0, 0, 5], counts
 
 
+@nightly
 def test_stopped_and_continued_from_device_to_device(directory):
     """A request to one process reaches all through the devices' exchange, and all stop after the same step."""
     need_several_devices()
@@ -184,6 +185,7 @@ def test_buckets_have_the_bits_of_one_process(directory):
     same_on(directory / "g", [*LABELS, *FEW, "--precision", "auto"], (2, 1, *SMALL), env=AHEAD)
 
 
+@nightly
 def test_continued_from_device_to_device(directory):
     need_several_devices()
     prepared()
@@ -198,6 +200,7 @@ def test_continued_from_device_to_device(directory):
         same_results(out, expected)
 
 
+@nightly
 def test_no_fixed_order(directory):
     """The library's own sums: close to the tree's, but not identical."""
     need_several_devices()
@@ -216,6 +219,7 @@ def test_no_fixed_order(directory):
     assert facts_of(directory / "4")["weights_sha256"] != facts_of(directory / "one")["weights_sha256"]
 
 
+@nightly
 def test_gradients_in_bf16_on_the_way(directory):
     """Sums near those of floats and not the same, always the same for one number of processes, whatever goes when; one
     process sends nothing."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ranks import Job, metrics_of, need_mpirun, one_error, results_of, same_results, succeed_on
 import harness
-from harness import main, need, succeed
+from harness import main, need, nightly, succeed
 from cuda_jobs import ANSWERS, EVAL, LABELS, MODEL, NAMES, a_killed_process_ends_the_job, cut_back, prepared, same_on
 from cuda_on_host import CPU_BINARY
 
@@ -38,6 +38,7 @@ def test_bf16_and_other_shards(directory):
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
 
 
+@nightly
 def test_prediction_in_stages(directory):
     """Hidden states go between devices through host memory."""
     prepared()
@@ -52,6 +53,7 @@ def test_prediction_in_stages(directory):
             assert result.out == expected and expected, (precision, processes)
 
 
+@nightly
 def test_the_best_model_is_exported(directory):
     """Weights that rank 0 reads again at the end reach all devices."""
     prepared()
@@ -60,6 +62,7 @@ def test_the_best_model_is_exported(directory):
     assert metrics_of(one)["best_step"] < 5, "the last step is the best: nothing was read again"
 
 
+@nightly
 def test_continued_at_another_number_of_processes(directory):
     prepared()
     out = directory / "run"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
 import harness
-from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, steps_of, succeed
+from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, nightly, steps_of, succeed
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
 TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
@@ -301,6 +301,7 @@ def test_bf16(directory):
           [step["loss"] for step in steps_of(directory / "cpu")], 3e-3)
 
 
+@nightly
 def test_attention_library(directory):
     """Long sequences' attention is the library's where it is asked for: the same bits with and without graphs and with
     recomputation, other masks than ours, and without dropout losses as ours."""
@@ -339,6 +340,7 @@ def test_attention_library(directory):
          words=["FINETUNE_CUDA_ATTENTION=other", "own or cudnn"])
 
 
+@nightly
 def test_bench(directory):
     """Operations are timed in separate steps, so that the measured steps are not slowed down."""
     program_with_module()

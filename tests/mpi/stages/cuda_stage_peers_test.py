@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import ranks
 from ranks import (Job, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
                    succeed_on, wait_for)
-from harness import main, metrics_of, succeed
+from harness import main, metrics_of, nightly, succeed
 from cuda_jobs import EACH, EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, need_several_devices, prepared
 from deeper_model import deeper_model
 
@@ -57,6 +57,7 @@ def test_rows_in_stages(directory):
             (4, 2, EACH, "--pp", 2, "--stages", "3,1", "--placement", "spread"))
 
 
+@nightly
 def test_replicas_of_stages(directory):
     """Also with chunks, each of which has buckets, and with empty shards."""
     line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 3, "--micro-batches", 2,
@@ -67,6 +68,7 @@ def test_replicas_of_stages(directory):
     same_on(directory / "b", few, (4, 1, EACH, "--pp", 2))
 
 
+@nightly
 def test_questions_in_stages_in_bf16(directory):
     """With inputs of layers offloaded to the host, and uneven stages."""
     line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "bf16", "--virtual-shards", 2,
@@ -82,6 +84,7 @@ def test_rows_on_tensor_ranks(directory):
             (4, 2, EACH, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
+@nightly
 def test_questions_on_tensor_ranks_in_bf16(directory):
     line = [*options_of(model_of(directory, QA_MODEL, num_attention_heads=4), *QUESTIONS), "--precision", "bf16",
             "--virtual-shards", 2, "--micro-batches", 2, "--tensor-shards", 4]
@@ -89,6 +92,7 @@ def test_questions_on_tensor_ranks_in_bf16(directory):
             (4, 1, LATE, "--tp", 2, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute"))
 
 
+@nightly
 def test_bytes_are_those_through_the_host(directory):
     """The counts equal the formulas (layout_bench_test.py)."""
     line = [*options_of(model_of(directory), *ROWS), "--virtual-shards", 2, "--micro-batches", 2, "--tensor-shards", 2]
@@ -130,6 +134,7 @@ def compare_inference(model, data, directory, more, *cases):
         assert succeed_on(processes, *prediction, *layout, "--output", "-", env=env).out == alone, layout
 
 
+@nightly
 def test_evaluation_and_prediction_of_rows(directory):
     model, rows = model_of(directory), directory / "rows.csv"
     rows.write_text("".join(EVAL.read_text().splitlines(keepends=True)[:32]))

@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import ranks
 from ranks import Job, kill_one, one_error, results_of, run_on, succeed_on
-from harness import main, succeed
+from harness import main, nightly, succeed
 from cuda_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, need_several_devices, prepared
 from cuda_on_host import counts_of
 from deeper_model import deeper_model
@@ -59,6 +59,7 @@ def test_rows_in_stages(directory):
             (4, 1, None, "--pp", 2, "--pipeline-schedule", "interleaved"))
 
 
+@nightly
 def test_questions_in_stages_in_bf16(directory):
     line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "bf16", "--virtual-shards", 2,
             "--micro-batches", 2]
@@ -117,6 +118,7 @@ def test_a_killed_stage_ends_the_job(directory):
     kill_one(Job("-n", 4, ranks.BINARY, *line, "--output", directory / "run"), directory / "run", 3, 3)
 
 
+@nightly
 def test_rows_on_tensor_ranks(directory):
     line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 2, "--micro-batches", 2,
             "--tensor-shards", 2]
@@ -124,6 +126,7 @@ def test_rows_on_tensor_ranks(directory):
             (4, 1, None, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
+@nightly
 def test_questions_on_tensor_ranks_in_bf16(directory):
     line = [*options_of(model_of(directory, QA_MODEL, num_attention_heads=4), *QUESTIONS), "--precision", "bf16",
             "--virtual-shards", 2, "--micro-batches", 2, "--tensor-shards", 4]

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    succeed_on, wait_for)
-from harness import PATIENCE, fail, main, metrics_of, succeed
+from harness import PATIENCE, fail, main, metrics_of, nightly, succeed
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, prepared
 from deeper_model import deeper_model
 
@@ -86,6 +86,7 @@ def test_chunks_that_are_at_several_shards(directory):
     same_on(directory, [*questions(directory), "--virtual-shards", 7, "--micro-batches", 1], (4, 1, *interleaved))
 
 
+@nightly
 def test_few_samples(directory):
     """More shards than samples in the last batch, fewer micro-batches than stages, replicas without shards."""
     line = [*rows(directory), "--max-train-samples", 37]

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    succeed_on, wait_for)
-from harness import PATIENCE, Skip, fail, main, metrics_of, succeed
+from harness import PATIENCE, Skip, fail, main, metrics_of, nightly, succeed
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, prepared
 from deeper_model import deeper_model
 
@@ -55,6 +55,7 @@ def test_rows(directory):
             (4, 2, "--tp", 2), (4, 1, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
+@nightly
 def test_rows_on_several_hosts(directory):
     """Tensor ranks of a group between hosts, side by side or spread, and hosts with unequal shares of them."""
     line = [*rows(directory, num_attention_heads=4), "--virtual-shards", 2, "--micro-batches", 2, "--precision"]
