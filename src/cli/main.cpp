@@ -18,6 +18,7 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
+#include "core/date.h"
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/files/file_kind.h"
@@ -83,6 +84,11 @@ void prepare_standard_streams(bool may_lose_output) {
 // that an early signal counts.
 bool has_runs(std::string_view command) {
   return command == "train" || command == "adapt" || command == "sweep";
+}
+
+// Whether the command's results name the date.
+bool writes_dates(std::string_view command) {
+  return has_runs(command) || command == "evaluate";
 }
 
 // Files or the exit code say what these print.
@@ -191,6 +197,7 @@ int run(std::vector<std::string> arguments, Communicator& world) {
   if (arguments.empty()) write_standard_output(parser.overview());
   parser.check_names(arguments);
   set_command_options(parser.options_for(arguments));
+  if (!arguments.empty() && writes_dates(arguments[0])) date_now();  // refuses a wrong variable
   const bool is_shared = !arguments.empty() && is_for_all(arguments[0]);
   const auto text = parser.parse(with_config_file(std::move(arguments), world));
   if (text && world.rank() == 0) write_standard_output(*text);

@@ -4,14 +4,19 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "core/text/text.h"
+#include "core/error.h"
 
 namespace finetune {
 
 int64_t date_now() {
   const char* fixed = std::getenv("SOURCE_DATE_EPOCH");
-  const auto seconds = parse_int(fixed ? fixed : "");
-  return seconds && *seconds >= 0 ? *seconds : int64_t(std::time(nullptr));
+  if (!fixed || !*fixed) return int64_t(std::time(nullptr));
+  constexpr int64_t kLatest = 253402300799;  // the end of the year 9999
+  const auto seconds = parse_int(fixed);
+  if (seconds && *seconds >= 0 && *seconds <= kLatest) return *seconds;
+  throw usage_error("SOURCE_DATE_EPOCH=", fixed,
+                    ": is not a number of seconds since 1970, from 0 to ", kLatest,
+                    "; mend it, or unset it");
 }
 
 std::string date_text(int64_t seconds) {

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from event_files import events
 from fixtures import EVAL, MODEL, TRAIN, kill_when
-from harness import facts_of, main, metrics_of, need, succeed
+from harness import facts_of, fail, main, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
 
@@ -68,7 +68,7 @@ def test_results_say_when_and_on_what_they_were_computed(directory):
     need(DATA)
     out, copy = directory / "run", directory / "copy"
     both = hashlib.sha256(f"{sha256(TRAIN)}\n{sha256(EVAL)}\n".encode()).hexdigest()
-    real = {"SOURCE_DATE_EPOCH": ""}  # not a number: the clock
+    real = {"SOURCE_DATE_EPOCH": ""}  # empty: the clock
     before = int(time.time())
     line = json.loads(succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--eval", EVAL,
                               "--max-steps", 2, "--save-every", 1, "--output", out, "--json", env=real).out)
@@ -96,6 +96,18 @@ def test_results_say_when_and_on_what_they_were_computed(directory):
         same = path.read_bytes() == (other / "model" / path.name).read_bytes()
         assert same == (path.name != "finetune.json"), path
     assert (out / "predictions.csv").read_bytes() == (other / "predictions.csv").read_bytes()
+
+
+def test_a_wrong_date_is_an_error(directory):
+    need(DATA)
+    out = directory / "run"
+    train = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--max-steps", 1, "--output", out]
+    for wrong in ("yesterday", "-1", "1e9", "99999999999999", "253402300800", "1800000000.5"):
+        fail(2, *train, env={"SOURCE_DATE_EPOCH": wrong}, words=[f"SOURCE_DATE_EPOCH={wrong}: is not a number of seconds"])
+        assert not out.exists()
+    fail(2, "evaluate", "--model", MODEL, "--data", EVAL, env={"SOURCE_DATE_EPOCH": "x"}, words=["SOURCE_DATE_EPOCH=x"])
+    succeed(*train, env={"SOURCE_DATE_EPOCH": "253402300799"})
+    assert facts_of(out)["started"] == "9999-12-31T23:59:59Z"
 
 
 def test_a_resumed_run_began_when_it_began_first(directory):
