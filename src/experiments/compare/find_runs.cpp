@@ -43,6 +43,25 @@ fs::file_type type_of(const fs::path& path) {
   return status.type();
 }
 
+// Numbers in names by their value: seed=2 comes before seed=10.
+bool comes_before(std::string_view a, std::string_view b) {
+  const auto digits_at = [](std::string_view text, size_t at) {
+    const size_t end = text.find_first_not_of("0123456789", at);
+    return std::min(end, text.size()) - at;
+  };
+  size_t i = 0, k = 0;
+  while (i < a.size() && k < b.size()) {
+    const size_t x = digits_at(a, i), y = digits_at(b, k);
+    if (x > 0 && y > 0 && x != y) return x < y;  // without leading zeros, as sweeps write them
+    const int order =
+        a.substr(i, std::max<size_t>(x, 1)).compare(b.substr(k, std::max<size_t>(y, 1)));
+    if (order != 0) return order < 0;
+    i += std::max<size_t>(x, 1);
+    k += std::max<size_t>(y, 1);
+  }
+  return a.size() - i < b.size() - k;
+}
+
 class Search {
  public:
   std::vector<fs::path> runs_in(const fs::path& directory) {
@@ -68,7 +87,7 @@ class Search {
       return warn(printable_path(directory), ": lies ", kMostLevels,
                   " levels deep and is not searched for runs; name it");
     }
-    std::sort(names.begin(), names.end());
+    std::sort(names.begin(), names.end(), comes_before);
     for (const std::string& name : names) {
       const fs::path path = directory / name;
       const fs::file_type type = type_of(path);

@@ -58,6 +58,17 @@ TEST_CASE("a directory stands for the runs in it at any depth") {
                  "given twice"));
 }
 
+TEST_CASE("runs are in the order of the numbers in their names") {
+  test::TemporaryDirectory directory;
+  std::vector<fs::path> expected;
+  for (const char* name :
+       {"a", "lr=1e-4,seed=2", "lr=1e-4,seed=10", "lr=1e-10", "run", "run2", "run10"}) {
+    expected.push_back(directory / name);
+  }
+  for (size_t i : {3, 5, 0, 6, 2, 4, 1}) make_run(expected[i]);
+  CHECK(find_runs({directory.path().string()}) == expected);
+}
+
 TEST_CASE("a damaged config.toml is an error that names the run") {
   for (const std::string& text : {std::string(), std::string("# fine"), std::string(3, '\0')}) {
     test::TemporaryDirectory directory;
