@@ -82,10 +82,10 @@ def test_evaluate_replaces_the_whole_directory(directory):
     labels = ["evaluate", "--model", MODEL, "--data", write(directory / "v.csv", "text,label\nx,Utilities\n"), "--quiet",
               "--output", out, "--overwrite"]
     succeed(*labels)
-    assert set(files_in(out)) == {"predictions.csv", "confusion.csv", "per_class.csv", "metrics.json"}
+    assert set(files_in(out)) == {"predictions.csv", "confusion.csv", "per_class.csv", "metrics.json", "evaluation.json"}
     succeed(*questions, "--overwrite")
     old = files_in(out)
-    assert set(old) == {"predictions.json", "nbest_predictions.json", "metrics.json"}
+    assert set(old) == {"predictions.json", "nbest_predictions.json", "metrics.json", "evaluation.json"}
     # There is room for the answers, but not for their candidates.
     limit = len(old["nbest_predictions.json"]) // 2
     assert len(old["predictions.json"]) < limit and limit < 1 << 20

@@ -119,7 +119,7 @@ struct Subject {
   std::unique_ptr<Evaluator> evaluator;
   std::vector<Assertion> gates;
   std::optional<TaskOptions> training;  // the rows that it was trained on
-  std::unique_ptr<Fingerprint> sum;     // of the data, with --json
+  std::unique_ptr<Fingerprint> sum;     // of the data, with --json or --output
 };
 
 // What the model was trained on: the files of --train, or those of its run, if they are known.
@@ -188,7 +188,8 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
     options.eval_files.push_back(o.shared.json && is_pipe(file) ? rereadable(file)
                                                                 : InputFile(file));
   }
-  if (o.shared.json) subject->sum = std::make_unique<Fingerprint>(options.eval_files);
+  if (o.shared.json || !o.shared.output.empty())
+    subject->sum = std::make_unique<Fingerprint>(options.eval_files);
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
   if (!is_given(o, "squad-version")) options.squad_version = 0;
   options.baselines = true;
@@ -229,6 +230,13 @@ RunIdentity identity_of(const EvaluateOptions& o, const Subject& subject) {
           seed_of(model),
           model.weights_sha256,
           {{"evaluated", date_text(date_now())}, {"data_sha256", subject.sum->result()}}};
+}
+
+// What the files of --output were computed from, and when.
+NamedFacts facts_of(const EvaluateOptions& o, const Subject& subject) {
+  return {{"version", FINETUNE_VERSION},          {"evaluated", date_text(date_now())},
+          {"model", o.inference.model},           {"data", join(o.data, ", ")},
+          {"data_sha256", subject.sum->result()}, {"eval_rows", concat(subject.evaluator->rows())}};
 }
 
 // Of the process that has the metrics.
@@ -321,6 +329,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     writing([&] {
       evaluator->commit_outputs();
       evaluator->write_files(files->path());
+      write_facts(files->path() / kEvaluationFacts, facts_of(o, *subject));
       write_metrics(files->path() / "metrics.json", metrics);
     });
     if (files->replaces()) check_replaceable(o.shared.output, kEvaluation);  // still

@@ -11,10 +11,10 @@
 namespace finetune {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEvaluationFiles{
+constexpr std::array<std::string_view, 9> kEvaluationFiles{
     "predictions.csv", "predictions.json", "nbest_predictions.json",
     "null_odds.json",  "confusion.csv",    "per_class.csv",
-    "slices.csv",      "metrics.json"};
+    "slices.csv",      "metrics.json",     kEvaluationFacts};
 
 }  // namespace
 

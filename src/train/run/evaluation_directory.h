@@ -8,6 +8,9 @@
 
 namespace finetune {
 
+// The evaluation's date, model and data; its values are strings.
+inline constexpr std::string_view kEvaluationFacts = "evaluation.json";
+
 // Names that an evaluation may give to a file, a run's too.
 bool is_evaluation_file(std::string_view name);
 // Its metrics.json holds metrics of an evaluation.

@@ -83,6 +83,11 @@ def test_results_say_when_and_on_what_they_were_computed(directory):
     evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--json", env=real).out)
     assert in_utc(facts["ended"]) <= in_utc(evaluated["evaluated"]) <= time.time(), evaluated
     assert evaluated["eval_rows"] == 500 and evaluated["data_sha256"] == sha256(EVAL), evaluated
+    succeed("evaluate", "--model", out, "--data", EVAL, "--output", directory / "evaluation", env=real)
+    found = json.loads((directory / "evaluation/evaluation.json").read_text())
+    assert in_utc(facts["ended"]) <= in_utc(found["evaluated"]) <= time.time(), found
+    assert (found["model"], found["data"], found["data_sha256"], found["eval_rows"]) == (
+        str(out), str(EVAL), sha256(EVAL), "500"), found
     page = succeed("report", out, "--output", "-").out
     assert f"Trained {facts['ended']} on 960 rows, evaluated on 500; data sha256 {both[:12]}" in page
     # A copy of the model has the same facts.
