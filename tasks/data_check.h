@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ struct DataCheck {
 };
 
 // Checks options.train_files, which must be given, and options.eval_files. `model` null: does not
-// look for texts that are cut. Trains the n-gram baseline if options.ngram_baseline. Error(data) or
-// Error(usage).
-DataCheck check_data(const TaskOptions& options, const TaskModel* model = nullptr);
+// look for texts that are cut. Trains the n-gram baseline if options.ngram_baseline. Calls on_stage
+// before each stage ("comparing texts"). Error(data) or Error(usage).
+DataCheck check_data(const TaskOptions& options, const TaskModel* model = nullptr,
+                     const std::function<void(const char* stage)>& on_stage = nullptr);
 
 }  // namespace finetune

@@ -1,22 +1,29 @@
 // finetune check: what is worth knowing of rows before training, and the baselines.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "core/threads/signals_blocked.h"
 #include "engine/engine.h"
 #include "tasks/data_check.h"
 #include "tasks/registry.h"
 #include "train/options/options.h"
 #include "train/options/table/option_table.h"
+#include "train/record/progress.h"
 #include "train/run/run_setup.h"
 
 namespace finetune {
@@ -159,6 +166,53 @@ bool has_as_serious(const DataCheck& check, const std::string& word) {
                      [&](const Finding& finding) { return finding.level <= least; });
 }
 
+// Shows the stage and its time once a second, not in the first seconds. A thread of its own does
+// it: the n-gram baseline is trained for minutes by another process.
+class CheckProgress {
+ public:
+  explicit CheckProgress(const TrainOptions& o) {
+    enable_progress(!o.no_progress);
+    const SignalsBlocked blocked;
+    thread_ =
+        std::jthread([this, quiet = o.quiet](const std::stop_token& stop) { run(stop, quiet); });
+  }
+  ~CheckProgress() {
+    thread_.request_stop();
+    thread_.join();
+    clear_progress();
+  }
+
+  void begin(const char* stage) {
+    const std::lock_guard lock(mutex_);
+    stage_ = stage;
+    since_ = seconds_now();
+  }
+
+ private:
+  void run(const std::stop_token& stop, bool quiet) {
+    constexpr std::chrono::seconds kFirst{2}, kEach{1};
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, stop, kFirst, [] { return false; });
+    while (!stop.stop_requested()) {
+      open_console(quiet);
+      show_progress(concat("checking: ", stage_, "  ", clock_time(seconds_now() - since_)));
+      wake_.wait_for(lock, stop, kEach, [] { return false; });
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  const char* stage_ = "reading";
+  double since_ = seconds_now();
+  std::jthread thread_;
+};
+
+DataCheck check_with_progress(const TrainOptions& o, const TaskOptions& options,
+                              const TaskModel* model) {
+  CheckProgress progress(o);
+  return check_data(options, model, [&](const char* stage) { progress.begin(stage); });
+}
+
 ExitCode check(const CheckOptions& given) {
   const TrainOptions& o = given.train;
   const TaskOptions options = checked_options(o);
@@ -171,7 +225,7 @@ ExitCode check(const CheckOptions& given) {
     throw usage_error(o.max_length ? "--max-length" : "--long-text",
                       " needs --model, whose tokens it counts");
   }
-  const DataCheck result = check_data(options, model ? &*model : nullptr);
+  const DataCheck result = check_with_progress(o, options, model ? &*model : nullptr);
   open_console(o.quiet);
   for (const Finding& finding : result.findings) {
     if (finding.level <= FindingLevel::warning) count_warning(finding.text);

@@ -116,7 +116,12 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
 
 }  // namespace
 
-DataCheck check_data(const TaskOptions& options, const TaskModel* model) {
+DataCheck check_data(const TaskOptions& options, const TaskModel* model,
+                     const std::function<void(const char* stage)>& on_stage) {
+  const auto begin = [&](const char* stage) {
+    if (on_stage) on_stage(stage);
+  };
+  begin("reading");
   int64_t max_length = 0;
   if (model) {
     max_length =
@@ -128,12 +133,14 @@ DataCheck check_data(const TaskOptions& options, const TaskModel* model) {
   out.train_rows = int64_t(data.train.size());
   out.eval_rows = int64_t(data.eval.size());
   out.labels = data.labels.size();
+  begin("comparing texts and labels");
   for (const auto find : {find_faulty_rows, find_label_faults, find_overlap, find_labels_in_texts,
                           find_telling_columns, find_equal_texts, find_label_shift,
                           find_rare_labels, find_similar_labels}) {
     find(data, out.findings);
   }
   if (model) {
+    begin("counting tokens");
     find_cut_texts(data, {model->tokenizer, max_length, model->config.max_length()}, out.findings);
   }
   const bool learnable =
@@ -141,7 +148,10 @@ DataCheck check_data(const TaskOptions& options, const TaskModel* model) {
         return finding.kind == "one-class" || finding.kind == "one-value" ||
                finding.kind == "large-numbers";
       });
-  if (learnable) find_baselines(data, out);
+  if (learnable) {
+    begin(options.ngram_baseline ? "training the n-gram baseline" : "measuring the baseline");
+    find_baselines(data, out);
+  }
   std::stable_sort(out.findings.begin(), out.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.level < b.level; });
   return out;

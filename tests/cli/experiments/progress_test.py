@@ -1,6 +1,7 @@
 """The progress line at every terminal width, also when the width changes; colours; help."""
 import itertools
 import os
+import random
 import re
 import signal
 import sys
@@ -8,7 +9,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, TRAIN
+from fixtures import EVAL, MODEL, TRAIN, write
 from harness import BINARY, PATIENCE, fail, main, need, succeed
 from terminal import Screen, Terminal
 
@@ -91,6 +92,21 @@ def test_without_a_terminal(directory):
     assert "\x1b" not in result.err and "\r" not in result.err and "tokens/s" in result.err, result
     terminal = Terminal(command(directory / "dumb", "--max-steps", 20), 80, {"TERM": "dumb"})
     assert terminal.end() == 0 and "\x1b" not in terminal.text, terminal.text
+
+
+def test_check_shows_progress(directory):
+    """The stage and its time, after two seconds, and nothing of it at the end."""
+    draw = random.Random(1)
+    rows = [f"SHOP {draw.randrange(3000)} w{(i * 7 + draw.randrange(30)) % 200} REF {draw.randrange(10**6)},c{i % 60}"
+            for i in range(25000)]
+    data = write(directory / "rows.csv", "text,label\n" + "\n".join(rows) + "\n")
+    line = [BINARY, "check", "--train", data]
+    terminal = Terminal(line, 60)
+    assert terminal.end() == 0, terminal.text
+    assert re.search(r"checking: training the n-gram baseline  \d:\d\d\x1b\[J\r", terminal.text), terminal.text
+    assert not [row for row in terminal.screen.rows if row.startswith("checking")], terminal.screen.rows
+    short = write(directory / "short.csv", "text,label\n" + "\n".join(rows[:500]) + "\n")
+    succeed("check", "--train", short, "--no-progress")
 
 
 def test_predict_shows_progress(directory):

@@ -83,7 +83,7 @@ std::span<const TrainOption> output_options() {
        &TrainOptions::quiet},
       {{.name = "no-progress",
         .role = session,
-        .commands = runs | answers,
+        .commands = runs | check | answers,
         .help = "no progress line",
         .aliases = "disable_tqdm no_tqdm no_progress_bar disable_progress_bar hide_progress"},
        &TrainOptions::no_progress},
