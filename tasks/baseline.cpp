@@ -60,9 +60,9 @@ std::string errors_of(const Metrics& metrics) {
 
 // Metrics of labels and numbers: the simple models have neither losses nor probabilities.
 bool is_of_answers(std::string_view name) {
-  static constexpr std::string_view ends[] = {"_accuracy",    "_f1_macro", "_f1_micro",
-                                              "_f1_weighted", "_mcc",      "_mse",
-                                              "_mae",         "_pearson",  "_spearman"};
+  static constexpr std::string_view ends[] = {"_accuracy", "_f1_macro", "_f1_micro", "_f1_weighted",
+                                              "_mcc",      "_mse",      "_mae",      "_r2",
+                                              "_pearson",  "_spearman"};
   return std::any_of(std::begin(ends), std::end(ends),
                      [&](std::string_view end) { return name.ends_with(end); });
 }

@@ -12,10 +12,10 @@ namespace finetune {
 namespace {
 
 // Measures of answers: losses and calibration are those of all rows alone.
-constexpr std::array<std::string_view, 11> kMeasures{
-    "eval_accuracy", "eval_f1_macro", "eval_f1_micro",   "eval_f1_weighted",
-    "eval_mcc",      "eval_mse",      "eval_mae",        "eval_pearson",
-    "eval_spearman", "eval_f1",       "eval_exact_match"};
+constexpr std::array<std::string_view, 12> kMeasures{
+    "eval_accuracy", "eval_f1_macro", "eval_f1_micro", "eval_f1_weighted",
+    "eval_mcc",      "eval_mse",      "eval_mae",      "eval_r2",
+    "eval_pearson",  "eval_spearman", "eval_f1",       "eval_exact_match"};
 
 bool is_measure(std::string_view name) {
   return std::find(kMeasures.begin(), kMeasures.end(), name) != kMeasures.end();

@@ -54,6 +54,18 @@ double matthews(const std::vector<ClassScores>& classes, int64_t samples) {
   return ratio(correct * s - products, std::sqrt((s * s - predicted) * (s * s - support)));
 }
 
+// The coefficient of determination, as scikit-learn's r2_score.
+double r2_of(std::span<const double> truth, double mse) {
+  const double n = double(truth.size());
+  const double mean = std::accumulate(truth.begin(), truth.end(), 0.0) / n;
+  double squares = 0;
+  for (double value : truth) squares += (value - mean) * (value - mean);
+  const bool is_constant =
+      std::all_of(truth.begin(), truth.end(), [&](double value) { return value == truth[0]; });
+  if (is_constant) return mse == 0 ? 1 : 0;
+  return 1 - mse * n / squares;
+}
+
 double pearson(std::span<const double> x, std::span<const double> y) {
   auto constant = [](std::span<const double> v) {
     return std::all_of(v.begin(), v.end(), [&](double value) { return value == v[0]; });
@@ -165,6 +177,7 @@ RegressionScores regression_scores(std::span<const double> truth,
   }
   scores.mse /= double(truth.size());
   scores.mae /= double(truth.size());
+  scores.r2 = r2_of(truth, scores.mse);
   auto finite = [](double value) { return std::isfinite(value); };
   if (!std::all_of(predicted.begin(), predicted.end(), finite)) return scores;
   scores.pearson = pearson(truth, predicted);

@@ -76,6 +76,7 @@ MultiLabelScores multi_label_scores(const LabelSets& truth, const LabelSets& pre
 struct RegressionScores {
   double mse = 0;
   double mae = 0;
+  double r2 = 0;        // 1 - mse / variance of the truth; of a constant truth 1 if exact, else 0
   double pearson = 0;   // 0 (SciPy: nan) where truth or prediction is constant or not finite
   double spearman = 0;  // Pearson of the ranks, equal values having their average rank
 };

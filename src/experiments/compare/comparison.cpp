@@ -195,9 +195,9 @@ std::vector<std::string> chosen_metrics(const std::vector<RunRecord>& runs,
 
 // Those that a reader looks for; there are some ten more, of calibration and averages.
 bool is_usual(const std::string& metric) {
-  constexpr std::string_view usual[] = {"eval_loss",   "eval_accuracy",    "eval_f1_macro",
-                                        "eval_f1",     "eval_exact_match", "eval_mse",
-                                        "eval_pearson"};
+  constexpr std::string_view usual[] = {"eval_loss", "eval_accuracy",    "eval_f1_macro",
+                                        "eval_f1",   "eval_exact_match", "eval_mse",
+                                        "eval_r2",   "eval_pearson"};
   return std::find(std::begin(usual), std::end(usual), metric) != std::end(usual);
 }
 

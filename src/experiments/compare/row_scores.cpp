@@ -64,6 +64,33 @@ class PearsonScores final : public RowScores {
   std::vector<double> truth_, predicted_;
 };
 
+// The coefficient of determination of values that each row has.
+class R2Scores final : public RowScores {
+ public:
+  R2Scores(std::vector<double> truth, std::vector<double> predicted, std::string sha256)
+      : RowScores(int64_t(truth.size()), std::move(sha256)),
+        truth_(std::move(truth)),
+        predicted_(std::move(predicted)) {}
+
+  double metric(std::span<const uint32_t> counts) const override {
+    double n = 0, sum = 0, errors = 0, squares = 0;
+    for (size_t i = 0; i < truth_.size(); ++i) {
+      n += counts[i];
+      sum += counts[i] * truth_[i];
+    }
+    for (size_t i = 0; i < truth_.size(); ++i) {
+      const double error = predicted_[i] - truth_[i], difference = truth_[i] - sum / n;
+      errors += counts[i] * error * error;
+      squares += counts[i] * difference * difference;
+    }
+    if (squares > 0) return 1 - errors / squares;
+    return errors > 0 ? 0 : 1;
+  }
+
+ private:
+  std::vector<double> truth_, predicted_;
+};
+
 // Of labels: counts for each class, from which the metric follows.
 class LabelScores final : public RowScores {
  public:
@@ -161,6 +188,10 @@ std::unique_ptr<RowScores> value_scores(const RunRecord& run, const std::string&
   if (metric == "eval_pearson") {
     return std::make_unique<PearsonScores>(std::move(saved.truth), std::move(saved.predicted),
                                            std::move(sha256));
+  }
+  if (metric == "eval_r2") {
+    return std::make_unique<R2Scores>(std::move(saved.truth), std::move(saved.predicted),
+                                      std::move(sha256));
   }
   if (metric != "eval_mse" && metric != "eval_mae") return nullptr;
   std::vector<double> errors;

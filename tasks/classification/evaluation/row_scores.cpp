@@ -11,7 +11,7 @@ namespace finetune {
 std::vector<std::string> classification_metric_names(ProblemType problem,
                                                      const ClassificationOptions& options) {
   if (problem == ProblemType::regression) {
-    return {"eval_loss", "eval_mse", "eval_mae", "eval_pearson", "eval_spearman"};
+    return {"eval_loss", "eval_mse", "eval_mae", "eval_r2", "eval_pearson", "eval_spearman"};
   }
   std::vector<std::string> names = {"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro",
                                     "eval_f1_weighted"};

@@ -22,7 +22,7 @@ namespace finetune {
 // Metrics   single-label  eval_loss, eval_accuracy, eval_f1_macro, eval_f1_micro,
 //                         eval_f1_weighted, eval_mcc, eval_ece, eval_brier
 //           multi-label   eval_loss, eval_accuracy (whole sets), eval_f1_*, eval_ece, eval_brier
-//           regression    eval_loss, eval_mse, eval_mae, eval_pearson, eval_spearman
+//           regression    eval_loss, eval_mse, eval_mae, eval_r2, eval_pearson, eval_spearman
 // Files     confusion.csv    single-label: a row per true label, a column per predicted one;
 //                            multi-label: counts of true and false positives and negatives
 //           per_class.csv    label, precision, recall, f1, support

@@ -213,7 +213,7 @@ def test_other_tasks(directory):
     data = tagged_rows(directory / "d.csv")
     rows = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 12, "--text-column", "text"]
     for name, metrics, more in (
-            ("regression", ("eval_mse", "eval_mae", "eval_pearson"), ["--regression", "--label-column", "number"]),
+            ("regression", ("eval_mse", "eval_mae", "eval_r2", "eval_pearson"), ["--regression", "--label-column", "number"]),
             ("labels", ("eval_accuracy", "eval_f1_macro", "eval_f1_micro"), ["--multi-label", ";", "--label-column",
                                                                              "tags"])):
         runs = [train(directory / f"{name}-{lr}", *rows, *more, "--lr", lr) for lr in ("1e-2", "1e-4")]

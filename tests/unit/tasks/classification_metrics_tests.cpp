@@ -1,8 +1,8 @@
 // Classification metrics against scikit-learn 1.9.1 and SciPy 1.17.1.
 // Expected values are theirs on the vectors written here (accuracy_score, f1_score and
 // precision_recall_fscore_support with zero_division=0, matthews_corrcoef, confusion_matrix,
-// mean_squared_error, mean_absolute_error, pearsonr, spearmanr); those of the edge cases follow
-// from the definitions, as said there.
+// mean_squared_error, mean_absolute_error, r2_score, pearsonr, spearmanr); those of the edge cases
+// follow from the definitions, as said there.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -153,6 +153,7 @@ TEST_CASE("regression scores equal scikit-learn's and SciPy's") {
   RegressionScores s = regression_scores(truth, predicted);
   CHECK(nearly(s.mse, 2.6878125));
   CHECK(nearly(s.mae, 1.36875));
+  CHECK(nearly(s.r2, 0.6438048401708295));
   CHECK(nearly(s.pearson, 0.8095003855861546));
   CHECK(nearly(s.spearman, 0.65));
 }
@@ -165,6 +166,9 @@ TEST_CASE("regression edge cases") {
   RegressionScores s = regression_scores(truth, constant);
   CHECK(nearly(s.mse, (0.81 + 3.61 + 8.41) / 3));
   CHECK(s.pearson == 0);
+  CHECK(regression_scores(constant, constant).r2 == 1);
+  CHECK(regression_scores(constant, truth).r2 == 0);
+  CHECK(regression_scores(truth, std::vector<double>{2, 2, 2}).r2 == 0);
   CHECK(s.spearman == 0);
   CHECK(regression_scores(constant, truth).spearman == 0);
   // A monotone curve: ranks agree.
