@@ -203,7 +203,7 @@ TaskOptions classification_defaults(const EncoderConfig& config) {
   take_columns(stored, options);
   if (stored.contains("max_length")) {
     const auto length = value_or(stored, "max_length", 0.0);
-    const int64_t least = least_max_length(!options.text_pair_column.empty());
+    const int64_t least = least_max_length(SpecialTokens{}, !options.text_pair_column.empty());
     if (!(length >= double(least) && length <= double(config.max_length()))) {
       throw model_error("config.json: finetune.max_length is ", length, ", not from ", least,
                         " to ", config.max_length());

@@ -49,7 +49,8 @@ std::vector<uint8_t> word_kinds(const Tokenizer& tokenizer) {
 
 MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
     : head_{HeadKind::masked, model.config.vocab_size},
-      max_length_(checked_max_length(options.max_length, model.config, false)),
+      max_length_(
+          checked_max_length(options.max_length, model.config, model.tokenizer.special(), false)),
       word_kinds_(word_kinds(model.tokenizer)) {
   require_tied_words(model.config);
   masking_.seed = options.seed;

@@ -74,18 +74,19 @@ RowOptions row_options_of(const TaskOptions& options, bool without_label) {
   return rows;
 }
 
-int64_t least_max_length(bool pairs) {
-  return pairs ? SpecialTokens{}.around_pair() + 2 : SpecialTokens{}.around_single() + 1;
+int64_t least_max_length(const SpecialTokens& special, bool pairs) {
+  return pairs ? special.around_pair() + 2 : special.around_single() + 1;
 }
 
-int64_t checked_max_length(int64_t asked, const EncoderConfig& config, bool pairs) {
+int64_t checked_max_length(int64_t asked, const EncoderConfig& config, const SpecialTokens& special,
+                           bool pairs) {
   int64_t positions = config.max_length();
   if (pairs) require_pair_types(config, "--text-pair-column");
   int64_t length = asked == 0 ? std::min(kDefaultMaxLength, positions) : asked;
   if (length > positions) {
     throw usage_error("--max-length ", length, " is beyond the model's ", positions, " positions");
   }
-  int64_t least = least_max_length(pairs);
+  int64_t least = least_max_length(special, pairs);
   if (length < least) {
     throw usage_error("--max-length ", length, " leaves no room for text (at least ", least, ")");
   }

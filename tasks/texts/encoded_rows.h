@@ -20,16 +20,17 @@ inline constexpr std::string_view kSeenPrefix = "seen:";
 RowOptions row_options_of(const TaskOptions& options, bool without_label = false);
 
 // The least max_length that leaves room for text beside the special tokens.
-int64_t least_max_length(bool pairs);
+int64_t least_max_length(const SpecialTokens& special, bool pairs);
 
 // Returns --max-length or, if that is 0, the default (128) limited to the model's positions.
 // Error(usage) if it is beyond the positions or leaves no room for text, Error(model) for pairs
 // with a model of one token type.
-int64_t checked_max_length(int64_t asked, const EncoderConfig& config, bool pairs);
+int64_t checked_max_length(int64_t asked, const EncoderConfig& config, const SpecialTokens& special,
+                           bool pairs);
 
-// Makes [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] of at most max_length tokens: one sample a
-// row, or windows (text_windows.h). In the order of the rows, on all threads; the result does not
-// depend on their number.
+// Makes [CLS] text [SEP] or [CLS] text [SEP] pair [SEP], with the vocabulary's special tokens, of
+// at most max_length tokens: one sample a row, or windows (text_windows.h). In the order of the
+// rows, on all threads; the result does not depend on their number.
 SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> rows,
                       const TextColumns& columns, int64_t max_length,
                       const LongTexts& long_texts = {});

@@ -124,8 +124,8 @@ DataCheck check_data(const TaskOptions& options, const TaskModel* model,
   begin("reading");
   int64_t max_length = 0;
   if (model) {
-    max_length =
-        checked_max_length(options.max_length, model->config, !options.text_pair_column.empty());
+    max_length = checked_max_length(options.max_length, model->config, model->tokenizer.special(),
+                                    !options.text_pair_column.empty());
   }
   const CheckedData data = read_checked_data(options);
   DataCheck out;

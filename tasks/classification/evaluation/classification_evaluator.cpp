@@ -59,7 +59,8 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_input(
   made->labels_ = trained_labels(model.config);
   made->outputs_ = made->problem_ == ProblemType::regression ? 1 : int64_t(made->labels_.size());
   made->max_length_ =
-      checked_max_length(options.max_length, model.config, !options.text_pair_column.empty());
+      checked_max_length(options.max_length, model.config, model.tokenizer.special(),
+                         !options.text_pair_column.empty());
   made->open_mix();
   made->rows_ = std::make_unique<InputRows>(request, options, model, made->max_length_);
   PredictionFormat format = made->format();

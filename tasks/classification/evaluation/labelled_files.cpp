@@ -24,8 +24,9 @@ void check_answer_options(const TaskOptions& options, ProblemType problem) {
 }
 
 // What the model and the options say. The files say the rest.
-ClassificationData checked_data(const TaskOptions& options, const EncoderConfig& config) {
-  ClassificationData data = data_without_rows(options, config);
+ClassificationData checked_data(const TaskOptions& options, const TaskModel& model) {
+  const EncoderConfig& config = model.config;
+  ClassificationData data = data_without_rows(options, model.tokenizer, config);
   const std::vector<std::string>& labels = trained_labels(config);
   check_answer_options(options, data.problem);
   if (data.problem != ProblemType::regression) data.labels = LabelMap(labels);
@@ -37,7 +38,7 @@ ClassificationData checked_data(const TaskOptions& options, const EncoderConfig&
 LabelledFiles::LabelledFiles(const TaskOptions& options, const TaskModel& model)
     : options_(options),
       model_(model),
-      data_(checked_data(options, model.config)),
+      data_(checked_data(options, model)),
       files_(options.eval_files, row_options_of(options)),
       slices_(options, data_.problem, files_.columns(), files_.first_file()) {
   texts_.max_length = data_.max_length;

@@ -234,19 +234,20 @@ ProblemType problem_type(const ClassificationOptions& options) {
                                                : ProblemType::multi_label;
 }
 
-ClassificationData data_without_rows(const TaskOptions& options, const EncoderConfig& config) {
+ClassificationData data_without_rows(const TaskOptions& options, const Tokenizer& tokenizer,
+                                     const EncoderConfig& config) {
   ClassificationData data;
   data.problem = problem_type(options);
   check_problem_options(options, data.problem);
-  data.max_length =
-      checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+  data.max_length = checked_max_length(options.max_length, config, tokenizer.special(),
+                                       !options.text_pair_column.empty());
   data.positions = config.max_length();
   return data;
 }
 
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const EncoderConfig& config, bool model_head) {
-  ClassificationData data = data_without_rows(options, config);
+  ClassificationData data = data_without_rows(options, tokenizer, config);
   std::optional<Source> train, eval;
   std::optional<LabelNames> names;
   JoinedLabels joined;

@@ -68,7 +68,8 @@ struct ClassificationData {
 
 // What the options and the model say before any row is read: problem, max_length and positions.
 // Error(usage) if they contradict each other.
-ClassificationData data_without_rows(const TaskOptions& options, const EncoderConfig& config);
+ClassificationData data_without_rows(const TaskOptions& options, const Tokenizer& tokenizer,
+                                     const EncoderConfig& config);
 
 // Reads, checks, labels and tokenizes options.train_files and eval_files (or the held-out share).
 //
