@@ -36,7 +36,7 @@ void check_embedding(const PackedBatch& batch, const EncoderConfig& config) {
   if (batch.tokens() == 0) return;
   FINETUNE_CHECK(batch.ids[size_t(batch.order.front())] >= 0);  // sorted by id
   FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
-  FINETUNE_CHECK(config.type_vocab_size == 0 ||
+  FINETUNE_CHECK(config.type_vocab_size == 0 || !config.embeddings.pair_types ||
                  *std::max_element(batch.types.begin(), batch.types.end()) <
                      config.type_vocab_size);
   const int64_t last = *std::max_element(batch.positions.begin(), batch.positions.end());
@@ -211,7 +211,7 @@ DeviceBatch& Engine::batch(int64_t slot) {
 DeviceBatch& Engine::upload(const PackedBatch& packed, float loss_scale, int64_t slot) {
   check_embedding(packed, config_);
   DeviceBatch& uploaded = batch(slot);
-  uploaded.upload(packed, loss_scale);
+  uploaded.upload(packed, loss_scale, config_.embeddings);
   return uploaded;
 }
 

@@ -11,6 +11,10 @@ namespace finetune {
 
 struct EmbeddingBlock {
   int64_t first_position = 0;  // row of the position embedding that a text's first token takes
+  // A token with this id takes the row before first_position, and the token after it takes the
+  // position that it would have had; -1: there is no such id.
+  int32_t uncounted_id = -1;
+  bool pair_types = true;  // the second text of a pair has type 1; false: every token has type 0
 };
 
 struct LayerBlock {
@@ -18,8 +22,10 @@ struct LayerBlock {
 };
 
 struct HeadBlock {
-  Activation activation = Activation::tanh;  // after the dense layer on the first token
+  bool input_dropout = false;                // before the dense layer on the first token
+  Activation activation = Activation::tanh;  // after it
   bool token_dropout = false;                // before the layer on every token
+  bool masked_gelu = false;                  // the masked head has exact GELU, not hidden_act
 };
 
 }  // namespace finetune

@@ -18,6 +18,17 @@ int64_t total_size(int64_t tokens, int64_t sequences, int64_t scored) {
   return 5 * padded(tokens) + 6 * padded(sequences + 1) + 3 * padded(scored);
 }
 
+// Positions from 1, as the tokens are counted; tokens that do not count have position 0.
+std::vector<uint32_t> counted_positions(const PackedBatch& batch, int32_t uncounted_id) {
+  std::vector<uint32_t> positions(batch.ids.size());
+  uint32_t count = 0;
+  for (size_t t = 0; t < positions.size(); ++t) {
+    if (batch.positions[t] == 0) count = 0;
+    positions[t] = batch.ids[t] == uncounted_id ? 0 : ++count;
+  }
+  return positions;
+}
+
 }  // namespace
 
 DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences)
@@ -27,7 +38,8 @@ DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_seque
   host_.reserve(size_t(size));
 }
 
-void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
+void DeviceBatch::upload(const PackedBatch& batch, float loss_scale,
+                         const EmbeddingBlock& embeddings) {
   tokens_ = batch.tokens();
   sequences_ = batch.sequences();
   scored_ = int64_t(batch.scored.size());
@@ -44,8 +56,10 @@ void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
     std::copy(values.begin(), values.end(), host(place));
   };
   put(token_array(0), batch.ids);
-  put(token_array(1), batch.types);
-  put(token_array(2), batch.positions);
+  if (embeddings.pair_types) put(token_array(1), batch.types);
+  first_position_ = embeddings.uncounted_id >= 0;
+  put(token_array(2),
+      first_position_ ? counted_positions(batch, embeddings.uncounted_id) : batch.positions);
   put(token_array(3), batch.order);
   put(token_array(4), batch.token_samples);
   put(sequence_array(0), batch.offsets);

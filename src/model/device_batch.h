@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/numeric/packed_batch.h"
+#include "model/blocks.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -14,14 +15,17 @@ namespace finetune {
 class DeviceBatch {
  public:
   DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
-  // loss_scale: of every sample, times its weight; fillers have 0.
-  void upload(const PackedBatch& batch, float loss_scale = 1);
+  // loss_scale: of every sample, times its weight; fillers have 0. `embeddings` decides on types
+  // and positions.
+  void upload(const PackedBatch& batch, float loss_scale = 1,
+              const EmbeddingBlock& embeddings = {});
 
   int64_t tokens() const { return tokens_; }
   int64_t sequences() const { return sequences_; }
   const int32_t* ids() const;
   const int32_t* types() const;
   const uint32_t* positions() const;
+  int64_t first_position() const { return first_position_; }  // of a text's first counted token
   const int32_t* order() const;
   const int32_t* first_rows() const;          // (B) row of each sequence's first token
   Segments segments() const;                  // all tokens
@@ -45,7 +49,7 @@ class DeviceBatch {
   std::shared_ptr<void> memory_;
   std::vector<uint32_t> host_;  // what is uploaded, in one piece
   int64_t max_tokens_, max_sequences_;
-  int64_t tokens_ = 0, sequences_ = 0, scored_ = 0, max_length_ = 0;
+  int64_t tokens_ = 0, sequences_ = 0, scored_ = 0, max_length_ = 0, first_position_ = 0;
   bool weighted_ = false;
 };
 

@@ -9,9 +9,9 @@
 namespace finetune {
 
 // `what` needs pairs. Error(model): the type embeddings have no row for the second text. A model
-// without type embeddings sees the texts' order and the separator between them.
+// without types of its own for pairs sees the texts' order and the separators between them.
 inline void require_pair_types(const EncoderConfig& config, std::string_view what) {
-  if (config.type_vocab_size != 1) return;
+  if (config.type_vocab_size != 1 || !config.embeddings.pair_types) return;
   throw model_error("--model: type_vocab_size is ", config.type_vocab_size,
                     " in its config.json, but ", what,
                     " puts two texts into one sequence, which needs 2; choose another model");

@@ -38,6 +38,7 @@ enum class RandomUse : uint32_t {
   head_dropout = 5,
   sweep_draw = 6,
   masking = 7,
+  head_input_dropout = 8,
   attention_dropout = 16,         // + 4 * layer
   attention_output_dropout = 17,  // + 4 * layer
   output_dropout = 18,            // + 4 * layer

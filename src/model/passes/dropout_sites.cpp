@@ -6,8 +6,8 @@
 namespace finetune {
 namespace {
 
-// The order of dropout_streams: embeddings, head, three of each layer.
-constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kLayerStreams = 2;
+// The order of dropout_streams: embeddings, head, its input, three of each layer.
+constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kHeadInputStream = 2, kLayerStreams = 3;
 
 }  // namespace
 
@@ -17,6 +17,7 @@ std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t
   auto add = [&](uint32_t use) { streams.push_back({derive_key(seed, use), step}); };
   add(uint32_t(RandomUse::embedding_dropout));
   add(uint32_t(RandomUse::head_dropout));
+  add(uint32_t(RandomUse::head_input_dropout));
   for (int l = 0; l < int(config.num_hidden_layers); ++l) {
     add(layer_use(RandomUse::attention_dropout, l));
     add(layer_use(RandomUse::attention_output_dropout, l));
@@ -27,6 +28,11 @@ std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t
 
 Dropout DropoutSites::embeddings() const {
   return site(hidden(), uint32_t(RandomUse::embedding_dropout), kEmbeddingStream);
+}
+
+Dropout DropoutSites::head_input() const {
+  return site(plan_ && config_.head.input_dropout ? plan_->head : 0,
+              uint32_t(RandomUse::head_input_dropout), kHeadInputStream);
 }
 
 Dropout DropoutSites::head() const {

@@ -32,6 +32,7 @@ class DropoutSites {
   DropoutSites(const DropoutPlan* plan, const EncoderConfig& config)
       : plan_(plan), config_(config) {}
   Dropout embeddings() const;
+  Dropout head_input() const;               // of a sequence head, before its dense layer
   Dropout head() const;                     // of a sequence head, after its dense layer
   Dropout token_head() const;               // before the layer of a token head
   LayerDropout layer(int64_t layer) const;  // of the whole model, 0 for the first

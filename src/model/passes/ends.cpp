@@ -14,11 +14,13 @@ EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const EncoderConfig& con
   beta_ = slot_of(table, Role::embedding_norm, ParameterPart::bias);
 }
 
-// Rows of the position embedding that the batch's positions, counted from 0, can name.
+// Rows of the position embedding that the batch's positions can name, the row of position 0 first.
 Tensor EmbeddingEnd::positions(const EndPass& pass, float* arena) const {
   const Tensor table = position_.in(arena);
-  const int64_t first = pass.config.embeddings.first_position;
-  return table.rows_from(first, std::min(pass.batch.segments().max_length, table.rows - first));
+  const int64_t before = pass.batch.first_position();
+  const int64_t first = pass.config.embeddings.first_position - before;
+  const int64_t longest = pass.batch.segments().max_length + before;
+  return table.rows_from(first, std::min(longest, table.rows - first));
 }
 
 void EmbeddingEnd::forward(const EndPass& pass, bool keep) const {
@@ -54,6 +56,8 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
       gamma_.in(pass.weights), {}, {}, gradient, {}, gamma_.in(arena), beta_.in(arena), accumulate);
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
                          word_.in(arena), positions(pass, arena), type_.in(arena));
+  // As transformers does, tokens without a position do not train the row that they take.
+  if (batch.first_position() > 0) backend.fill_zero(positions(pass, arena).rows_from(0, 1));
 }
 
 HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
@@ -83,10 +87,14 @@ void HeadEnd::forward(const EndPass& pass) const {
 Tensor HeadEnd::pooled_features(const EndPass& pass) const {
   Backend& backend = pass.backend;
   const int64_t rows = pass.batch.sequences(), h = pass.config.hidden_size;
+  Tensor output = pass.at(pass.plan.layers.back().output, rows, h);
   Tensor before = pass.at(pass.plan.pooler_input, rows, h);
   Tensor pooled = pass.at(pass.plan.pooled, rows, h);
-  backend.linear(pass.at(pass.plan.layers.back().output, rows, h), pooler_weight_.in(pass.weights),
-                 pooler_bias_.in(pass.weights), before);
+  // In place: no one else reads the encoder's output under a sequence head.
+  if (Dropout dropout = pass.sites.head_input(); dropout.on()) {
+    backend.dropout(output, dropout, pass.batch.first_names(), output);
+  }
+  backend.linear(output, pooler_weight_.in(pass.weights), pooler_bias_.in(pass.weights), before);
   backend.activation(pass.config.head.activation, before, pooled);
   if (Dropout dropout = pass.sites.head(); dropout.on()) {
     backend.dropout(pooled, dropout, pass.batch.first_names(), pooled);
@@ -125,6 +133,9 @@ void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor
   backend.activation_backward(pass.config.head.activation, before, dpooled, dpooled, {});
   if (dencoder) {
     backend.linear_backward_input(dpooled, pooler_weight_.in(weights), dencoder, false);
+    if (Dropout dropout = pass.sites.head_input(); dropout.on()) {
+      backend.dropout(dencoder, dropout, pass.batch.first_names(), dencoder);
+    }
   }
   backend.linear_backward_weight(dpooled, output, pooler_weight_.in(arena), pooler_bias_.in(arena),
                                  accumulate);

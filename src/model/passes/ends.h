@@ -74,7 +74,8 @@ class HeadEnd {
 
  private:
   bool of_sequences() const { return head_.kind == HeadKind::sequence; }
-  // What the classifier reads: the first token's output after dense layer, activation, dropout.
+  // What the classifier reads: the first token's output after dropout, dense layer, activation and
+  // dropout.
   Tensor pooled_features(const EndPass& pass) const;
   // What the layer on every token reads: the encoder's output, after dropout where there is any.
   Tensor token_features(const EndPass& pass) const;

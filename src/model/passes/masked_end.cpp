@@ -2,6 +2,13 @@
 #include "model/passes/ends.h"
 
 namespace finetune {
+namespace {
+
+Activation activation_of(const EncoderConfig& config) {
+  return config.head.masked_gelu ? Activation::gelu : config.hidden_act;
+}
+
+}  // namespace
 
 MaskedEnd::MaskedEnd(const ParameterTable& table) {
   auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
@@ -25,7 +32,7 @@ void MaskedEnd::forward(const EndPass& pass) const {
   Tensor sum = pass.at(plan.scored_sum, m, h), states = pass.at(plan.scored_states, m, h);
   backend.gather_rows(output, pass.batch.scored_rows(), scored);
   backend.linear(scored, weight_.in(weights), bias_.in(weights), transformed);
-  backend.activation(pass.config.hidden_act, transformed, sum);
+  backend.activation(activation_of(pass.config), transformed, sum);
   backend.add_layer_norm(sum, {}, {}, {}, gamma_.in(weights), beta_.in(weights),
                          float(pass.config.layer_norm_eps), sum, pass.at(plan.scored_stats, m, 2),
                          states);
@@ -60,7 +67,7 @@ void MaskedEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tens
   backend.add_layer_norm_backward(dstates, sum, pass.at(plan.scored_stats, m, 2),
                                   gamma_.in(weights), {}, {}, dstates, {}, gamma_.in(arena),
                                   beta_.in(arena), accumulate);
-  backend.activation_backward(pass.config.hidden_act, pass.at(plan.transformed, m, h), dstates,
+  backend.activation_backward(activation_of(pass.config), pass.at(plan.transformed, m, h), dstates,
                               dstates, {});
   backend.linear_backward_weight(dstates, scored, weight_.in(arena), bias_.in(arena), accumulate);
   backend.linear_backward_input(dstates, weight_.in(weights), scored, false);

@@ -26,20 +26,24 @@ std::vector<float> moved(const ParameterTable& from, const std::vector<float>& v
   return out;
 }
 
-// Of a backward pass that writes over what was there.
+// Of a backward pass that writes over what was there. `of_logits`: gets the logits.
 std::vector<float> written_gradients(Backend& backend, const EncoderConfig& config,
                                      const ParameterTable& table, const std::vector<float>& weights,
-                                     const PackedBatch& batch, Head head) {
+                                     const PackedBatch& batch,
+                                     const std::vector<float>& coefficients,
+                                     const EmbeddingBlock& uploaded = {},
+                                     std::vector<float>* of_logits = nullptr) {
   std::vector<float> before(size_t(table.size()), 9.0f);
   const Parameter& words = *table.find(Role::word_embeddings, ParameterPart::weight);
   std::fill_n(before.begin() + words.offset, words.size(), 0.0f);  // which is accumulated
   Arena arena(backend, weights), gradients(backend, before);
   DeviceBatch device(backend, batch.tokens(), batch.sequences());
-  device.upload(batch);
+  device.upload(batch, 1, uploaded);
   Encoder encoder(backend, config, table);
   encoder.reserve(batch.tokens(), batch.sequences(), true);
   const Tensor logits = encoder.forward(device, arena.data(), &kDropout, true);
-  Arena dlogits(backend, logit_coefficients(batch, head));
+  if (of_logits) *of_logits = download(backend, logits);
+  Arena dlogits(backend, coefficients);
   encoder.backward(device, arena.data(), gradients.data(),
                    matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, 0, false);
   std::vector<float> all = gradients.values(), of_parameters(all.size(), 0.0f);
@@ -164,10 +168,48 @@ TEST_CASE("positions that begin at a later row use and train the rows from there
         CHECK(a.logits == b.logits);
         // Rows before the first position have no gradient.
         CHECK(moved(table, a.gradients, later_table) == b.gradients);
-        CHECK(moved(table, written_gradients(backend, config, table, weights, batch, head),
+        CHECK(moved(table, written_gradients(backend, config, table, weights, batch, coefficients),
                     later_table) ==
-              written_gradients(backend, later, later_table, later_weights, batch, head));
+              written_gradients(backend, later, later_table, later_weights, batch, coefficients));
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "a padding token in a text takes the row before the first position and does not train it") {
+  constexpr int32_t kPad = 5;
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      INFO(named.name, ", ", text(head), " head");
+      EncoderConfig config = small_config(2);
+      config.embeddings = {.first_position = 3, .uncounted_id = kPad, .pair_types = false};
+      EncoderConfig plain = config;  // whose batch says positions and types itself
+      plain.embeddings = {.first_position = 2};
+      const ParameterTable table(config, head);
+      const std::vector<float> weights = random_weights(table, 0.3);
+      std::vector<Sequence> sequences = random_sequences(config, {7, 4});
+      for (Sequence& sequence : sequences) {
+        for (int32_t& id : sequence.ids) id += id == kPad;
+        sequence.ids[2] = kPad;
+      }
+      const PackedBatch batch = pack(sequences);
+      const std::vector<float> coefficients = logit_coefficients(batch, head);
+      PackedBatch counted = batch;
+      counted.positions = {1, 2, 0, 3, 4, 5, 6, 1, 2, 0, 3};
+      counted.types.assign(counted.types.size(), 0);
+      Backend& backend = *named.backend;
+      std::vector<float> logits, expected_logits;
+      const std::vector<float> gradients = written_gradients(
+          backend, config, table, weights, batch, coefficients, config.embeddings, &logits);
+      std::vector<float> expected = written_gradients(backend, plain, table, weights, counted,
+                                                      coefficients, {}, &expected_logits);
+      CHECK(logits == expected_logits);
+      const Parameter& positions = *table.find(Role::position_embeddings, ParameterPart::weight);
+      const auto row = expected.begin() + positions.offset + 2 * config.hidden_size;
+      CHECK(std::any_of(row, row + config.hidden_size, [](float g) { return g != 0; }));
+      std::fill_n(row, config.hidden_size, 0.0f);
+      CHECK(gradients == expected);
     }
   }
 }
@@ -193,9 +235,9 @@ TEST_CASE("a model without type embeddings is one whose types add nothing") {
                                     coefficients, {&kDropout});
       CHECK(a.logits == b.logits);
       CHECK(moved(table, a.gradients, untyped_table) == b.gradients);
-      CHECK(moved(table, written_gradients(backend, config, table, weights, batch, head),
-                  untyped_table) ==
-            written_gradients(backend, untyped, untyped_table, untyped_weights, batch, head));
+      CHECK(moved(table, written_gradients(backend, config, table, weights, batch, coefficients),
+                  untyped_table) == written_gradients(backend, untyped, untyped_table,
+                                                      untyped_weights, batch, coefficients));
     }
   }
 }
