@@ -59,16 +59,6 @@ def same_on(directory, line, *cases, env=None):
     return expected
 
 
-def cut_back(out, step):
-    """The run's state after `step`."""
-    (out / "metrics.json").unlink()
-    shutil.rmtree(out / "model")
-    for checkpoint in (out / "checkpoints").iterdir():
-        if checkpoint.name > f"step-{step:08}.h5":
-            checkpoint.unlink()
-    assert (out / "checkpoints" / f"step-{step:08}.h5").exists()
-
-
 def a_killed_process_ends_the_job(out, env=None):
     line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", out]
     kill_one(Job("-n", 3, ranks.BINARY, *line, env=env), out, 1, 3)

@@ -8,10 +8,10 @@ import shutil
 import signal
 
 import ranks
-from ranks import (Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
-                   succeed_on, wait_for)
+from ranks import (Job, cut_back, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
+                   same_results, succeed_on, wait_for)
 from harness import main, nightly, steps_of, succeed
-from cuda_jobs import (ANSWERS, EACH, FEW, LABELS, a_killed_process_ends_the_job, cut_back, need_several_devices,
+from cuda_jobs import (ANSWERS, EACH, FEW, LABELS, a_killed_process_ends_the_job, need_several_devices,
                        prepared, same_on)
 from cuda_on_host import counts_of
 

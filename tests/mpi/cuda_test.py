@@ -6,10 +6,10 @@ With FINETUNE_DEVICE=cuda and without that module the processes share a GPU (scr
 import shutil
 from pathlib import Path
 
-from ranks import Job, metrics_of, need_mpirun, one_error, results_of, same_results, succeed_on
+from ranks import Job, cut_back, metrics_of, need_mpirun, one_error, results_of, same_results, succeed_on
 import harness
 from harness import main, need, nightly, succeed
-from cuda_jobs import ANSWERS, EVAL, LABELS, MODEL, NAMES, a_killed_process_ends_the_job, cut_back, prepared, same_on
+from cuda_jobs import ANSWERS, EVAL, LABELS, MODEL, NAMES, a_killed_process_ends_the_job, prepared, same_on
 from cuda_on_host import CPU_BINARY
 
 SHARE = ((2, 1), (4, 1))  # processes of one host, which share a device

@@ -161,3 +161,13 @@ def same_results(out, expected):
     assert found[3].keys() == expected[3].keys(), (out, found[3].keys(), expected[3].keys())
     for name, content in found[3].items():
         assert content == expected[3][name], f"{out}: {name} differs"
+
+
+def cut_back(out, step):
+    """The run's state after `step`."""
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    for checkpoint in (out / "checkpoints").iterdir():
+        if checkpoint.name > f"step-{step:08}.h5":
+            checkpoint.unlink()
+    assert (out / "checkpoints" / f"step-{step:08}.h5").exists()
