@@ -25,10 +25,11 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           "tokenization/bert-base-uncased.jsonl", "tokenization/bert-base-cased.jsonl",
           "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece",
           "family/trajectory-classification-train.csv",
-          *(f"family/distilbert/{name}" for name in (
+          *(f"family/{model}/{name}" for model in ("distilbert", "roberta") for name in (
               "classification", "qa", "mlm", "forward-classification.safetensors", "forward-qa.safetensors",
               "forward-mlm.safetensors", "trajectory-classification.json", "trajectory-qa.json",
-              "trajectory-qa-train.json"))]
+              "trajectory-qa-train.json")),
+          "family/roberta/qa-features.jsonl"]
 # Files and folders of SHARED itself, copied into tests/golden.
 BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokenizers/bert-base-chinese",
           "tokenizers/kcbert-base", "tokenizers/albert-base-v2", "tokenizers/bge-small-en",

@@ -128,12 +128,15 @@ void check_length(const ConfigReader& reader, simdjson::dom::object object) {
   }
 }
 
+// 'bert', 'distilbert' and 'roberta'
 std::string known_types() {
   std::vector<std::string> types;
   for (const Architecture& known : all_architectures()) {
     types.push_back(in_quotes(known.model_type));
   }
-  return join(types, " and ");
+  const std::string last = types.back();
+  types.pop_back();
+  return concat(join(types, ", "), " and ", last);
 }
 
 // What this program does not compute must not pass as one that it does.

@@ -12,17 +12,17 @@ from harness import GOLDEN, main, metrics_of, need, steps_of, succeed
 ROWS, BATCH, EPOCHS, RATE = 37, 8, 4, 5e-4  # 5 steps an epoch, the last of 5 rows
 STEPS = EPOCHS * -(-ROWS // BATCH)
 LOSS, NORM = 2e-5, 1e-4  # relative; rounding grows with the steps
-SPECIAL = {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"}
 
 
 def inputs_of(tokenizer, texts, numbers, epoch, **masks):
     encoded = tokenizer(texts, truncation=True, max_length=64)["input_ids"]
     size = max(map(len, encoded))
-    ids, labels = torch.zeros(len(texts), size, dtype=torch.long), torch.full((len(texts), size), -100)
+    ids = torch.full((len(texts), size), tokenizer.pad_token_id)
+    labels = torch.full((len(texts), size), -100)
     attention = torch.zeros(len(texts), size, dtype=torch.long)
     for row, (own, number) in enumerate(zip(encoded, numbers)):
         ids[row, :len(own)], attention[row, :len(own)] = torch.tensor(own), 1
-        for place in hidden(tokenizer.convert_ids_to_tokens(own), SPECIAL, number, epoch, **masks):
+        for place in hidden(tokenizer.convert_ids_to_tokens(own), tokenizer.all_special_tokens, number, epoch, **masks):
             labels[row, place] = own[place]
             ids[row, place] = replacement(own[place], tokenizer.mask_token_id, len(tokenizer), place, number, epoch)
     return {"input_ids": ids, "attention_mask": attention, "labels": labels}
@@ -129,15 +129,24 @@ def test_weights_in_pickles_have_the_tied_tensors(directory):
     assert "of the weights is kept" in log, log
 
 
-def test_distilbert(directory):
-    family = GOLDEN / "family/distilbert"
-    need("golden/family/distilbert")
+def compare_family(directory, name):
+    family = GOLDEN / "family" / name
+    need(f"golden/family/{name}")
     source = directory / "source"
     source.mkdir()
-    for file in [*(family / "mlm").iterdir(), *(family / "classification").glob("[tv]o*")]:
+    vocabulary = [*(family / "classification").glob("[tv]o*"), *(family / "classification").glob("merges.txt")]
+    for file in [*(family / "mlm").iterdir(), *vocabulary]:
         shutil.copyfile(file, source / file.name)
     log = compare(directory, source)
     assert "of the weights is kept" in log, log
+
+
+def test_distilbert(directory):
+    compare_family(directory, "distilbert")
+
+
+def test_roberta(directory):
+    compare_family(directory, "roberta")
 
 
 main(globals())

@@ -159,32 +159,56 @@ def test_answers(directory):
     same_answers(directory, exported, GOLDEN / "trajectory-qa-train.json", 120, 40, 25)
 
 
-DISTILBERT = GOLDEN / "family/distilbert"
+def of_family(name):
+    need(f"golden/family/{name}")
+    return GOLDEN / "family" / name
 
 
-def test_distilbert(directory):
-    need("golden/family/distilbert")
-    exported = train(directory, DISTILBERT / "classification", GOLDEN / "family/trajectory-classification-train.csv",
+def same_rows(directory, name, words):
+    exported = train(directory, of_family(name) / "classification", GOLDEN / "family/trajectory-classification-train.csv",
                      "--label-column", "category", "--max-length", 96)
-    same_log_probabilities(directory, exported, texts(), 96)
+    same_log_probabilities(directory, exported, texts() + words, 96)
 
 
-def test_distilbert_pairs(directory):
-    need("golden/family/distilbert")
+def same_pairs(directory, name):
     rows = sample_rows("toronto-train.csv", 40)
     data = write_csv(directory / "t.csv", ["text", "other", "label"],
                      [(r["text"], r["gl_category"], "ab"[i % 2]) for i, r in enumerate(rows)])
-    exported = train(directory, DISTILBERT / "classification", data, "--reinit-head", "--text-column", "text",
+    exported = train(directory, of_family(name) / "classification", data, "--reinit-head", "--text-column", "text",
                      "--text-pair-column", "other", "--max-length", 24)
     first = texts()
     same_log_probabilities(directory, exported, first, 24, list(reversed(first)))
 
 
-def test_distilbert_answers(directory):
-    need("golden/family/distilbert")
-    data = DISTILBERT / "trajectory-qa-train.json"
-    exported = train(directory, DISTILBERT / "qa", data, "--max-length", 96, "--doc-stride", 32)
+def same_questions(directory, name):
+    data = of_family(name) / "trajectory-qa-train.json"
+    exported = train(directory, of_family(name) / "qa", data, "--max-length", 96, "--doc-stride", 32)
     same_answers(directory, exported, data, 96, 32, 8)
+
+
+def test_distilbert(directory):
+    same_rows(directory, "distilbert", ["a [PAD] b"])
+
+
+def test_distilbert_pairs(directory):
+    same_pairs(directory, "distilbert")
+
+
+def test_distilbert_answers(directory):
+    same_questions(directory, "distilbert")
+
+
+def test_roberta(directory):
+    """A padding token that a user wrote counts as no position in transformers."""
+    same_rows(directory, "roberta", ["a <pad> b", "<pad><pad> fuel", "a </s> b <mask> c <s>"])
+
+
+def test_roberta_pairs(directory):
+    same_pairs(directory, "roberta")
+
+
+def test_roberta_answers(directory):
+    same_questions(directory, "roberta")
 
 
 def test_minilm(directory):

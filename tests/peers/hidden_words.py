@@ -22,16 +22,17 @@ def unit_interval(bits):
 
 
 def hidden(pieces, special, sample, epoch, seed=42, probability=0.15, whole_words=True):
-    """Places of the masked pieces (strings); special: pieces that are never masked."""
+    """Places of the masked pieces (strings), of WordPiece or byte-level BPE; special: pieces that are never masked."""
     key = key_of(seed)
     if not whole_words:
         return [i for i, piece in enumerate(pieces) if piece not in special
                 and unit_interval(philox(key, (i, sample, epoch, OF_PIECES))[0]) < probability]
+    bytes_of_pieces = any(piece.startswith("\u0120") for piece in pieces)  # a space begins a word
     words, is_open = [], False
     for i, piece in enumerate(pieces):
         if piece in special:
             is_open = False
-        elif piece.startswith("##") and is_open:
+        elif is_open and (not piece.startswith("\u0120") if bytes_of_pieces else piece.startswith("##")):
             words[-1].append(i)
         else:
             words.append([i])

@@ -31,7 +31,11 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "DistilBertForSequenceClassification": transformers.DistilBertForSequenceClassification,
            "DistilBertForQuestionAnswering": transformers.DistilBertForQuestionAnswering,
            "DistilBertForMaskedLM": transformers.DistilBertForMaskedLM,
-           "DistilBertModel": transformers.DistilBertModel}
+           "DistilBertModel": transformers.DistilBertModel,
+           "RobertaForSequenceClassification": transformers.RobertaForSequenceClassification,
+           "RobertaForQuestionAnswering": transformers.RobertaForQuestionAnswering,
+           "RobertaForMaskedLM": transformers.RobertaForMaskedLM,
+           "RobertaModel": transformers.RobertaModel}
 
 
 class Listener(logging.Handler):

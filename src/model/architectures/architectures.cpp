@@ -6,11 +6,13 @@
 #include "model/architecture.h"
 #include "model/architectures/bert.h"
 #include "model/architectures/distilbert.h"
+#include "model/architectures/roberta.h"
 
 namespace finetune {
 namespace {
 
-constexpr std::array kArchitectures{kBertArchitecture, kDistilBertArchitecture};
+constexpr std::array kArchitectures{kBertArchitecture, kDistilBertArchitecture,
+                                    kRobertaArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

@@ -130,6 +130,11 @@ void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig&
     throw reader.error(keys.hidden.name, " ", c.hidden_size, " is not a multiple of ",
                        keys.heads.name, " ", c.num_attention_heads);
   }
+  if (c.max_length() < 1) {
+    throw reader.error("max_position_embeddings ", c.max_position_embeddings,
+                       " leaves no position for a text, whose first token has position ",
+                       c.embeddings.first_position);
+  }
   check_size(reader, keys, c);
   reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
 }

@@ -49,7 +49,7 @@ MODELS = [
     Try("an ONNX file", f"train --model m.onnx --train train.csv {RUN}", 4, ["m.onnx: is an ONNX model", "config.json"], 7),
     Try("a GGUF file", f"train --model bert.gguf --train train.csv {RUN}", 4, ["bert.gguf: is a GGUF file"]),
     Try("a PEFT adapter", f"train --model adapter --train train.csv {RUN}", 4, ["PEFT adapter", "merge_and_unload"]),
-    Try("another architecture", f"train --model roberta --train train.csv {RUN}", 4, ["roberta", "model_type"]),
+    Try("another architecture", f"train --model gpt2 --train train.csv {RUN}", 4, ["gpt2", "model_type"]),
     Try("an empty directory", f"train --model empty --train train.csv {RUN}", 4, ["has neither config.json"]),
     Try("a model with a head for other labels",
         "train --model model --train train.csv --label-column category --output run", 4,
@@ -111,11 +111,11 @@ def csv_of(lines, separator=","):
 def lay_out_models(directory):
     (directory / "model").symlink_to(MODEL)
     (directory / "trained").symlink_to(MODEL)
-    for name in ("empty", "adapter", "roberta", "headless", "old"):
+    for name in ("empty", "adapter", "gpt2", "headless", "old"):
         (directory / name).mkdir()
     write(directory / "adapter/adapter_config.json", '{"peft_type": "LORA"}')
-    write(directory / "roberta/config.json", '{"model_type": "roberta"}')
-    shutil.copy(MODEL / "model.safetensors", directory / "roberta")
+    write(directory / "gpt2/config.json", '{"model_type": "gpt2"}')
+    shutil.copy(MODEL / "model.safetensors", directory / "gpt2")
     write(directory / "old/notes.txt", "mine")
     write(directory / "m.onnx", b"\x08\x07")
     write(directory / "bert.gguf", b"GGUF\x03\0\0\0")

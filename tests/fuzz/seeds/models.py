@@ -15,6 +15,8 @@ CONFIG = {"model_type": "bert", "architectures": ["BertForSequenceClassification
 DISTILBERT = {"model_type": "distilbert", "vocab_size": 100, "dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 16,
               "max_position_embeddings": 16, "activation": "gelu", "dropout": 0.1, "attention_dropout": 0.1, "qa_dropout": 0.1,
               "seq_classif_dropout": 0.2, "pad_token_id": 0}
+ROBERTA = {**CONFIG, "model_type": "roberta", "architectures": ["RobertaForSequenceClassification"], "type_vocab_size": 1,
+           "pad_token_id": 1, "layer_norm_eps": 1e-5}
 QA = {"task": "qa", "max_length": 16, "doc_stride": 4, "n_best": 5, "max_answer_length": 8, "null_threshold": -1.5,
       "squad_version": 2}
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "##c", "coffee", "12", ",", "\u00e9", "\u4e2d", "##ing"]
@@ -165,11 +167,11 @@ def add(corpora, _):
     large = json.dumps({**CONFIG, "id2label": {str(i): f"label {i}" for i in range(30)}})
     for name, text in (("classification", json.dumps(CONFIG)), ("qa", json.dumps({**CONFIG, "finetune": QA})),
                        ("google", json.dumps(google, indent=2)), ("labels", large), ("empty", "{}"),
-                       ("distilbert", json.dumps(DISTILBERT)),
+                       ("distilbert", json.dumps(DISTILBERT)), ("roberta", json.dumps(ROBERTA)),
                        ("long", json.dumps({**google, "big": 10 ** 30}))):
         corpora.add("config_json", name, text)
     corpora.words(["config_json"], [f'"{key}":' for key in [*CONFIG, *DISTILBERT, *CONFIG["finetune"], *QA]] +
-                  ['"bert"', '"distilbert"', '"gelu_new"', '"relu"', "null", "true", "1e400", "9223372036854775807", "0",
+                  ['"bert"', '"distilbert"', '"roberta"', '"gelu_new"', '"relu"', "null", "true", "1e400", "9223372036854775807", "0",
                    "-1", "{", "}", "[", "]"])
     text = "a coffee new word [SEP] <x> \u4e2d\u6587 RE\u0301SUM\u00c9"
     corpora.add("tokenizer_json", "whole", json.dumps(tokenizer_json()), json.dumps(tokenizer_config()), text)

@@ -338,8 +338,12 @@ TEST_CASE("DistilBERT: --reinit-head replaces both layers of the head, which has
                     "distilbert.transformer.layer.1.attention.q_lin.weight"));
 }
 
-TEST_CASE("DistilBERT: files of a bare encoder and of other heads load, the tied decoder unread") {
-  const char* name = "golden/family/distilbert/mlm";
+namespace {
+
+// A model for masked words as a file of the bare encoder, with the tied decoder `decoder` and
+// tensors of these names that no model has.
+void check_bare_file(const char* name, const std::string& prefix, const std::string& decoder,
+                     const std::vector<std::string>& others) {
   if (!test::have_shared(name)) return;
   Model masked(name);
   const Head words{HeadKind::masked, masked.config.vocab_size};
@@ -359,10 +363,12 @@ TEST_CASE("DistilBERT: files of a bare encoder and of other heads load, the tied
     for (int64_t dimension : info.shape) count *= dimension;
     values.emplace_back(size_t(count));
     masked.source->read(info, values.back().data());
-    const bool in_base = info.name.starts_with("distilbert.");
-    views.push_back({in_base ? info.name.substr(11) : info.name, info.shape, values.back().data()});
+    const bool in_base = info.name.starts_with(prefix);
+    views.push_back(
+        {in_base ? info.name.substr(prefix.size()) : info.name, info.shape, values.back().data()});
     if (!info.name.ends_with("word_embeddings.weight")) continue;
-    views.push_back({"vocab_projector.weight", info.shape, values.back().data()});
+    views.push_back({decoder, info.shape, values.back().data()});
+    for (const std::string& other : others) views.push_back({other, {1}, values.back().data()});
   }
   write_safetensors(directory / "model.safetensors", views, DType::f32);
   write_file(directory / "config.json", masked.config.source_json);
@@ -370,6 +376,23 @@ TEST_CASE("DistilBERT: files of a bare encoder and of other heads load, the tied
   loaded = load(bare, of_words, HeadPolicy::keep_or_new);
   CHECK(loaded.report.head_kept);
   CHECK(loaded.report.initialized.empty());
-  CHECK(loaded.report.unused.known == std::vector<std::string>{"vocab_projector.weight"});
+  std::vector<std::string> unread = others;
+  unread.push_back(decoder);
+  std::vector<std::string> found = loaded.report.unused.known;
+  std::sort(unread.begin(), unread.end());
+  std::sort(found.begin(), found.end());
+  CHECK(found == unread);
+  CHECK(loaded.report.warning == "");
   CHECK(loaded.arena == load(masked, of_words, HeadPolicy::keep_or_new).arena);
+}
+
+}  // namespace
+
+TEST_CASE("DistilBERT: files of a bare encoder and of other heads load, the tied decoder unread") {
+  check_bare_file("golden/family/distilbert/mlm", "distilbert.", "vocab_projector.weight", {});
+}
+
+TEST_CASE("RoBERTa: files of a bare encoder and of other heads load; decoder and pooler unread") {
+  check_bare_file("golden/family/roberta/mlm", "roberta.", "lm_head.decoder.weight",
+                  {"pooler.dense.weight", "pooler.dense.bias", "embeddings.position_ids"});
 }

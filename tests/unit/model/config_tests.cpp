@@ -145,8 +145,39 @@ TEST_CASE("DistilBERT's keys are read, and BERT's names of the same sizes") {
   check_refused(R"({"model_type": "distilbert", "qa_dropout": 1})", "qa_dropout is 1");
   check_refused(R"({"model_type": "distilbert", "activation": "gelu_fast"})",
                 "activation 'gelu_fast' is unknown");
-  check_refused(R"({"model_type": "roberta"})",
-                "model_type is 'roberta'; only 'bert' and 'distilbert' can be loaded");
+}
+
+TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs have one type") {
+  EncoderConfig c = parse_config(R"({"model_type": "roberta"})", "c");
+  CHECK(c.architecture->class_prefix == "Roberta");
+  CHECK(c.vocab_size == 50265);
+  CHECK(c.pad_token_id == 1);
+  CHECK(c.max_length() == 510);  // Hugging Face's class has 512 positions, published models 514
+  CHECK(c.type_vocab_size == 2);
+  CHECK_FALSE(c.embeddings.pair_types);
+  CHECK(c.layer_norm_eps == 1e-12);
+  CHECK(c.head.activation == Activation::tanh);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.1);
+  CHECK(c.head_dropout(HeadKind::token) == 0);
+  c = parse_config(R"({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 3,
+                       "type_vocab_size": 1, "layer_norm_eps": 1e-05, "hidden_act": "relu",
+                       "classifier_dropout": 0.3})",
+                   "c");
+  CHECK(c.embeddings.first_position == 4);
+  CHECK(c.embeddings.uncounted_id == 3);
+  CHECK(c.max_length() == 510);
+  CHECK(c.type_vocab_size == 1);
+  CHECK(c.layer_norm_eps == 1e-5);
+  CHECK(c.hidden_act == Activation::relu);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.3);
+  check_refused(R"({"model_type": "roberta", "position_embedding_type": "relative_key"})",
+                "position_embedding_type is 'relative_key'");
+  check_refused(R"({"model_type": "roberta", "is_decoder": true})", "is_decoder is true");
+  check_refused(R"({"model_type": "roberta", "pad_token_id": 600})",
+                "max_position_embeddings 512 leaves no position for a text");
+  check_refused(R"({"model_type": "roberta", "pad_token_id": -1})", "pad_token_id is -1");
+  check_refused(R"({"model_type": "gpt2"})",
+                "model_type is 'gpt2'; only 'bert', 'distilbert' and 'roberta' can be loaded");
 }
 
 TEST_CASE("broken configurations are refused by name") {
@@ -204,7 +235,7 @@ TEST_CASE("values out of range are refused with file, key and value") {
   check_refused(R"({"hidden_dropout_prob": -0.1})", "hidden_dropout_prob is -0.1");
   check_refused(R"({"layer_norm_eps": "x"})", "layer_norm_eps is 'x'");
   check_refused(R"({"hidden_act": "mish"})", "hidden_act 'mish' is unknown");
-  check_refused(R"({"model_type": "roberta"})", "model_type is 'roberta'");
+  check_refused(R"({"model_type": "gpt2"})", "model_type is 'gpt2'");
   check_refused(R"({"is_decoder": true})", "is_decoder is true");
   check_refused(R"({"pad_token_id": 40000})", "pad_token_id is 40000");
 }

@@ -227,41 +227,30 @@ TEST_CASE("windows of whole SQuAD equal Hugging Face's, by digest") {
   }
 }
 
-TEST_CASE("windows, offsets and positions of single questions are Hugging Face's") {
-  auto tokenizer = Tokenizer::load(shared_path("tokenizers/bert-base-uncased"));
-  SquadData data = read_squad({shared_path("golden/qa-features-questions.json")}, 0, true);
-  std::map<std::string, size_t> by_id;
-  for (size_t q = 0; q < data.questions.size(); ++q) by_id[data.questions[q].id] = q;
+std::vector<nlohmann::json> read_lines(const std::filesystem::path& path) {
   std::vector<nlohmann::json> lines;
-  std::ifstream stream(shared_path("golden/qa-features.jsonl"));
+  std::ifstream stream(path);
   for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
-  REQUIRE(lines.size() >= 30);
-  SquadData chosen;
-  chosen.contexts = data.contexts;
-  for (const auto& line : lines) {
-    const std::string id = line["id"];
-    if (chosen.questions.empty() || chosen.questions.back().id != id) {
-      chosen.questions.push_back(data.questions[by_id.at(id)]);
-    }
-  }
-  const QaWindows windows =
-      make_windows(chosen, 0, int64_t(chosen.questions.size()), *tokenizer, {384, 128});
-  REQUIRE(windows.windows() == int64_t(lines.size()));
+  return lines;
+}
+
+// The first windows of `data` against golden ones, one a line.
+void check_windows(const SquadData& data, const QaWindows& windows,
+                   const std::vector<nlohmann::json>& lines) {
+  REQUIRE(windows.windows() >= int64_t(lines.size()));
   for (size_t w = 0; w < lines.size(); ++w) {
     const auto& line = lines[w];
     CAPTURE(w);
-    const SquadQuestion& question = chosen.questions[windows.question[w]];
+    const SquadQuestion& question = data.questions[windows.question[w]];
     CHECK(question.id == line["id"]);
     const auto& samples = windows.set.samples;
     std::vector<int32_t> ids(samples.ids.begin() + samples.offsets[w],
                              samples.ids.begin() + samples.offsets[w + 1]);
     CHECK(ids == line["ids"].get<std::vector<int32_t>>());
-    const auto types = line["type_ids"].get<std::vector<int32_t>>();
-    CHECK(std::find(types.begin(), types.end(), 1) - types.begin() == samples.second[w]);
     CHECK(windows.starts[w] == line["start"]);
     CHECK(windows.ends[w] == line["end"]);
-    const CodePointIndex code_point(chosen.contexts[question.context]);
-    const int64_t token = windows.token_index(chosen, int64_t(w));
+    const CodePointIndex code_point(data.contexts[question.context]);
+    const int64_t token = windows.token_index(data, int64_t(w));
     for (size_t i = 0; i < ids.size(); ++i) {
       const int64_t in_context = int64_t(i) - samples.second[w];
       if (in_context < 0 || in_context >= windows.context_length(int64_t(w))) {
@@ -273,6 +262,43 @@ TEST_CASE("windows, offsets and positions of single questions are Hugging Face's
       }
     }
   }
+}
+
+TEST_CASE("windows, offsets and positions of single questions are Hugging Face's") {
+  auto tokenizer = Tokenizer::load(shared_path("tokenizers/bert-base-uncased"));
+  SquadData data = read_squad({shared_path("golden/qa-features-questions.json")}, 0, true);
+  std::map<std::string, size_t> by_id;
+  for (size_t q = 0; q < data.questions.size(); ++q) by_id[data.questions[q].id] = q;
+  const auto lines = read_lines(shared_path("golden/qa-features.jsonl"));
+  REQUIRE(lines.size() >= 30);
+  SquadData chosen;
+  chosen.contexts = data.contexts;
+  for (const auto& line : lines) {
+    const std::string id = line["id"];
+    if (chosen.questions.empty() || chosen.questions.back().id != id) {
+      chosen.questions.push_back(data.questions[by_id.at(id)]);
+    }
+  }
+  const QaWindows windows =
+      make_windows(chosen, 0, int64_t(chosen.questions.size()), *tokenizer, {384, 128});
+  CHECK(windows.windows() == int64_t(lines.size()));
+  check_windows(chosen, windows, lines);
+  for (size_t w = 0; w < lines.size(); ++w) {
+    const auto types = lines[w]["type_ids"].get<std::vector<int32_t>>();
+    CHECK(std::find(types.begin(), types.end(), 1) - types.begin() ==
+          windows.set.samples.second[w]);
+  }
+}
+
+TEST_CASE("windows with RoBERTa's four special tokens are Hugging Face's") {
+  const std::filesystem::path folder = shared_path("golden/family/roberta");
+  auto tokenizer = Tokenizer::load(folder / "qa");
+  const SquadData data = read_squad({folder / "trajectory-qa-train.json"}, 0, true);
+  const auto lines = read_lines(folder / "qa-features.jsonl");
+  REQUIRE(lines.size() == 24);
+  const QaWindows windows =
+      make_windows(data, 0, int64_t(data.questions.size()), *tokenizer, {96, 32});
+  check_windows(data, windows, lines);
 }
 
 }  // namespace
