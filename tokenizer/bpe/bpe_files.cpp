@@ -7,6 +7,7 @@
 #include "core/files/files.h"
 #include "core/text/text.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/surroundings.h"
 
 namespace finetune {
 namespace {
@@ -174,50 +175,6 @@ void read_pre_tokenizer(const JsonFile& file, BpeDefinition& definition) {
   definition.add_prefix_space = file.get<bool>(*part, "add_prefix_space").value_or(true);
 }
 
-// Special tokens around texts, as the post_processor has them.
-struct Surroundings {
-  std::string cls, sep;
-  int32_t separators = 1;  // between the texts of a pair
-};
-
-std::string name_of_pair(const JsonFile& file, const Object& processor, const char* key) {
-  const auto pair = file.get<Array>(processor, key);
-  std::string_view text;
-  if (!pair || pair->at(0).get(text)) {
-    throw model_error(file.path().string(), ": the post_processor has no \"", key, "\"");
-  }
-  return std::string(text);
-}
-
-// The names of a template's items: those of special tokens, and "" for a sequence.
-std::vector<std::string> template_items(const JsonFile& file, const Object& processor,
-                                        const char* key) {
-  std::vector<std::string> items;
-  if (const auto list = file.get<Array>(processor, key)) {
-    for (Element item : *list) {
-      std::string_view name;
-      items.emplace_back(item["SpecialToken"]["id"].get(name) ? "" : name);
-    }
-  }
-  return items;
-}
-
-Surroundings read_template(const JsonFile& file, const Object& processor) {
-  const std::vector<std::string> single = template_items(file, processor, "single");
-  const std::vector<std::string> pair = template_items(file, processor, "pair");
-  const bool is_single =
-      single.size() == 3 && !single[0].empty() && single[1].empty() && !single[2].empty();
-  if (is_single) {
-    const std::string &cls = single[0], &sep = single[2];
-    using Items = std::vector<std::string>;
-    if (pair.empty() || pair == Items{cls, "", sep, "", sep}) return {cls, sep, 1};
-    if (pair == Items{cls, "", sep, sep, "", sep}) return {cls, sep, 2};
-  }
-  throw model_error(file.path().string(),
-                    ": the post_processor's template is neither BERT's, [CLS] A [SEP] B [SEP], nor "
-                    "RoBERTa's, <s> A </s></s> B </s>");
-}
-
 void read_processor(const JsonFile& file, const Object& processor, Surroundings& around,
                     BpeDefinition& definition) {
   const std::string_view type = type_of(file, processor);
@@ -234,11 +191,10 @@ void read_processor(const JsonFile& file, const Object& processor, Surroundings&
       }
     }
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
-    around = {name_of_pair(file, processor, "cls"), name_of_pair(file, processor, "sep"),
-              type == "BertProcessing" ? 1 : 2};
+    around = read_pair_processor(file, processor, type == "BertProcessing" ? 1 : 2);
     if (type == "RobertaProcessing") read_trimming();
   } else if (type == "TemplateProcessing") {
-    around = read_template(file, processor);
+    around = read_template_processor(file, processor);
   } else if (type == "ByteLevel") {
     read_trimming();
   } else {
@@ -252,11 +208,7 @@ Surroundings read_post_processor(const JsonFile& file, BpeDefinition& definition
   if (const auto processor = file.get<Object>(file.root(), "post_processor")) {
     read_processor(file, *processor, around, definition);
   }
-  if (around.cls.empty() || around.sep.empty()) {
-    throw model_error(file.path().string(),
-                      ": the post_processor adds no special tokens around a text, which an encoder "
-                      "needs: this is the tokenizer of a generator");
-  }
+  require_surroundings(file, around);
   return around;
 }
 
@@ -276,18 +228,6 @@ void override_spaces(const JsonFile& config, bool trims, BpeDefinition& definiti
 SpecialNames own_names(const BpeDefinition& definition) {
   const bool roberta = definition.vocabulary.find("<s>") >= 0;
   return roberta ? SpecialNames{"<unk>", "</s>", "<pad>", "<s>", "<mask>", true} : SpecialNames{};
-}
-
-void set_special_tokens(const SpecialNames& names, const Surroundings& around, const fs::path& path,
-                        BpeDefinition& definition) {
-  SpecialTokens& special = definition.special;
-  special.cls = require_token(definition, path, "classification", around.cls);
-  special.sep = require_token(definition, path, "separator", around.sep);
-  special.separators = around.separators;
-  special.unk =
-      definition.unknown >= 0 ? definition.unknown : definition.vocabulary.find(names.unk);
-  special.pad = definition.vocabulary.find(names.pad);
-  special.mask = definition.vocabulary.find(names.mask);
 }
 
 // RoBERTa's kin share its files without tokenizer.json; others do not say how texts are joined.
@@ -319,7 +259,7 @@ BpeDefinition read_bpe_tokenizer_json(const JsonFile& file) {
   }
   const SpecialNames names =
       add_configured_tokens(directory, config.get(), definition, own_names(definition));
-  set_special_tokens(names, around, file.path(), definition);
+  set_special_tokens(names, around, definition.unknown, file.path(), definition);
   definition.files = present_files(directory, {"tokenizer.json", kBesideMerges[0], kBesideMerges[1],
                                                kBesideMerges[2], "vocab.json", "merges.txt"});
   return definition;
@@ -338,7 +278,8 @@ BpeDefinition read_vocab_and_merges(const fs::path& directory) {
   }
   const SpecialNames names =
       add_configured_tokens(directory, config.get(), definition, own_names(definition));
-  set_special_tokens(names, {names.cls, names.sep, 2}, vocabulary.path(), definition);
+  set_special_tokens(names, {names.cls, names.sep, 2}, definition.unknown, vocabulary.path(),
+                     definition);
   definition.files = present_files(directory, {"vocab.json", "merges.txt", kBesideMerges[0],
                                                kBesideMerges[1], kBesideMerges[2]});
   return definition;

@@ -1,19 +1,15 @@
 // Encodes text by byte-level BPE: known words by a table, others by merges, with offsets.
 #include "tokenizer/bpe/bpe_tokenizer.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
-#include <cstring>
 
-#include "core/error.h"
 #include "core/per_thread.h"
 #include "core/text/utf8.h"
 #include "tokenizer/bpe/byte_chars.h"
 #include "tokenizer/unicode/unicode_tables.h"
+#include "tokenizer/valid_text.h"
+#include "tokenizer/word_cache.h"
 
 namespace finetune {
 
@@ -30,36 +26,12 @@ WordKey with_length(WordKey key, size_t length) {
   return key;
 }
 
-// A word's tokens in a thread's cache: one cache line.
-struct alignas(64) CachedWord {
-  static constexpr size_t kBytes = 32, kTokens = 5;
-  char word[kBytes] = {};
-  int32_t ids[kTokens];
-  uint32_t owner = 0;  // the tokenizer's instance; 0: empty
-  uint8_t ends[kTokens];
-  uint8_t length = 0;
-  uint8_t tokens = 0;
-};
-static_assert(sizeof(CachedWord) == 64);
 constexpr size_t kCachedWords = 1 << 13;
-
-size_t cache_slot(const char (&word)[CachedWord::kBytes]) {
-  uint64_t hash = 0;
-  for (size_t i = 0; i < CachedWord::kBytes; i += 8) {
-    uint64_t part;
-    std::memcpy(&part, word + i, 8);
-    hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-  }
-  return hash & (kCachedWords - 1);
-}
-
-std::atomic<uint32_t> instances{0};
 
 }  // namespace
 
 struct BpeTokenizer::Scratch {
-  std::vector<CachedWord> cache = std::vector<CachedWord>(kCachedWords);
+  WordCache cache{kCachedWords};
   std::vector<Symbol> symbols;
   std::string prefixed;
   SourcedText word, composed, with_prefix;
@@ -80,7 +52,7 @@ struct BpeTokenizer::Target {
 };
 
 BpeTokenizer::BpeTokenizer(BpeDefinition definition)
-    : definition_(std::move(definition)), instance_(++instances) {
+    : definition_(std::move(definition)), instance_(next_tokenizer_instance()) {
   special_ = definition_.special;
   model_max_length_ = definition_.model_max_length;
   build_words();
@@ -146,28 +118,8 @@ bool BpeTokenizer::continues_word(int32_t id) const {
 }
 
 void BpeTokenizer::encode(std::string_view text, TokenBuffer& out) const {
-  FINETUNE_CHECK(text.size() < UINT32_MAX);
-  if (simdjson::validate_utf8(text.data(), text.size())) return encode_valid(text, out);
-  encode_invalid(text, out);
-}
-
-// Bytes that are not UTF-8 count as U+FFFD; offsets lead back to them.
-void BpeTokenizer::encode_invalid(std::string_view text, TokenBuffer& out) const {
-  std::string valid;
-  std::vector<uint32_t> source;  // for each byte of `valid` its character's place in `text`
-  for (size_t at = 0; at < text.size();) {
-    const utf8::Decoded d = utf8::decode(text, at);
-    utf8::append(d.c, valid);
-    source.resize(valid.size(), uint32_t(at));
-    at += d.length;
-  }
-  source.push_back(uint32_t(text.size()));
-  const size_t before = out.size();
-  encode_valid(valid, out);
-  for (size_t i = before; i < out.size(); ++i) {
-    out.begins[i] = source[out.begins[i]];
-    out.ends[i] = source[out.ends[i]];
-  }
+  encode_as_utf8(text, out,
+                 [&](std::string_view valid, TokenBuffer& to) { encode_valid(valid, to); });
 }
 
 void BpeTokenizer::encode_valid(std::string_view text, TokenBuffer& out) const {
@@ -283,18 +235,14 @@ void BpeTokenizer::encode_sourced(const SourcedText& from, size_t begin, size_t 
 
 template <typename Push>
 void BpeTokenizer::encode_word(std::string_view word, Scratch& scratch, Push&& push) const {
-  CachedWord* slot = nullptr;
-  char key[CachedWord::kBytes] = {};
-  if (word.size() <= sizeof key) {
-    std::memcpy(key, word.data(), word.size());
-    slot = &scratch.cache[cache_slot(key)];
-    if (slot->owner == instance_ && slot->length == word.size() &&
-        std::memcmp(slot->word, key, sizeof key) == 0) {
-      for (size_t i = 0; i < slot->tokens; ++i) {
-        push(slot->ids[i], i ? slot->ends[i - 1] : 0, slot->ends[i]);
-      }
-      return;
+  WordCache::Place place;
+  scratch.cache.find(word, instance_, place);
+  if (place.found) {
+    const CachedWord& cached = *place.slot;
+    for (size_t i = 0; i < cached.tokens; ++i) {
+      push(cached.ids[i], i ? cached.ends[i - 1] : 0, cached.ends[i]);
     }
+    return;
   }
   std::vector<Symbol>& symbols = scratch.symbols;
   merge_word(word, symbols);
@@ -303,15 +251,7 @@ void BpeTokenizer::encode_word(std::string_view word, Scratch& scratch, Push&& p
     push(symbol.id, begin, symbol.end);
     begin = symbol.end;
   }
-  if (slot == nullptr || symbols.size() > CachedWord::kTokens) return;
-  std::memcpy(slot->word, key, sizeof key);
-  slot->owner = instance_;
-  slot->length = uint8_t(word.size());
-  slot->tokens = uint8_t(symbols.size());
-  for (size_t i = 0; i < symbols.size(); ++i) {
-    slot->ids[i] = symbols[i].id;
-    slot->ends[i] = uint8_t(symbols[i].end);
-  }
+  WordCache::store(place, word.size(), instance_, symbols);
 }
 
 void BpeTokenizer::merge_word(std::string_view word, std::vector<Symbol>& symbols) const {

@@ -43,7 +43,6 @@ class BpeTokenizer final : public Tokenizer {
   void build_added_tokens();
 
   void encode_valid(std::string_view text, TokenBuffer& out) const;
-  void encode_invalid(std::string_view text, TokenBuffer& out) const;
   // [begin, end) of the text has no added token that is looked for in raw text.
   void encode_segment(size_t begin, size_t end, Target& target) const;
   // The text between added tokens: as it is, or composed.

@@ -1,25 +1,19 @@
 // Finds the ends of GPT-2's words, character by character.
 #include "tokenizer/bpe/word_splitter.h"
 
-#include <cstdlib>
+#include "tokenizer/unicode/code_point_ranges.h"
 
 namespace finetune::bpe {
 
 CharClasses::CharClasses() {
   const auto set = [&](const char* ranges, CharClass kind) {
-    while (*ranges != '\0') {
-      char* behind = nullptr;
-      const unsigned long first = std::strtoul(ranges, &behind, 16);
-      const unsigned long last = *behind == '-' ? std::strtoul(behind + 1, &behind, 16) : first;
-      for (unsigned long c = first; c <= last; ++c) {
-        bits_[c >> 2] = uint8_t(bits_[c >> 2] | unsigned(kind) << (c & 3) * 2);
-      }
-      ranges = *behind == ' ' ? behind + 1 : behind;
-    }
+    unicode::for_each_in_ranges(ranges, [&](char32_t c) {
+      bits_[c >> 2] = uint8_t(bits_[c >> 2] | unsigned(kind) << (c & 3) * 2);
+    });
   };
   set(kLetterRanges, CharClass::letter);
   set(kNumberRanges, CharClass::number);
-  set("9-D 20 85 A0 1680 2000-200A 2028-2029 202F 205F 3000", CharClass::space);
+  set(unicode::kWhiteSpaceRanges, CharClass::space);
 }
 
 const CharClasses& CharClasses::get() {
