@@ -53,10 +53,10 @@ bool is_null(const JsonFile& file, const char* key) {
 class NamedTokens {
  public:
   explicit NamedTokens(const SpecialNames& own)
-      : roles_{{"bos_token", ""},       {"eos_token", ""},      {"unk_token", own.unk},
-               {"sep_token", own.sep},  {"pad_token", own.pad}, {"cls_token", own.cls},
-               {"mask_token", own.mask}} {
-    if (Role& mask = roles_[6]; mask.token) mask.token->lstrip = own.mask_lstrip;
+      : own_(own), roles_{{"bos_token", ""},       {"eos_token", ""},      {"unk_token", own.unk},
+                          {"sep_token", own.sep},  {"pad_token", own.pad}, {"cls_token", own.cls},
+                          {"mask_token", own.mask}} {
+    if (Role& mask = roles_[6]; mask.token) set_mask_flags(*mask.token);
   }
   void read(const JsonFile& file, bool is_config) {
     const auto read_token = [&](const char* key, Element value) {
@@ -69,6 +69,7 @@ class NamedTokens {
       if (is_null(file, role.key)) role.token.reset();  // null: the model has no such token
       if (auto value = JsonFile::find(file.root(), role.key)) {
         role.token = read_token(role.key, *value);
+        if (&role == &roles_[6] && value->is_string()) set_mask_flags(*role.token);
         // a vocabulary may contain an empty line
         if (role.token->content.empty()) role.token.reset();
       }
@@ -103,6 +104,13 @@ class NamedTokens {
     std::optional<NamedToken> token =
         own.empty() ? std::nullopt : std::optional(special_token(own));
   };
+  // A mask that is only named has its class's flags.
+  void set_mask_flags(NamedToken& mask) const {
+    mask.lstrip = own_.mask_lstrip;
+    mask.normalized = own_.mask_normalized;
+  }
+
+  SpecialNames own_;
   Role roles_[7];
   std::vector<NamedToken> additional_;
 };
@@ -224,6 +232,11 @@ SpecialNames add_configured_tokens(const fs::path& directory, const JsonFile* co
   }
   return {names.name("unk_token"), names.name("sep_token"), names.name("pad_token"),
           names.name("cls_token"), names.name("mask_token")};
+}
+
+SpecialNames own_names(const TokenizerDefinition& definition) {
+  const bool roberta = definition.vocabulary.find("<s>") >= 0;
+  return roberta ? SpecialNames{"<unk>", "</s>", "<pad>", "<s>", "<mask>", true} : SpecialNames{};
 }
 
 void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition) {

@@ -19,7 +19,8 @@ namespace finetune {
 
 struct SpecialNames {
   std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
-  bool mask_lstrip = false;  // the mask takes the white space before it
+  bool mask_lstrip = false;      // the mask takes the white space before it
+  bool mask_normalized = false;  // the mask is looked for in normalized text
 };
 
 // Reads an object with "content" and flags.
@@ -42,6 +43,9 @@ int32_t checked_id(const std::filesystem::path& path, std::string_view piece, in
 // the special tokens that no file states.
 SpecialNames add_configured_tokens(const std::filesystem::path& directory, const JsonFile* config,
                                    TokenizerDefinition& definition, const SpecialNames& own = {});
+
+// The names that no file states: RoBERTa's if the vocabulary has <s>, else BERT's.
+SpecialNames own_names(const TokenizerDefinition& definition);
 
 // Reads "added_tokens" of tokenizer.json.
 void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition);

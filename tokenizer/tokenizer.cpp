@@ -6,6 +6,7 @@
 #include "tokenizer/bpe/bpe_files.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
+#include "tokenizer/unigram/unigram_files.h"
 #include "tokenizer/wordpiece/wordpiece_files.h"
 
 namespace finetune {
@@ -22,12 +23,23 @@ bool has(const fs::path& directory, const char* name) {
 std::unique_ptr<Tokenizer> load_tokenizer_json(const fs::path& path) {
   const JsonFile file(path);
   if (const auto model = file.get<simdjson::dom::object>(file.root(), "model")) {
-    const auto type = file.get<std::string_view>(*model, "type");
-    if (type ? *type == "BPE" : JsonFile::find(*model, "merges").has_value()) {
-      return std::make_unique<BpeTokenizer>(read_bpe_tokenizer_json(file));
+    const auto vocabulary = JsonFile::find(*model, "vocab");
+    const std::string_view guessed = JsonFile::find(*model, "merges")       ? "BPE"
+                                     : vocabulary && vocabulary->is_array() ? "Unigram"
+                                                                            : "WordPiece";
+    const auto type = file.get<std::string_view>(*model, "type").value_or(guessed);
+    if (type == "BPE") return std::make_unique<BpeTokenizer>(read_bpe_tokenizer_json(file));
+    if (type == "Unigram") {
+      return std::make_unique<UnigramTokenizer>(read_unigram_tokenizer_json(file));
     }
   }
   return std::make_unique<WordPieceTokenizer>(read_tokenizer_json(file));
+}
+
+std::unique_ptr<Tokenizer> load_sentencepiece_model(const fs::path& path) {
+  const PieceIds ids = piece_ids_of(path.parent_path());
+  if (ids == PieceIds::as_stored) return load_sentencepiece(path);
+  return std::make_unique<UnigramTokenizer>(read_shifted_sentencepiece(path, ids));
 }
 
 }  // namespace
@@ -46,7 +58,7 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& directory) {
     return std::make_unique<BpeTokenizer>(read_vocab_and_merges(directory));
   }
   for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "tokenizer.model"}) {
-    if (has(directory, name)) return load_sentencepiece(directory / name);
+    if (has(directory, name)) return load_sentencepiece_model(directory / name);
   }
   throw model_error(
       directory.string(),

@@ -1,7 +1,8 @@
 // Converts text to token ids with offsets. Independent of tasks, data files and tensors.
 //
-// WordPiece vocabularies behave as in Hugging Face tokenizers 0.22.2 (BertNormalizer,
-// BertPreTokenizer, WordPiece, added tokens), *.model vocabularies as in the sentencepiece library.
+// WordPiece, BPE and Unigram vocabularies behave as in Hugging Face tokenizers 0.22.2; *.model
+// vocabularies as in the sentencepiece library, but for XLM-RoBERTa's and CamemBERT's, which behave
+// as the tokenizer.json that transformers 4.57 converts them to.
 #pragma once
 
 #include <cstdint>

@@ -81,10 +81,11 @@ def random_texts(count, seed):
         yield "".join(out)
 
 
-# What byte-level BPE treats in its own way: spaces, contractions, added tokens, marks that compose.
+# What byte-level BPE and Unigram treat in their own ways: spaces, contractions, added tokens, marks that compose, clusters.
 PIECES = [" ", "  ", "   ", " " * 25, "\t", "\n", "\u00a0", "\u3000", " \t ", "<mask>", "[MASK]", "</s>", "<s>", "'s", "'re",
           "'", "\u2019s", "\u0301", "e\u0301", "\u1e69", "|||IP_ADDRESS|||", "the", "Hello", "don't", "12", "3.5", ".",
-          "\U0001F600", "Word", " word", "\u4e2d\u6587", "\u00e9", " 7", "\u0660\u2167\u00bd"]
+          "\U0001F600", "Word", " word", "\u4e2d\u6587", "\u00e9", " 7", "\u0660\u2167\u00bd", "\ufb01", "\u0600", "\u0600e\u0301", "\u2581", "\r\n", "\u200d", "\u0001", "\u0085",
+          "\uff1cmask\uff1e", "\uff1cs\uff1e", "\u30ab\u3099", "\uff76\uff9e", "\u2026", "\u00ad"]
 
 
 def texts_of_pieces(count, seed):
@@ -141,7 +142,7 @@ def main():
                         help="directory with a tokenizer.json")
     parser.add_argument("--binary", default=str(ROOT / "build" / "finetune"))
     parser.add_argument("--random", type=int, default=0, metavar="N")
-    parser.add_argument("--pieces", type=int, default=0, metavar="N", help="texts of pieces that are hard on BPE")
+    parser.add_argument("--pieces", type=int, default=0, metavar="N", help="texts of pieces that are hard on BPE or Unigram")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=5, help="differences to show (5)")
     options = parser.parse_args()

@@ -69,6 +69,33 @@ def test_byte_level_bpe_with_options(directory):
         compare_directory(model, "--random", 1000, "--pieces", 2000, "--seed", number)
 
 
+def metaspace(**settings):
+    return {"type": "Metaspace", "replacement": "\u2581", **settings}
+
+
+def test_unigram(directory):
+    """Both published forms of tokenizer.json, and others that old versions wrote; with the added tokens' own flags, too."""
+    whole = json.loads(shared_path("unigram/xlm-roberta/tokenizer.json").read_text(encoding="utf-8"))
+    (charsmap, strip, join), tokens = whole["normalizer"]["normalizers"], whole["added_tokens"]
+    both, space = {**strip, "strip_left": True}, {**join, "content": " "}
+    split = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace(add_prefix_space=True)]}
+    forms = [([charsmap, strip, join], metaspace(prepend_scheme="always", split=True)), ([charsmap], split),
+             ([charsmap, space], metaspace(add_prefix_space=True)), ([charsmap, both, join], metaspace()),
+             ([charsmap, strip, join], metaspace(prepend_scheme="first")), ([], metaspace()), ([], split),
+             ([charsmap, strip, join], metaspace(prepend_scheme="never"))]
+    for number, ((steps, pre_tokenizer), own) in enumerate(itertools.product(forms, (True, False))):
+        whole["normalizer"] = {"type": "Sequence", "normalizers": steps} if steps else None
+        whole["pre_tokenizer"] = pre_tokenizer
+        generator = random.Random(number)
+        names = ("lstrip", "rstrip", "single_word", "normalized") if own else ()
+        whole["added_tokens"] = [token | {name: generator.random() < 0.4 for name in names} for token in tokens]
+        model = directory / str(number)
+        model.mkdir()
+        (model / "tokenizer.json").write_text(json.dumps(whole), encoding="utf-8")
+        compare_directory(model, "--random", 1000, "--pieces", 2000, "--seed", number)
+    compare_directory(shared_path("unigram/xlm-roberta"), SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
+
+
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "[X]", "<e>", "new", "a", "b", "hello", "##a",
           "##b", "##new", "x", "e", "[", "]", "<", ">", "cls", "mask", "##x"]
 TEXTS = ["a [CLS] b", "[MASK]a[SEP]", "hello [unused1] new", "[X][x] <e> <E>", "New NEW anew [NEW] [new]", "[mask] [cls]",

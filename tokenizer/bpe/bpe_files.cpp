@@ -225,11 +225,6 @@ void override_spaces(const JsonFile& config, bool trims, BpeDefinition& definiti
   }
 }
 
-SpecialNames own_names(const BpeDefinition& definition) {
-  const bool roberta = definition.vocabulary.find("<s>") >= 0;
-  return roberta ? SpecialNames{"<unk>", "</s>", "<pad>", "<s>", "<mask>", true} : SpecialNames{};
-}
-
 // RoBERTa's kin share its files without tokenizer.json; others do not say how texts are joined.
 void require_roberta(const JsonFile& config) {
   const std::string_view name =

@@ -13,7 +13,7 @@ namespace finetune {
 // come from tokenizer_config.json beside it. A vocabulary with [CLS] and [SEP] gets ALBERT's
 // defaults (lower case, accents removed); one that has only <s> and </s> leaves text unchanged. Ids
 // are the library's. Error(model) names the file, also for models whose ids are shifted against the
-// library's (XLM-RoBERTa, CamemBERT, ...).
+// library's (mBART, BARThez, ...); tokenizer/unigram reads XLM-RoBERTa's and CamemBERT's.
 std::unique_ptr<Tokenizer> load_sentencepiece(const std::filesystem::path& path);
 
 }  // namespace finetune

@@ -11,8 +11,6 @@
 namespace finetune {
 namespace {
 
-enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6 };
-constexpr uint64_t kModelUnigram = 1;
 constexpr float kUnknownPenalty = 10.0f;  // as in the library
 
 }  // namespace
@@ -44,7 +42,7 @@ std::optional<Unigram> Unigram::read(std::string_view model) {
       types.push_back(type);
     } else if (field.number == kTrainerSpec) {
       while (read_part(field.bytes, part)) {
-        if (part.number == 3 && part.value != kModelUnigram) return std::nullopt;  // model_type
+        if (part.number == kModelType && part.value != kModelUnigram) return std::nullopt;
       }
     }
   }

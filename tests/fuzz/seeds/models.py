@@ -1,4 +1,5 @@
 """Configurations and vocabularies of models."""
+import base64
 import hashlib
 import json
 import struct
@@ -137,8 +138,35 @@ def add_sentencepiece(corpora):
     units[0x61], units[0x60] = 1 << 10 | 1 << 8 | 0x61, 1 << 31 | 2
     charsmap = struct.pack("<257I", 1024, *units) + b"x\0b\0"
     corpora.add("sentencepiece", "charsmap", text, "", sentencepiece(unigram, plain, charsmap))
-    corpora.words(["sentencepiece"], [space, "<unk>", "<s>", "</s>", "[CLS]", "[SEP]", "<0x41>", b"\x18\x02", b"\x18\x03",
+    shifted = ["<unk>", "<s>", "</s>", space + "coffee", space, "c", "o", "f", "e", "b"]
+    for name in ("XLMRobertaTokenizer", "CamembertTokenizer"):
+        corpora.add("sentencepiece", name, text + " <mask>\u2581e\u0301", json.dumps({"tokenizer_class": name}),
+                    sentencepiece(unigram, shifted, charsmap))
+    add_unigram(corpora, charsmap)
+    corpora.words(["sentencepiece"], ["XLMRobertaTokenizer", "CamembertTokenizer", space, "<unk>", "<s>", "</s>", "[CLS]", "[SEP]", "<0x41>", b"\x18\x02", b"\x18\x03",
                                       b"\x18\x06", b"\x0a\x0e\x0a\x05", b"\x15\0\0\0\0", "\n--8<--\n"])
+
+
+def add_unigram(corpora, charsmap):
+    """tokenizer.json of a Unigram model, in both published forms."""
+    space = "\u2581"
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", space, space + "a", "b", "ab", space + "coffee", "\u00e9", "<mask>"]
+    token, text = (lambda name: {"SpecialToken": {"id": name, "type_id": 0}}), {"Sequence": {"id": "A", "type_id": 0}}
+    single = [token("<s>"), text, token("</s>")]
+    whole = {"version": "1.0", "added_tokens": [added("<s>", 0), added("<mask>", 10, lstrip=True, normalized=True)],
+             "post_processor": {"type": "TemplateProcessing", "single": single, "pair": [*single, token("</s>"), text, token("</s>")]},
+             "model": {"type": "Unigram", "unk_id": 3, "byte_fallback": False, "vocab": [[piece, -float(i)] for i, piece in enumerate(pieces)]}}
+    mapped = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    replace = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space}
+    metaspace = {"type": "Metaspace", "replacement": space}
+    forms = {"new": ({"type": "Sequence", "normalizers": [mapped, strip, replace]}, {**metaspace, "prepend_scheme": "always", "split": True}),
+             "old": (mapped, {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {**metaspace, "add_prefix_space": True}]}),
+             "first": (None, {**metaspace, "prepend_scheme": "first"})}
+    for name, (normalizer, pre_tokenizer) in forms.items():
+        corpora.add("tokenizer_json", f"unigram-{name}", json.dumps({**whole, "normalizer": normalizer, "pre_tokenizer": pre_tokenizer}), "",
+                    " a  coffee<mask> b\u00a0e\u0301\r\n </s>\u2581 \u0600a\u0301")
+    corpora.words(["tokenizer_json"], ['"Unigram"', '"Precompiled"', '"Metaspace"', '"WhitespaceSplit"', '"prepend_scheme":', '"unk_id":', " {2,}"])
 
 
 def ngram_file(outputs, ngrams, texts=9):

@@ -10,6 +10,7 @@
 namespace finetune {
 namespace {
 
+using test::check_golden_file;
 using test::contains;
 using test::Encoded;
 using test::have_shared;
@@ -17,45 +18,19 @@ using test::model_error_of;
 using test::shared_path;
 using test::TemporaryDirectory;
 
-// Compares with a file of texts; ids and offsets there have special tokens at both ends.
-void check_golden(const fs::path& model, const std::string& golden, size_t count) {
-  CAPTURE(golden);
-  const auto tokenizer = Tokenizer::load(model);
-  const size_t read =
-      test::for_each_json_line(shared_path(golden), [&](const simdjson::dom::object& line) {
-        const std::string text(line["text"].get_string().value());
-        CAPTURE(text);
-        const Encoded ours = test::encode(*tokenizer, text);
-        std::vector<int32_t> ids{tokenizer->special().cls};
-        ids.insert(ids.end(), ours.ids.begin(), ours.ids.end());
-        ids.push_back(tokenizer->special().sep);
-        CHECK(ids == test::integers(line["ids"]));
-        test::Offsets offsets{{0, 0}};
-        offsets.insert(offsets.end(), ours.offsets.begin(), ours.offsets.end());
-        offsets.push_back({0, 0});
-        test::Offsets expected;
-        for (auto pair : line["offsets"].get_array()) {
-          const auto both = test::integers(pair);
-          expected.push_back({uint32_t(both[0]), uint32_t(both[1])});
-        }
-        CHECK(offsets == expected);
-      });
-  CHECK(read == count);
-}
-
 // The files of `source` with another tokenizer_config.json.
 void check_with(const fs::path& source, std::initializer_list<const char*> files,
                 std::string_view config, const std::string& golden, size_t count) {
   TemporaryDirectory directory;
   for (const char* file : files) directory.copy(source / file);
   if (!config.empty()) directory.write("tokenizer_config.json", config);
-  check_golden(directory.path(), golden, count);
+  check_golden_file(directory.path(), golden, count);
 }
 
 TEST_CASE("golden tokenization with a small RoBERTa vocabulary, from each of its files") {
   const fs::path model = shared_path("byte-level-bpe/roberta");
   const std::string golden = "byte-level-bpe/roberta";
-  check_golden(model, golden + ".jsonl", 309);
+  check_golden_file(model, golden + ".jsonl", 309);
   check_with(model, {"tokenizer.json"}, "", golden + ".jsonl", 309);
   for (const auto& files : {std::initializer_list<const char*>{"tokenizer.json"},
                             std::initializer_list<const char*>{"vocab.json", "merges.txt"}}) {
@@ -67,14 +42,15 @@ TEST_CASE("golden tokenization with a small RoBERTa vocabulary, from each of its
 
 TEST_CASE(
     "golden tokenization in ModernBERT's pipeline: NFC, runs of spaces, offsets with spaces") {
-  check_golden(shared_path("byte-level-bpe/modernbert"), "byte-level-bpe/modernbert.jsonl", 309);
+  check_golden_file(shared_path("byte-level-bpe/modernbert"), "byte-level-bpe/modernbert.jsonl",
+                    309);
 }
 
 TEST_CASE("golden tokenization with roberta-base") {
   if (!have_shared("tokenizers/roberta-base") || !have_shared("golden/family/tokenization")) return;
   const fs::path model = shared_path("tokenizers/roberta-base");
   const std::string golden = "golden/family/tokenization/roberta-base";
-  check_golden(model, golden + ".jsonl", 309);
+  check_golden_file(model, golden + ".jsonl", 309);
   check_with(model, {"vocab.json", "merges.txt"}, "", golden + ".jsonl", 309);
   check_with(model, {"tokenizer.json"}, R"({"add_prefix_space":true})",
              golden + "-prefix-space.jsonl", 160);
@@ -85,37 +61,7 @@ TEST_CASE("golden tokenization with roberta-base") {
 TEST_CASE("golden pairs and windows with roberta-base: two separators, no token types") {
   if (!have_shared("tokenizers/roberta-base") || !have_shared("golden/family/tokenization")) return;
   const auto tokenizer = Tokenizer::load(shared_path("tokenizers/roberta-base"));
-  const SpecialTokens& special = tokenizer->special();
-  size_t seen = 0;
-  test::for_each_json_line(
-      shared_path("golden/family/tokenization/pairs.jsonl"),
-      [&](const simdjson::dom::object& line) {
-        if (line["vocabulary"].get_string().value() != "roberta-base") return;
-        ++seen;
-        // transformers takes an empty second text for none.
-        if (line["b"].get_string().value().empty()) return;
-        TokenBuffer a, b;
-        tokenizer->encode(line["a"].get_string(), a);
-        tokenizer->encode(line["b"].get_string(), b);
-        const int64_t budget = line["max_length"].get_int64().value() - special.around_pair();
-        TokenRange second{0, int64_t(b.size())};
-        int64_t first = int64_t(a.size());
-        if (line["how"].get_string().value() == "longest_first") {
-          const PairLengths kept = truncate_longest_first(first, second.end, budget);
-          first = kept.first;
-          second.end = kept.second;
-        } else {
-          const auto ranges = windows(second.end, budget - first, line["stride"].get_int64());
-          second = ranges.at(size_t(line["window"].get_int64().value()));
-        }
-        std::vector<int32_t> ids;
-        const uint32_t begin =
-            append_pair(special, a.ids.data(), first, b.ids.data() + second.begin,
-                        second.end - second.begin, ids);
-        CHECK(ids == test::integers(line["ids"]));
-        CHECK(begin == first + 3);
-      });
-  CHECK(seen == 15);
+  test::check_golden_pairs(*tokenizer, "roberta-base", 15);
 }
 
 TEST_CASE("letters, numbers and spaces are those of tokenizers' expressions, for all code points") {

@@ -1,0 +1,185 @@
+// Unigram: ids and offsets of XLM-RoBERTa and CamemBERT against Hugging Face tokenizers.
+#include <sentencepiece_processor.h>
+
+#include <chrono>
+
+#include "support.h"
+
+namespace finetune {
+namespace {
+
+using test::check_golden_file;
+using test::Encoded;
+using test::have_shared;
+using test::shared_path;
+using test::TemporaryDirectory;
+
+constexpr const char* kModel = "unigram/xlm-roberta";
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+constexpr std::string_view kNewNormalizers =
+    R"(,{"type":"Strip","strip_left":false,"strip_right":true},)"
+    R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"}])";
+constexpr std::string_view kNewPreTokenizer =
+    R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true},"post)";
+
+// tokenizer.json with other parts; `normalizers` come after the character map.
+std::string tokenizer_json(std::string_view normalizers, std::string_view pre_tokenizer) {
+  const std::string text = read_text_file(shared_path(concat(kModel, "/tokenizer.json")));
+  return replaced(replaced(text, kNewNormalizers, concat(normalizers, "]")), kNewPreTokenizer,
+                  concat(pre_tokenizer, R"(,"post)"));
+}
+
+TEST_CASE("golden tokenization with a small XLM-RoBERTa vocabulary, from each of its files") {
+  check_golden_file(shared_path(kModel), "unigram/xlm-roberta.jsonl", 509);
+  TemporaryDirectory directory;
+  directory.copy(shared_path(concat(kModel, "/sentencepiece.bpe.model")));
+  directory.write("config.json", R"({"model_type":"xlm-roberta"})");
+  check_golden_file(directory.path(), "unigram/xlm-roberta.jsonl", 509);
+  directory.copy(shared_path(concat(kModel, "/tokenizer_config.json")));
+  check_golden_file(directory.path(), "unigram/xlm-roberta.jsonl", 509);
+}
+
+TEST_CASE("golden tokenization with the older form of tokenizer.json") {
+  TemporaryDirectory directory;
+  directory.write(
+      "tokenizer.json",
+      tokenizer_json("", R"({"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)"
+                         R"({"type":"Metaspace","replacement":"▁","add_prefix_space":true}]})"));
+  check_golden_file(directory.path(), "unigram/xlm-roberta-old-form.jsonl", 509);
+}
+
+TEST_CASE("golden tokenization with CamemBERT's ids") {
+  TemporaryDirectory directory;
+  directory.copy(shared_path(concat(kModel, "/sentencepiece.bpe.model")));
+  for (const char* config : {R"({"tokenizer_class":"CamembertTokenizer"})",
+                             R"({"tokenizer_class":"CamembertTokenizerFast","mask_token":"<mask>",)"
+                             R"("additional_special_tokens":["<s>NOTUSED","</s>NOTUSED"]})"}) {
+    directory.write("tokenizer_config.json", config);
+    check_golden_file(directory.path(), "unigram/camembert.jsonl", 509);
+  }
+  const auto tokenizer = Tokenizer::load(directory.path());
+  const SpecialTokens& special = tokenizer->special();
+  CHECK((special.cls == 5 && special.pad == 1 && special.sep == 6 && special.unk == 3));
+  CHECK(special.mask == tokenizer->vocabulary_size() - 1);
+}
+
+TEST_CASE("golden pairs and windows: two separators, no token types") {
+  if (!have_shared("golden/family/tokenization")) return;
+  TemporaryDirectory camembert;
+  camembert.copy(shared_path(concat(kModel, "/sentencepiece.bpe.model")));
+  camembert.write("tokenizer_config.json", R"({"tokenizer_class":"CamembertTokenizer"})");
+  test::check_golden_pairs(*Tokenizer::load(shared_path(kModel)), "xlm-roberta-small", 18);
+  test::check_golden_pairs(*Tokenizer::load(camembert.path()), "camembert-small", 18);
+}
+
+TEST_CASE("special tokens, lengths and files of a Unigram vocabulary") {
+  const auto tokenizer = Tokenizer::load(shared_path(kModel));
+  const SpecialTokens& special = tokenizer->special();
+  CHECK((special.cls == 0 && special.pad == 1 && special.sep == 2 && special.unk == 3));
+  CHECK(special.mask == 451);
+  CHECK((special.around_single() == 2 && special.around_pair() == 4));
+  CHECK(tokenizer->vocabulary_size() == 452);
+  CHECK(tokenizer->model_max_length() == 512);
+  CHECK(tokenizer->files().size() == 3);
+  CHECK(tokenizer->token(4) == "▁");
+  CHECK_FALSE(tokenizer->continues_word(4));
+  CHECK(tokenizer->continues_word(5));  // "s"
+  CHECK_FALSE(tokenizer->continues_word(special.mask));
+}
+
+// Values of tokenizers 0.23.3.
+TEST_CASE("Metaspace and the normalizers in other settings") {
+  struct Setting {
+    const char *normalizers, *pre_tokenizer;
+    Encoded first, second;
+  };
+  const char* const replace = R"(,{"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "})";
+  const char* const strip = R"(,{"type":"Strip","strip_left":true,"strip_right":true},)"
+                            R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"})";
+  const char* const right = R"(,{"type":"Strip","strip_left":false,"strip_right":true},)"
+                            R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"})";
+  const test::Offsets inner{{2, 3}, {3, 4}, {4, 11}, {11, 12}, {12, 13}};
+  const auto offsets = [&](std::initializer_list<std::pair<uint32_t, uint32_t>> last) {
+    test::Offsets out{{0, 1}};
+    out.insert(out.end(), inner.begin(), inner.end());
+    out.insert(out.end(), last);
+    return out;
+  };
+  const Encoded stripped{{44, 4, 30, 451, 4, 19}, offsets({})};
+  const Encoded unmarked{{11, 4, 30, 451, 4, 19}, offsets({})};
+  const Encoded spaced{{44, 4, 30, 451, 4, 19, 4}, offsets({{13, 14}})};
+  const Encoded whole{{9, 4, 3, 47, 8}, {{1, 5}, {6, 7}, {7, 8}, {9, 10}, {9, 10}}};
+  const Encoded cut{{9, 4, 3, 47, 8}, {{2, 5}, {6, 7}, {7, 8}, {9, 10}, {9, 10}}};
+  const Setting settings[] = {
+      {right, R"({"type":"Metaspace","prepend_scheme":"first"})", stripped, whole},
+      {right, R"({"type":"Metaspace","prepend_scheme":"never"})", unmarked, whole},
+      {right, R"({"type":"Metaspace","add_prefix_space":false})", unmarked, whole},
+      {replace, R"({"type":"Metaspace","replacement":"▁","add_prefix_space":true})", spaced, whole},
+      {strip, R"({"type":"Metaspace"})", stripped, cut}};
+  for (const Setting& setting : settings) {
+    CAPTURE(setting.pre_tokenizer);
+    TemporaryDirectory directory;
+    directory.write("tokenizer.json", tokenizer_json(setting.normalizers, setting.pre_tokenizer));
+    const auto tokenizer = Tokenizer::load(directory.path());
+    CHECK(test::encode(*tokenizer, "a  b <mask> c ") == setting.first);
+    CHECK(test::encode(*tokenizer, "  the\u00a0 e\u0301\ufb01") == setting.second);
+  }
+}
+
+TEST_CASE("a removed character at the beginning shifts the offsets behind it, as in Hugging Face") {
+  const auto tokenizer = Tokenizer::load(shared_path(kModel));
+  const Encoded shifted = test::encode(*tokenizer, "\u0001the \ufb01 the");
+  CHECK(shifted.offsets == test::Offsets{{0, 3}, {3, 5}, {4, 5}, {5, 9}});
+  const Encoded inside = test::encode(*tokenizer, "the\u0001 \ufb01 the");
+  CHECK(inside.ids == shifted.ids);
+  CHECK(inside.offsets == test::Offsets{{0, 3}, {4, 6}, {5, 6}, {6, 10}});
+}
+
+TEST_CASE("bytes that are not UTF-8 count as U+FFFD, and keep their offsets in Unigram") {
+  const auto tokenizer = Tokenizer::load(shared_path(kModel));
+  TokenBuffer broken, replacement;
+  tokenizer->encode("a \xFF\xE2\x82 b", broken);
+  tokenizer->encode("a \uFFFD\uFFFD b", replacement);
+  CHECK(broken.ids == replacement.ids);
+  CHECK(broken.ends.back() == 7);
+}
+
+// The library takes the longest key at each place and adds scores in single precision, so texts
+// with combining marks, ties or <mask> may differ; these have none.
+TEST_CASE("ids are the sentencepiece library's, shifted by one") {
+  sentencepiece::SentencePieceProcessor library;
+  const std::string path = shared_path(concat(kModel, "/sentencepiece.bpe.model")).string();
+  REQUIRE(library.Load(path).ok());
+  const auto tokenizer = Tokenizer::load(shared_path(kModel));
+  std::ifstream rows(shared_path("golden/trajectory-classification-train.csv"));
+  size_t compared = 0;
+  for (std::string row; std::getline(rows, row); ++compared) {
+    std::vector<int32_t> expected;
+    for (int id : library.EncodeAsIds(row)) expected.push_back(id == 0 ? 3 : id + 1);
+    CHECK(test::encode(*tokenizer, row).ids == expected);
+  }
+  CHECK(compared > 100);
+}
+
+TEST_CASE("a word of a million letters takes no quadratic time in Unigram") {
+  const auto tokenizer = Tokenizer::load(shared_path(kModel));
+  std::string text;
+  while (text.size() < 1000000) text += "thereinandou";
+  for (const char* end : {"", "\u00e9\ufb01"}) {
+    const auto start = std::chrono::steady_clock::now();
+    TokenBuffer tokens;
+    tokenizer->encode(text + end, tokens);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+    CHECK(tokens.size() > 1000);
+    CHECK(tokens.ends.back() == text.size() + std::string_view(end).size());
+  }
+}
+
+}  // namespace
+}  // namespace finetune

@@ -1,0 +1,56 @@
+// Normalizes text by a sentencepiece character map, as "Precompiled" of Hugging Face tokenizers.
+// It replaces cluster by cluster; the sentencepiece library takes the longest key at each place.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/sentencepiece/charsmap.h"
+#include "tokenizer/unicode/source_composition.h"
+
+namespace finetune::unigram {
+
+// Code points that join the cluster before them, that the next character joins, and that stand
+// alone, as hexadecimal ranges.
+extern const char* const kJoiningRanges;
+extern const char* const kPrependedRanges;
+extern const char* const kControlRanges;
+
+// What is known of a code point. No flag: it is a cluster of its own, and the map leaves it alone.
+enum CharFlag : uint8_t {
+  kJoining = 1 << 0,
+  kPrepended = 1 << 1,
+  kStandsAlone = 1 << 2,
+  kReplaced = 1 << 3,    // by the map
+  kWhiteSpace = 1 << 4,  // White_Space
+  kOther = 1 << 5,       // for the tokenizer
+};
+
+// The flags of all code points.
+class CharFlags {
+ public:
+  // `map` may be null.
+  explicit CharFlags(const CharsMap* map = nullptr);
+  uint8_t operator[](char32_t c) const { return flags_[c]; }
+  void add(char32_t c, CharFlag flag) { flags_[c] = uint8_t(flags_[c] | flag); }
+
+ private:
+  std::vector<uint8_t> flags_;
+};
+
+// A new character, and how many old ones it stands for beyond the first: 1 less for an inserted
+// one.
+struct Change {
+  char32_t c;
+  int64_t change;
+};
+
+// Appends the normalized bytes [begin, end) of `text` with their source bytes. `changes` is memory
+// to work in. Returns whether characters at the beginning were removed: the sources of all
+// characters behind them are then those of earlier ones, as in Hugging Face.
+bool normalize_clusters(const CharsMap& map, const CharFlags& flags, std::string_view text,
+                        size_t begin, size_t end, std::vector<Change>& changes,
+                        unicode::SourcedText& out);
+
+}  // namespace finetune::unigram

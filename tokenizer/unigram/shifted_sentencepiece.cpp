@@ -1,0 +1,189 @@
+// Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's.
+#include <bit>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/files/file_kind.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
+#include "tokenizer/sentencepiece/model_fields.h"
+#include "tokenizer/special_tokens.h"
+#include "tokenizer/surroundings.h"
+#include "tokenizer/unigram/unigram_files.h"
+
+namespace finetune {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = UnigramStep::Kind;
+
+struct Piece {
+  std::string_view text;
+  double score = 0;
+  uint64_t type = kNormal;
+};
+
+struct SentencePieceModel {
+  std::vector<Piece> pieces;
+  std::string_view charsmap;
+  bool is_unigram = true;
+};
+
+// Calls read(field) for the fields of a message. Returns whether its bytes are valid.
+template <typename Read>
+bool for_each_field(std::string_view message, Read&& read) {
+  ProtoPart field;
+  while (!message.empty()) {
+    if (!read_part(message, field)) return false;
+    read(field);
+  }
+  return true;
+}
+
+// Views of `bytes`, or nothing if they are not a model file.
+std::optional<SentencePieceModel> parse(std::string_view bytes) {
+  SentencePieceModel model;
+  bool valid = true;
+  valid &= for_each_field(bytes, [&](const ProtoPart& field) {
+    if (field.number == kPiece) {
+      Piece piece;
+      valid &= for_each_field(field.bytes, [&](const ProtoPart& part) {
+        if (part.number == 1) piece.text = part.bytes;
+        if (part.number == 2) piece.score = double(std::bit_cast<float>(uint32_t(part.value)));
+        if (part.number == 3) piece.type = part.value;
+      });
+      valid &= simdjson::validate_utf8(piece.text.data(), piece.text.size());
+      model.pieces.push_back(piece);
+    } else if (field.number == kTrainerSpec) {
+      valid &= for_each_field(field.bytes, [&](const ProtoPart& part) {
+        if (part.number == kModelType) model.is_unigram = part.value == kModelUnigram;
+      });
+    } else if (field.number == kNormalizerSpec) {
+      valid &= for_each_field(field.bytes, [&](const ProtoPart& part) {
+        if (part.number == kCharsMap) model.charsmap = part.bytes;
+      });
+    }
+  });
+  if (!valid || model.pieces.empty()) return std::nullopt;
+  return model;
+}
+
+void require_fairseq_layout(const SentencePieceModel& model, const fs::path& path) {
+  constexpr std::string_view kFirst[] = {"<unk>", "<s>", "</s>"};
+  for (size_t i = 0; i < std::size(kFirst); ++i) {
+    if (i < model.pieces.size() && model.pieces[i].text == kFirst[i]) continue;
+    throw model_error(path.string(), ": piece ", i, " is not ", kFirst[i],
+                      ", so its ids are not those of XLM-RoBERTa or CamemBERT");
+  }
+}
+
+// Pieces that come first in the vocabulary, and the first piece of the model behind them.
+struct Layout {
+  std::vector<Piece> front;
+  size_t from;
+};
+
+Layout layout_of(PieceIds ids) {
+  if (ids == PieceIds::camembert) {
+    return {{{"<s>NOTUSED"}, {"<pad>"}, {"</s>NOTUSED"}, {"<unk>"}, {"<unk>NOTUSED", -100}}, 1};
+  }
+  return {{{"<s>"}, {"<pad>"}, {"</s>"}, {"<unk>"}}, 3};
+}
+constexpr int32_t kUnknownId = 3;
+
+void read_pieces(const SentencePieceModel& model, PieceIds ids, const fs::path& path,
+                 UnigramDefinition& definition) {
+  Layout layout = layout_of(ids);
+  std::vector<Piece>& pieces = layout.front;
+  pieces.insert(pieces.end(), model.pieces.begin() + std::ptrdiff_t(layout.from),
+                model.pieces.end());
+  pieces.push_back({"<mask>"});
+  if (int64_t(pieces.size()) > kMostTokens) {
+    throw model_error(path.string(), ": the vocabulary has more than ", kMostTokens, " tokens");
+  }
+  std::vector<double> scores;
+  scores.reserve(pieces.size());
+  for (const Piece& piece : pieces) {
+    if (!std::isfinite(piece.score)) {
+      throw model_error(path.string(), ": the score of piece ", in_quotes(piece.text),
+                        " is not a finite number");
+    }
+    definition.vocabulary.add(piece.text, int32_t(scores.size()));
+    scores.push_back(piece.score);
+  }
+  definition.vocabulary.finish();
+  definition.model = unigram::UnigramModel(definition.vocabulary.sorted(), scores, kUnknownId);
+}
+
+// Control and user-defined pieces are found in the text as they are.
+void add_special_pieces(const SentencePieceModel& model, PieceIds ids,
+                        UnigramDefinition& definition) {
+  const auto add = [&](std::string_view content, bool special) {
+    const int32_t id = definition.vocabulary.find(content);
+    if (id >= 0 && !content.empty()) {
+      definition.added.push_back({std::string(content), id, false, false, false, false, special});
+    }
+  };
+  for (const Piece& piece : model.pieces) {
+    if (piece.type == kControl || piece.type == kUserDefined) {
+      add(piece.text, piece.type == kControl);
+    }
+  }
+  if (ids != PieceIds::camembert) return;
+  for (const char* name : {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}) add(name, true);
+}
+
+void set_steps(const SentencePieceModel& model, const fs::path& path,
+               UnigramDefinition& definition) {
+  if (!model.charsmap.empty()) {
+    definition.charsmap = CharsMap::read(model.charsmap);
+    if (!definition.charsmap) {
+      throw model_error(path.string(), ": its character map is damaged");
+    }
+    definition.steps.push_back({Kind::charsmap, false, false, {}});
+  }
+  definition.steps.push_back({Kind::strip, false, true, {}});
+  definition.steps.push_back({Kind::join_spaces, false, false, "\xE2\x96\x81"});
+}
+
+std::string text_of(const fs::path& path, const char* key) {
+  if (!path_exists(path, ExitCode::model)) return {};
+  const JsonFile file(path);
+  return std::string(file.get<std::string_view>(file.root(), key).value_or(""));
+}
+
+}  // namespace
+
+PieceIds piece_ids_of(const fs::path& directory) {
+  std::string name = text_of(directory / "tokenizer_config.json", "tokenizer_class");
+  for (const char* key : {"tokenizer_class", "model_type"}) {
+    if (name.empty()) name = text_of(directory / "config.json", key);
+  }
+  if (name.starts_with("XLMRoberta") || name == "xlm-roberta") return PieceIds::xlm_roberta;
+  if (name.starts_with("Camembert") || name == "camembert") return PieceIds::camembert;
+  return PieceIds::as_stored;
+}
+
+UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids) {
+  const std::string bytes = read_text_file(path, ExitCode::model);
+  const auto model = parse(bytes);
+  if (!model) throw model_error(path.string(), " is not a sentencepiece model, or is damaged");
+  if (!model->is_unigram) throw model_error(path.string(), " is not a unigram model");
+  require_fairseq_layout(*model, path);
+  UnigramDefinition definition;
+  read_pieces(*model, ids, path, definition);
+  add_special_pieces(*model, ids, definition);
+  set_steps(*model, path, definition);
+  const fs::path directory = path.parent_path();
+  const auto config = open_tokenizer_config(directory);
+  if (config) definition.model_max_length = read_model_max_length(*config);
+  SpecialNames own = own_names(definition);
+  own.mask_normalized = ids == PieceIds::xlm_roberta;
+  const SpecialNames names = add_configured_tokens(directory, config.get(), definition, own);
+  set_special_tokens(names, {names.cls, names.sep, 2}, kUnknownId, path, definition);
+  definition.files = present_files(directory, {path.filename().c_str(), "tokenizer_config.json",
+                                               "special_tokens_map.json", "added_tokens.json"});
+  return definition;
+}
+
+}  // namespace finetune

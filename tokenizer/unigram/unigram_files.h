@@ -1,0 +1,25 @@
+// Unigram vocabularies of a model directory: tokenizer.json, or a sentencepiece model whose ids
+// fairseq shifted.
+#pragma once
+
+#include "tokenizer/json_file.h"
+#include "tokenizer/unigram/unigram_tokenizer.h"
+
+namespace finetune {
+
+// Reads a tokenizer.json whose model is Unigram.
+UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file);
+
+// How a tokenizer class numbers the pieces of its sentencepiece model.
+enum class PieceIds { as_stored, xlm_roberta, camembert };
+// By tokenizer_class of tokenizer_config.json or config.json, else by the latter's model_type.
+PieceIds piece_ids_of(const std::filesystem::path& directory);
+
+// Reads the sentencepiece model at `path` with tokenizer_config.json, special_tokens_map.json and
+// added_tokens.json beside it, if they exist. Text goes through the steps of the tokenizer.json
+// that transformers 4.57 writes for it.
+UnigramDefinition read_shifted_sentencepiece(const std::filesystem::path& path, PieceIds ids);
+
+// All throw Error(model) that names the file.
+
+}  // namespace finetune
