@@ -50,14 +50,6 @@ std::string shown(const Compared& c, double value) {
   return c.is_share ? format_fixed(100 * value, 1) + " %" : format_measure(value);
 }
 
-// Of numbers, in their own unit: "; typical error of this model: RMSE 260.1, MAE 120.3".
-std::string errors_of(const Metrics& metrics) {
-  const auto mse = metrics.find("eval_mse"), mae = metrics.find("eval_mae");
-  if (mse == metrics.end() || mae == metrics.end()) return "";
-  return concat("; typical error of this model: RMSE ", format_measure(std::sqrt(mse->second)),
-                ", MAE ", format_measure(mae->second));
-}
-
 // Metrics of labels and numbers: the simple models have neither losses nor probabilities.
 bool is_of_answers(std::string_view name) {
   static constexpr std::string_view ends[] = {"_accuracy", "_f1_macro", "_f1_micro", "_f1_weighted",
@@ -68,6 +60,12 @@ bool is_of_answers(std::string_view name) {
 }
 
 }  // namespace
+
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  if (!(size >= 0.001) && size != 0) return format_measure(value);
+  return format_fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
+}
 
 Baselines Task::baselines() {
   return {};
@@ -108,10 +106,13 @@ std::vector<std::string> baseline_metric_names(const std::vector<std::string>& n
 std::string baseline_line(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
   if (!c) return "";
-  return concat(c->is_share ? "majority " : "mean ", shown(*c, c->majority),
-                c->ngrams ? concat(", n-grams ", shown(*c, *c->ngrams)) : "",
-                c->unmixed ? concat(", without n-grams ", shown(*c, *c->unmixed)) : "",
-                ", this model ", shown(*c, c->model), " (", c->name, ")", errors_of(metrics));
+  // Numbers in their own unit.
+  const auto text = [&](double value) {
+    return c->is_share ? shown(*c, value) : three_digits(std::sqrt(value));
+  };
+  return concat(c->unmixed ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
+                c->ngrams ? concat("words alone ", text(*c->ngrams), ", ") : "", "always ",
+                c->is_share ? "the commonest label " : "the mean ", text(c->majority));
 }
 
 std::string baseline_warning(const Metrics& metrics) {

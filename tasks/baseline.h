@@ -29,9 +29,12 @@ struct BaselineKinds {
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names,
                                                const BaselineKinds& kinds);
 
-// "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)", from the metrics of a run or an
-// evaluation. A model that is mixed with n-grams also gets "without n-grams 83.0 %". Empty if there
-// are no baselines.
+// Three significant digits, for people: "0.612", "78.2", "1520".
+std::string three_digits(double value);
+
+// What simpler answers to the same rows reach, from the metrics of a run or an evaluation: "BERT
+// alone 83.0 %, words alone 83.4 %, always the commonest label 33.1 %". BERT alone is part of it
+// for a model that is mixed with n-grams. Empty if there are no baselines.
 std::string baseline_line(const Metrics& metrics);
 // If the n-grams are better than the model: a line that says so and what to try; else empty.
 std::string baseline_warning(const Metrics& metrics);

@@ -82,8 +82,7 @@ std::string unseen_line(const Metrics& metrics) {
   constexpr Shown kShown[] = {
       {"eval_accuracy", 100}, {"eval_mse", 0}, {"eval_f1", 1}};  // the first that is there
   for (const Shown& shown : kShown) {
-    const auto all = metrics.find(shown.name);
-    if (all == metrics.end()) continue;
+    if (!metrics.contains(shown.name)) continue;
     const auto text = [&](double value) {
       return shown.percent > 0 ? concat(format_fixed(shown.percent * value, 1), " %")
                                : format_measure(value);
@@ -93,8 +92,8 @@ std::string unseen_line(const Metrics& metrics) {
     if (unseen == metrics.end() || !std::isfinite(unseen->second)) {
       return "every evaluation text is trained on, too: nothing is known of new texts";
     }
-    return concat(std::string_view(shown.name).substr(5), " ", text(all->second), " on all rows, ",
-                  text(unseen->second), " on those whose text is not trained on (", left_out, ")");
+    return concat(std::string_view(shown.name).substr(5), " ", text(unseen->second), " on ",
+                  "texts that are not trained on (", left_out, ")");
   }
   return "";
 }

@@ -39,8 +39,8 @@ double value_or_nan(const Metrics& metrics, const std::string& name);
 std::string describe_repeated(int64_t repeated, int64_t of, const char* rows,
                               std::string_view remedy);
 
-// "accuracy 83.1 % on all rows, 79.2 % on those whose text is not trained on (41 rows are left
-// out)"; from a run's or an evaluation's metrics; empty if no text is repeated.
+// "accuracy 79.2 % on texts that are not trained on (41 left out)", from the metrics of a run or an
+// evaluation; empty if no text is repeated.
 std::string unseen_line(const Metrics& metrics);
 
 }  // namespace finetune

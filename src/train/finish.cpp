@@ -17,7 +17,8 @@
 #include "engine/export_model.h"
 #include "engine/scaled_head.h"
 #include "tasks/baseline.h"
-#include "tasks/repeated_texts.h"
+#include "tasks/registry.h"
+#include "tasks/scores/result_lines.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/record/result_line.h"
@@ -26,8 +27,6 @@
 
 namespace finetune {
 namespace {
-
-constexpr size_t kLongestShownMetric = 200;
 
 // From run.json and config.toml, which are there by now.
 RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory) {
@@ -47,23 +46,30 @@ RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory
   return run;
 }
 
+// The end of a run for people: the result, the model, and what to do next.
+std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
+                       const Metrics& metrics) {
+  const std::string run = printable(given.output), model = printable(directory.model().string());
+  std::string text;
+  const std::vector<std::string> result = result_lines(metrics);
+  for (const std::string& line : result) text += line + "\n";
+  if (const auto loss = metrics.find("train_loss"); result.empty() && loss != metrics.end()) {
+    text += concat("training loss ", format_measure(loss->second),
+                   "; no rows were held out to measure the model (--eval, --eval-fraction)\n");
+  }
+  text += concat("model: ", model, "\n");
+  if (given.task == name_of(TaskKind::mlm)) {
+    return text + concat("next:  finetune train --model ", model, " --train FILE --output RUN\n");
+  }
+  return text + concat("next:  finetune predict --model ", model, " --input FILE --output FILE\n",
+                       "       finetune report ", run, " --output report.html\n");
+}
+
 TrainOutcome outcome_of(const TrainOptions& given, const RunDirectory& directory,
                         const std::vector<Assertion>& assertions, const Metrics& metrics) {
   TrainOutcome outcome;
   outcome.result_line = result_line(identity_of(given, directory), metrics);
-  size_t width = 0;
-  std::vector<std::pair<std::string, double>> lines;  // a file's metrics can have any names
-  for (const auto& [name, value] : metrics) {
-    lines.emplace_back(printable(name, kLongestShownMetric), value);
-    width = std::max(width, lines.back().first.size());
-  }
-  for (const auto& [name, value] : lines) {
-    outcome.summary +=
-        concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
-  }
-  for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
-    if (!line.empty()) outcome.summary += line + "\n";
-  }
+  outcome.summary = summary_of(given, directory, metrics);
   AssertionReport report = evaluate_assertions(assertions, metrics);
   if (!given.junit.empty()) {
     write_junit(given.junit, junit_xml("train", given.output, report, metrics));
@@ -208,6 +214,11 @@ void export_best(const TrainingRun& run) {
   });
 }
 
+// Logs a line of the summary. Without --json the terminal shows the summary itself.
+void tell(const TrainOptions& options, const std::string& line) {
+  options.json ? log(line) : log_to_file(line);
+}
+
 // Rank 0: adds the rows, the baselines and the memory.
 void complete_metrics(const TrainingRun& run, Metrics& metrics) {
   Task& task = *run.inputs->task;
@@ -219,14 +230,7 @@ void complete_metrics(const TrainingRun& run, Metrics& metrics) {
   if (!run.settings.has_eval) return;
   metrics["eval_rows"] = double(rows_of(task.eval_set()));
   add_baselines(task.baselines(), metrics);
-  if (const std::string line = unseen_line(metrics); !line.empty()) log(line);
-  const std::string line = baseline_line(metrics);
-  if (line.empty()) return;
-  if (run.settings.options.json) {
-    log(line);
-  } else {
-    log_to_file(line);  // on standard output it is the last line of the results
-  }
+  for (const std::string& line : result_lines(metrics)) tell(run.settings.options, line);
 }
 
 }  // namespace
@@ -277,7 +281,7 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
   write_run_facts(run, sha256, report.facts);
   write_metrics(directory.metrics(), metrics);  // last: its presence says that the run has ended
   if (options.keep_checkpoints.value_or(0) == 0) directory.remove_checkpoints();
-  log("model: ", directory.model().string(), ", weights sha256 ", sha256);
+  tell(options, concat("model: ", directory.model().string(), ", weights sha256 ", sha256));
   return outcome_of(run.settings.given, directory, run.books->assertions, metrics);
 }
 

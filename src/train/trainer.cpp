@@ -104,8 +104,9 @@ class Trainer {
   std::vector<uint32_t> order_;
   double started_ = seconds_now();
   double runtime_before_ = 0;
-  int64_t first_step_ = 0;  // that this process has done
+  int64_t first_step_ = state_.step;  // that this process has done
   int64_t saved_step_ = -1;
+  EvaluationRows rows_{options_.best_metric, state_.step, total("loss")};
   bool stop_early_ = false;
   std::deque<Begun> begun_;
   int wanted_ = 0;  // exit code of a stop that all have agreed on
@@ -209,8 +210,8 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   books_->log->append_evaluation(entry);
   total("evaluated") = double(state_.step);
   const Verdict verdict = judge(metrics, std::move(evaluation));
-  const bool is_best = state_.best_step == state_.step;
-  for (auto& line : evaluation_table(state_.step, epochs_done(), is_best, shown)) log(line);
+  const bool best = state_.best_step == state_.step;
+  for (auto& line : rows_.add({state_.step, epochs_done(), total("loss"), best}, shown)) log(line);
   return verdict;
 }
 
@@ -317,7 +318,6 @@ Trainer::Verdict Trainer::beginning() const {
 
 TrainOutcome Trainer::run() {
   runtime_before_ = total("runtime");
-  first_step_ = state_.step;
   const Verdict verdict = agree(beginning());
   stop_early_ = verdict.stop_early != 0;
   int code = verdict.stop;

@@ -209,7 +209,9 @@ def test_streams(directory):
     result = succeed(*arguments(directory / "quiet", "--quiet", "--json"))
     assert result.err == "" and json.loads(result.out)["train_steps"] == 2
     plain = succeed(*arguments(directory / "plain"))
-    assert "train_loss" in plain.out and "weights sha256" in plain.err
+    lines = plain.out.splitlines()
+    assert "no rows were held out" in lines[0] and lines[1] == f"model: {directory / 'plain/model'}", plain
+    assert lines[2].startswith("next:  finetune predict --model ") and len(lines) <= 8, plain
     log = (directory / "quiet/log.txt").read_text()
     assert "model: " in log and "weights sha256" in log, log
     for line in plain.err.splitlines():

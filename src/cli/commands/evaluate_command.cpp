@@ -22,7 +22,7 @@
 #include "inference/logits_cache.h"
 #include "tasks/baseline.h"
 #include "tasks/registry.h"
-#include "tasks/repeated_texts.h"
+#include "tasks/scores/result_lines.h"
 #include "train/options/option_values.h"
 #include "train/options/table/option_groups.h"
 #include "train/record/progress.h"
@@ -264,16 +264,6 @@ Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
   }
 }
 
-std::string table_of(const Metrics& metrics) {
-  size_t width = 28;
-  for (const auto& metric : metrics) width = std::max(width, metric.first.size());
-  std::string table;
-  for (const auto& [name, value] : metrics) {
-    table += concat(name, std::string(width + 1 - name.size(), ' '), format_number(value), "\n");
-  }
-  return table;
-}
-
 void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
@@ -338,9 +328,12 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   if (o.shared.json) {
     write_standard_output(result_line(identity_of(o, *subject), metrics, evaluator->report_json()));
   }
-  if (!o.shared.json) write_standard_output(table_of(metrics));
-  for (const std::string& line : {unseen_line(metrics), baseline_line(metrics)}) {
-    if (!o.shared.json && !line.empty()) write_standard_output(line + "\n");
+  if (!o.shared.json) {
+    for (const std::string& line : result_lines(metrics)) write_standard_output(line + "\n");
+    const bool keeps_files = !o.shared.output.empty();
+    write_standard_output(concat("all ", metrics.size(), " metrics: ",
+                                 keeps_files ? concat(o.shared.output, "/metrics.json\n")
+                                             : "with --json, or in the files of --output DIR\n"));
   }
   const std::string report = evaluator->report();
   if (!o.shared.json) write_standard_output(report);

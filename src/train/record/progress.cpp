@@ -10,6 +10,48 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
+constexpr size_t kNarrow = 8, kWide = 12, kGap = 2;
+constexpr size_t kMostShown = 3;
+
+struct Title {
+  const char* metric;
+  const char* title;
+};
+// In the order in which they are chosen.
+constexpr Title kTitles[] = {{"eval_loss", "eval loss"},
+                             {"eval_accuracy", "accuracy"},
+                             {"eval_f1", "F1"},
+                             {"eval_exact_match", "exact"},
+                             {"eval_f1_macro", "macro F1"},
+                             {"eval_f1_micro", "micro F1"},
+                             {"eval_mse", "MSE"},
+                             {"eval_mae", "MAE"},
+                             {"eval_perplexity", "perplexity"}};
+
+std::string title_of(const std::string& metric) {
+  for (const Title& title : kTitles) {
+    if (metric == title.metric) return title.title;
+  }
+  return metric.substr(metric.starts_with("eval_") ? 5 : 0);
+}
+
+std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string& measure) {
+  std::vector<std::string> names;
+  for (const Title& title : kTitles) {
+    if (metrics.contains(title.metric) && names.size() < kMostShown) names.push_back(title.metric);
+  }
+  const bool is_shown = std::find(names.begin(), names.end(), measure) != names.end();
+  if (is_shown || !metrics.contains(measure)) return names;
+  if (names.size() == kMostShown) names.pop_back();
+  names.push_back(measure);
+  return names;
+}
+
+std::string right(const std::string& text, size_t width) {
+  width = std::max(width, text.size() + kGap);
+  return std::string(width - text.size(), ' ') + text;
+}
+
 void add_share(std::vector<ProgressPart>& parts, double share, double seconds) {
   if (share <= 0) return;
   parts.push_back({concat(format_fixed(100 * share, 0), " %"), 0});
@@ -50,21 +92,29 @@ std::vector<ProgressPart> progress_parts(const RunProgress& p) {
           {concat("remaining ", clock_time(p.seconds_left)), 1}};
 }
 
-std::vector<std::string> evaluation_table(int64_t step, double epoch, bool is_best,
-                                          const Metrics& metrics) {
-  std::vector<std::string> lines = {concat("evaluation at step ", step, ", epoch ",
-                                           format_fixed(epoch, 2),
-                                           is_best ? ", the best so far" : "")};
-  size_t names = 0, values = 0;
-  for (const auto& [name, value] : metrics) {
-    names = std::max(names, name.size());
-    values = std::max(values, format_fixed(value, kShownDigits).size());
+EvaluationRows::EvaluationRows(std::string measure, int64_t step, double losses)
+    : measure_(std::move(measure)), step_(step), losses_(losses) {}
+
+std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metrics& metrics) {
+  const double loss = at.step > step_ ? (at.losses - losses_) / double(at.step - step_) : 0;
+  std::string header =
+      right("epoch", kNarrow) + right("step", kNarrow) + right("train loss", kWide);
+  std::string row = right(format_fixed(at.epoch, 2), kNarrow) + right(concat(at.step), kNarrow) +
+                    right(format_fixed(loss, kShownDigits), kWide);
+  for (const std::string& name : shown_metrics(metrics, measure_)) {
+    const std::string title = title_of(name);
+    header += right(title, kWide);
+    row +=
+        right(format_fixed(metrics.at(name), kShownDigits), std::max(kWide, title.size() + kGap));
   }
-  for (const auto& [name, value] : metrics) {
-    const std::string text = format_fixed(value, kShownDigits);
-    lines.push_back(concat("  ", name, std::string(names - name.size() + 2, ' '),
-                           std::string(values - text.size(), ' '), text));
-  }
+  header += right("time", kNarrow);
+  row += right(clock_time(seconds_now() - began_), kNarrow) + (at.is_best ? "  best so far" : "");
+  step_ = at.step;
+  losses_ = at.losses;
+  std::vector<std::string> lines;
+  if (!has_header_) lines.push_back(std::move(header));
+  has_header_ = true;
+  lines.push_back(std::move(row));
   return lines;
 }
 

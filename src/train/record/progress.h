@@ -1,4 +1,4 @@
-// How a run shows where it stands: the progress line's parts, an evaluation's table.
+// How a run shows where it stands: the progress line's parts, and a row for each evaluation.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "tasks/task.h"
 
@@ -30,8 +31,29 @@ std::vector<ProgressPart> progress_parts(std::string_view verb, int64_t done, st
 // "evaluating  41 %  remaining 0:12"
 std::vector<ProgressPart> progress_parts(std::string_view verb, double share, double seconds);
 
-// "evaluation at step 375, epoch 3.00, the best so far", then a line a metric.
-std::vector<std::string> evaluation_table(int64_t step, double epoch, bool is_best,
-                                          const Metrics& metrics);
+struct EvaluationAt {
+  int64_t step = 0;
+  double epoch = 0;
+  double losses = 0;     // the sum of the losses of all steps so far
+  bool is_best = false;  // so far
+};
+
+// Evaluations as rows under one header: epoch, step, the mean loss of the steps since the row
+// before, the evaluation's loss and two measures, the time since training began.
+class EvaluationRows {
+ public:
+  // `measure`: a metric that is always shown. `step`, `losses`: where training begins.
+  EvaluationRows(std::string measure, int64_t step, double losses);
+
+  // The lines to log: the header before the first row, then the row.
+  std::vector<std::string> add(const EvaluationAt& at, const Metrics& metrics);
+
+ private:
+  std::string measure_;
+  int64_t step_;
+  double losses_;
+  bool has_header_ = false;
+  double began_ = seconds_now();
+};
 
 }  // namespace finetune

@@ -8,6 +8,9 @@
 namespace finetune {
 namespace {
 
+constexpr double kUsualTarget = 0.95;
+constexpr const char* kCoverageMetric = "eval_coverage_at_95";
+
 std::string as_percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
@@ -23,14 +26,16 @@ ProbabilityScores::ProbabilityScores(ProblemType problem, int64_t outputs,
       target_accuracy_(options.target_accuracy),
       own_(outputs, several_labels_) {
   if (temperature_ != 1) calibrated_.emplace(outputs, several_labels_);
-  if (target_accuracy_) curve_.emplace();
+  if (!several_labels_) curve_.emplace();
 }
 
-std::vector<std::string> ProbabilityScores::metric_names(const ClassificationOptions& options) {
+std::vector<std::string> ProbabilityScores::metric_names(ProblemType problem,
+                                                         const ClassificationOptions& options) {
   std::vector<std::string> names = {"eval_ece", "eval_brier"};
   const auto add = [&](std::initializer_list<const char*> more) {
     names.insert(names.end(), more.begin(), more.end());
   };
+  if (problem == ProblemType::single_label) add({kCoverageMetric});
   if (options.calibration.temperature != 1) add({"eval_ece_calibrated", "eval_brier_calibrated"});
   if (options.min_probability || options.target_accuracy) {
     add({"eval_coverage", "eval_accuracy_covered"});
@@ -77,6 +82,9 @@ void ProbabilityScores::add_metrics(Metrics& metrics) const {
   };
   if (min_probability_) add_covered(sure_);
   if (!curve_) return;
+  const auto usual = curve_->threshold_for(kUsualTarget);
+  metrics[kCoverageMetric] = usual ? double(usual->covered.rows) / double(rows_) : 0;
+  if (!target_accuracy_) return;
   const auto point = curve_->threshold_for(*target_accuracy_);
   add_covered(point ? point->covered : Covered{});
   if (!point) return;
@@ -94,7 +102,7 @@ std::string ProbabilityScores::describe() const {
     return concat("--min-probability ", *min_probability_, ": no row has it\n");
   }
   if (min_probability_) return shown(*min_probability_, sure_) + "\n";
-  if (!curve_) return "";
+  if (!target_accuracy_) return "";
   const auto point = curve_->threshold_for(*target_accuracy_);
   if (!point) {
     return concat("no --min-probability has an accuracy of ", *target_accuracy_,

@@ -16,6 +16,8 @@
 namespace finetune {
 
 // Metrics  eval_ece, eval_brier of the model's own probabilities (reliability.h)
+//          eval_coverage_at_95: the share of the rows, the surest ones, of which 95 % are right; of
+//          one label a row
 //          eval_ece_calibrated, eval_brier_calibrated where options.calibration has a temperature
 //          eval_coverage, eval_accuracy_covered with options.min_probability or target_accuracy
 //          eval_threshold, eval_accuracy_covered_lower with the latter, where it can be reached
@@ -24,7 +26,8 @@ class ProbabilityScores {
   // Labels, not numbers. Error(usage) for options that need one label a row where there are more.
   ProbabilityScores(ProblemType problem, int64_t outputs, const ClassificationOptions& options);
 
-  static std::vector<std::string> metric_names(const ClassificationOptions& options);
+  static std::vector<std::string> metric_names(ProblemType problem,
+                                               const ClassificationOptions& options);
 
   // In any order: the result does not depend on it. `best`: the calibrated top label.
   void add_label(const float* logits, int32_t truth, const ScoredLabel& best);

@@ -16,7 +16,7 @@ std::vector<std::string> classification_metric_names(ProblemType problem,
   std::vector<std::string> names = {"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro",
                                     "eval_f1_weighted"};
   if (problem == ProblemType::single_label) names.emplace_back("eval_mcc");
-  for (std::string& name : ProbabilityScores::metric_names(options))
+  for (std::string& name : ProbabilityScores::metric_names(problem, options))
     names.push_back(std::move(name));
   return names;
 }

@@ -194,13 +194,13 @@ def test_unsure(directory):
     assert json.loads(lines[0])["best_label"] == found[1][6]
     # A threshold for a required accuracy, which --min-probability then reaches.
     result = evaluate(dev, "--target-accuracy", 0.9, model=run)
-    metrics = dict(line.split() for line in result.out.splitlines() if line.startswith("eval_"))
-    assert float(metrics["eval_accuracy_covered"]) >= 0.9 > float(metrics["eval_accuracy"]), metrics
-    assert float(metrics["eval_accuracy_covered_lower"]) < float(metrics["eval_accuracy_covered"])
+    metrics = metrics_in(evaluate(dev, "--target-accuracy", 0.9, "--json", model=run).out)
+    assert metrics["eval_accuracy_covered"] >= 0.9 > metrics["eval_accuracy"], metrics
+    assert metrics["eval_accuracy_covered_lower"] < metrics["eval_accuracy_covered"]
     assert f"--min-probability {metrics['eval_threshold']}: " in result.out and "95 % confidence" in result.out
     same = metrics_in(evaluate(dev, "--json", "--min-probability", metrics["eval_threshold"], model=run).out)
-    assert same["eval_coverage"] == float(metrics["eval_coverage"])
-    assert same["eval_accuracy_covered"] == float(metrics["eval_accuracy_covered"])
+    assert same["eval_coverage"] == metrics["eval_coverage"]
+    assert same["eval_accuracy_covered"] == metrics["eval_accuracy_covered"]
     gate = evaluate(dev, "--target-accuracy", 0.9, "--assert", "eval_coverage>=0.1", model=run)
     assert "PASS" in gate.out
     for command in (["evaluate", "--data", dev], ["predict", "--input", dev, "--output", "-"]):

@@ -54,8 +54,12 @@ def test_the_mix_is_what_the_run_says(directory):
     metrics = metrics_of(out)
     assert metrics["eval_mix_ngrams"] > 0 and metrics["eval_mix_model"] >= 0, metrics
     assert metrics["eval_accuracy"] > metrics["baseline_unmixed_accuracy"] + 0.02, metrics
-    line = result.out.splitlines()[-1]
-    assert ", n-grams " in line and ", without n-grams " in line and ", this model " in line, line
+    right, beside = result.out.splitlines()[:2]
+    rows = int(metrics["eval_rows"])
+    assert right == f"{100 * metrics['eval_accuracy']:.1f} % of {rows:,} held-out rows right", result
+    assert beside == (f"BERT alone {100 * metrics['baseline_unmixed_accuracy']:.1f} %, "
+                      f"words alone {100 * metrics['baseline_ngram_accuracy']:.1f} %, "
+                      f"always the commonest label {100 * metrics['baseline_majority_accuracy']:.1f} %"), result
     stored = json.loads((out / "model" / "config.json").read_text())["finetune"]["ngram_mix"]
     assert (out / "model" / "ngrams.bin").read_bytes()[-64:].decode() == stored["sha256"]
     assert stored["model"] == metrics["eval_mix_model"] and stored["ngrams"] == metrics["eval_mix_ngrams"]
@@ -155,7 +159,7 @@ def test_what_follows_a_mixed_model(directory):
     assert "ngram_mix" not in (directory / "next" / "model" / "config.json").read_text()
     # Exporting another model into the run's directory removes earlier n-grams; a finished run reports the same again.
     again = succeed(*arguments(directory), "--ngram-mix", "yes", "--output", out, "--resume")
-    assert ", without n-grams " in again.out
+    assert "\nBERT alone " in again.out, again
     fail(2, *arguments(directory), "--ngram-mix", "no", "--output", out, "--resume", words=["ended with a mix"])
     succeed(*arguments(directory), "--output", out, "--overwrite")
     assert not (out / "model" / "ngrams.bin").exists()

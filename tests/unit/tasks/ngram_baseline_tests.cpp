@@ -158,9 +158,9 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   Metrics metrics = {{"eval_mcc", 0.1}, {"eval_accuracy", 0.84}};
   CHECK(baseline_line(metrics).empty());
   metrics["baseline_majority_accuracy"] = 0.331;
-  CHECK(baseline_line(metrics) == "majority 33.1 %, this model 84.0 % (accuracy)");
+  CHECK(baseline_line(metrics) == "always the commonest label 33.1 %");
   metrics["baseline_ngram_accuracy"] = 0.834;
-  CHECK(baseline_line(metrics) == "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)");
+  CHECK(baseline_line(metrics) == "words alone 83.4 %, always the commonest label 33.1 %");
   CHECK(baseline_warning(metrics).empty());
   metrics["baseline_ngram_accuracy"] = 0.85;
   CHECK(baseline_warning(metrics).find("85.0 % beside 84.0 %") != std::string::npos);
@@ -172,6 +172,6 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   metrics["eval_accuracy"] = 0.86;
   CHECK(baseline_warning(metrics).empty());
   const Metrics errors = {{"eval_mse", 2}, {"baseline_majority_mse", 9}, {"baseline_ngram_mse", 3}};
-  CHECK(baseline_line(errors) == "mean 9.0000, n-grams 3.0000, this model 2.0000 (mse)");
+  CHECK(baseline_line(errors) == "words alone 1.73, always the mean 3.00");
   CHECK(baseline_warning(errors).empty());
 }

@@ -104,7 +104,7 @@ TEST_CASE("fingerprints of files") {
   CHECK_THROWS_AS(folder.result(), Error);
   REQUIRE(::mkfifo((directory / "pipe").c_str(), 0600) == 0);
   Fingerprint pipe({directory / "pipe"});  // it has no writer
-  CHECK_THROWS_WITH_AS(pipe.result(), doctest::Contains("no regular file"), Error);
+  CHECK_THROWS_WITH_AS(pipe.result(), doctest::Contains("not a regular file"), Error);
 }
 
 TEST_CASE("an unneeded fingerprint is abandoned") {

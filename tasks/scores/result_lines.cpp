@@ -1,0 +1,126 @@
+// Chooses the few metrics of each task that people read, and words them.
+#include "tasks/scores/result_lines.h"
+
+#include <cmath>
+#include <optional>
+
+#include "core/text/text.h"
+#include "tasks/baseline.h"
+#include "tasks/repeated_texts.h"
+
+namespace finetune {
+namespace {
+
+std::optional<double> found(const Metrics& metrics, const std::string& name) {
+  const auto at = metrics.find(name);
+  return at == metrics.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::string percent(double share) {
+  return format_fixed(100 * share, 1) + " %";
+}
+
+// "12,345"
+std::string with_thousands(int64_t count) {
+  std::string text = concat(count);
+  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), ",");
+  return text;
+}
+
+// "1,000 held-out rows"; without a number where the metrics are of an older version.
+std::string held_out(const Metrics& metrics, const char* rows) {
+  const auto count = found(metrics, "eval_rows");
+  return concat(count ? with_thousands(int64_t(*count)) + " " : "", "held-out ", rows);
+}
+
+struct Figure {
+  const char* metric;
+  const char* name;
+};
+
+// "macro F1 0.612, MCC 0.823"; of those that are there.
+std::string figures(const Metrics& metrics, std::initializer_list<Figure> shown) {
+  std::string line;
+  for (const Figure& figure : shown) {
+    const auto value = found(metrics, figure.metric);
+    if (!value) continue;
+    line += concat(line.empty() ? "" : ", ", figure.name, " ", three_digits(*value));
+  }
+  return line;
+}
+
+std::string calibration_error(const Metrics& metrics) {
+  return metrics.contains("eval_ece_calibrated") ? "eval_ece_calibrated" : "eval_ece";
+}
+
+std::string automatic_line(const Metrics& metrics) {
+  const auto share = found(metrics, "eval_coverage_at_95");
+  if (!share) return "";
+  if (*share == 0) return "no part of the rows can be automatic with 95 % of them right";
+  return concat(percent(*share), " of the rows can be automatic with 95 % of them right");
+}
+
+std::vector<std::string> of_labels(const Metrics& metrics, bool several_labels) {
+  const double accuracy = metrics.at("eval_accuracy");
+  const std::string error = calibration_error(metrics);
+  if (several_labels) {
+    return {
+        concat("micro F1 ", three_digits(metrics.at("eval_f1_micro")), " on ",
+               held_out(metrics, "rows"), ", ", percent(accuracy), " with all labels right"),
+        figures(metrics, {{"eval_f1_macro", "macro F1"}, {error.c_str(), "calibration error"}})};
+  }
+  return {concat(percent(accuracy), " of ", held_out(metrics, "rows"), " right"),
+          figures(metrics, {{"eval_f1_macro", "macro F1"},
+                            {"eval_mcc", "MCC"},
+                            {error.c_str(), "calibration error"}}),
+          automatic_line(metrics)};
+}
+
+std::vector<std::string> of_numbers(const Metrics& metrics) {
+  return {concat("typical error (RMSE) ", three_digits(std::sqrt(metrics.at("eval_mse"))), " on ",
+                 held_out(metrics, "rows")),
+          figures(metrics, {{"eval_mae", "MAE"}, {"eval_r2", "R²"}, {"eval_pearson", "Pearson"}})};
+}
+
+std::vector<std::string> of_answers(const Metrics& metrics) {
+  return {
+      concat("F1 ", three_digits(metrics.at("eval_f1")), ", exact match ",
+             three_digits(metrics.at("eval_exact_match")), " on ", held_out(metrics, "questions")),
+      figures(metrics, {{"eval_has_answer_f1", "F1 of questions with an answer"},
+                        {"eval_no_answer_f1", "without one"}})};
+}
+
+std::vector<std::string> of_masked_words(const Metrics& metrics) {
+  std::vector<std::string> lines = {concat("perplexity ",
+                                           three_digits(metrics.at("eval_perplexity")), " on ",
+                                           held_out(metrics, "texts"))};
+  if (const auto first = found(metrics, "eval_accuracy"),
+      five = found(metrics, "eval_top5_accuracy");
+      first && five) {
+    lines.push_back(concat(percent(*first), " of the hidden words guessed, ", percent(*five),
+                           " among the first five guesses"));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> result_lines(const Metrics& metrics) {
+  const auto has = [&](const char* name) { return metrics.contains(name); };
+  std::vector<std::string> own;
+  if (has("eval_exact_match") && has("eval_f1")) {
+    own = of_answers(metrics);
+  } else if (has("eval_mse")) {
+    own = of_numbers(metrics);
+  } else if (has("eval_perplexity")) {
+    own = of_masked_words(metrics);
+  } else if (has("eval_accuracy") && has("eval_f1_micro")) {
+    own = of_labels(metrics, !has("eval_mcc"));
+  }
+  if (own.empty()) return {};
+  own.insert(own.begin() + 1, {baseline_line(metrics), unseen_line(metrics)});
+  std::erase(own, "");
+  return own;
+}
+
+}  // namespace finetune

@@ -1,0 +1,21 @@
+// The result of a run or an evaluation in words, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace finetune {
+
+// At most five lines without line ends, of 80 columns where names and numbers are of usual length:
+// how much is right, what simpler answers reach, rows whose text was not trained on, two or three
+// more figures, and how many rows can be automatic. Empty without evaluation metrics.
+//
+//   84.5 % of 1,000 held-out rows right
+//   BERT alone 83.1 %, words alone 83.9 %, always the commonest label 24.8 %
+//   macro F1 0.612, MCC 0.823, calibration error 0.021
+//   82.6 % of the rows can be automatic with 95 % of them right
+std::vector<std::string> result_lines(const Metrics& metrics);
+
+}  // namespace finetune
