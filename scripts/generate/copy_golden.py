@@ -29,7 +29,10 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
               "classification", "qa", "mlm", "forward-classification.safetensors", "forward-qa.safetensors",
               "forward-mlm.safetensors", "trajectory-classification.json", "trajectory-qa.json",
               "trajectory-qa-train.json")),
-          "family/roberta/qa-features.jsonl"]
+          *(f"family/xlm-roberta/{name}" for name in (
+              "classification", "qa", "forward-classification.safetensors", "forward-qa.safetensors",
+              "trajectory-classification.json", "trajectory-qa.json", "trajectory-qa-train.json")),
+          *(f"family/{model}/qa-features.jsonl" for model in ("roberta", "xlm-roberta"))]
 # Files and folders of SHARED itself, copied into tests/golden.
 BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokenizers/bert-base-chinese",
           "tokenizers/kcbert-base", "tokenizers/albert-base-v2", "tokenizers/bge-small-en",

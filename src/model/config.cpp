@@ -128,7 +128,7 @@ void check_length(const ConfigReader& reader, simdjson::dom::object object) {
   }
 }
 
-// 'bert', 'distilbert' and 'roberta'
+// 'bert', 'distilbert', ... and the last one
 std::string known_types() {
   std::vector<std::string> types;
   for (const Architecture& known : all_architectures()) {

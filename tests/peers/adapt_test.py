@@ -149,4 +149,8 @@ def test_roberta(directory):
     compare_family(directory, "roberta")
 
 
+def test_xlm_roberta(directory):
+    compare_family(directory, "xlm-roberta")
+
+
 main(globals())

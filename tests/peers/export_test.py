@@ -2,12 +2,13 @@
 
 It loads without a warning and computes what ours does, padded there and packed here."""
 import csv
+import importlib
 import json
 
 import torch
 from peer import SAMPLES, load, minilm, near, sample_rows, write_csv
 
-from harness import GOLDEN, main, need, succeed
+from harness import GOLDEN, Skip, main, need, succeed
 
 TOLERANCE = 1e-4  # of log-probabilities and of logits
 TRAIN = GOLDEN / "trajectory-classification-train.csv"
@@ -120,7 +121,7 @@ def answers_by_transformers(model, tokenizer, question, context, length, stride,
         best_ends = set(sorted(range(len(ends)), key=lambda t: -ends[t])[:20])
         for s in inside:
             for e in range(s, min(s + longest, inside[-1] + 1)):
-                spans.setdefault(context[offsets[s][0]:offsets[e][1]], []).append((starts[s], ends[e]))
+                spans.setdefault(context[offsets[s][0]:offsets[e][1]].strip(), []).append((starts[s], ends[e]))
                 if s in best_starts and e in best_ends:
                     best = max(best, starts[s] + ends[e])
     return spans, best
@@ -209,6 +210,33 @@ def test_roberta_pairs(directory):
 
 def test_roberta_answers(directory):
     same_questions(directory, "roberta")
+
+
+def need_sentencepiece():
+    """transformers reads sentencepiece models by these packages."""
+    for package in ("sentencepiece", "google.protobuf"):
+        try:
+            importlib.import_module(package)
+        except ImportError as missing:
+            raise Skip(f"the package {package} is not installed") from missing
+
+
+def test_xlm_roberta(directory):
+    same_rows(directory, "xlm-roberta", ["a <pad> b", "a </s> b <mask> c <s>"])
+
+
+def test_xlm_roberta_pairs(directory):
+    same_pairs(directory, "xlm-roberta")
+
+
+def test_xlm_roberta_answers(directory):
+    need_sentencepiece()
+    same_questions(directory, "xlm-roberta")
+
+
+def test_camembert(directory):
+    need_sentencepiece()
+    same_rows(directory, "camembert", ["a <mask> b"])
 
 
 def test_minilm(directory):

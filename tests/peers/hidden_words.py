@@ -22,17 +22,18 @@ def unit_interval(bits):
 
 
 def hidden(pieces, special, sample, epoch, seed=42, probability=0.15, whole_words=True):
-    """Places of the masked pieces (strings), of WordPiece or byte-level BPE; special: pieces that are never masked."""
+    """Places of the masked pieces (strings), of WordPiece, byte-level BPE or Unigram; special: pieces that are never masked."""
     key = key_of(seed)
     if not whole_words:
         return [i for i, piece in enumerate(pieces) if piece not in special
                 and unit_interval(philox(key, (i, sample, epoch, OF_PIECES))[0]) < probability]
-    bytes_of_pieces = any(piece.startswith("\u0120") for piece in pieces)  # a space begins a word
+    # BPE and Unigram mark a word's first piece, WordPiece the others.
+    mark = next((mark for mark in "\u0120\u2581" if any(piece.startswith(mark) for piece in pieces)), None)
     words, is_open = [], False
     for i, piece in enumerate(pieces):
         if piece in special:
             is_open = False
-        elif is_open and (not piece.startswith("\u0120") if bytes_of_pieces else piece.startswith("##")):
+        elif is_open and (not piece.startswith(mark) if mark else piece.startswith("##")):
             words[-1].append(i)
         else:
             words.append([i])

@@ -35,7 +35,12 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "RobertaForSequenceClassification": transformers.RobertaForSequenceClassification,
            "RobertaForQuestionAnswering": transformers.RobertaForQuestionAnswering,
            "RobertaForMaskedLM": transformers.RobertaForMaskedLM,
-           "RobertaModel": transformers.RobertaModel}
+           "RobertaModel": transformers.RobertaModel,
+           "XLMRobertaForSequenceClassification": transformers.XLMRobertaForSequenceClassification,
+           "XLMRobertaForQuestionAnswering": transformers.XLMRobertaForQuestionAnswering,
+           "XLMRobertaForMaskedLM": transformers.XLMRobertaForMaskedLM,
+           "XLMRobertaModel": transformers.XLMRobertaModel,
+           "CamembertForSequenceClassification": transformers.CamembertForSequenceClassification}
 
 
 class Listener(logging.Handler):

@@ -75,7 +75,7 @@ def metaspace(**settings):
 
 def test_unigram(directory):
     """Both published forms of tokenizer.json, and others that old versions wrote; with the added tokens' own flags, too."""
-    whole = json.loads(shared_path("unigram/xlm-roberta/tokenizer.json").read_text(encoding="utf-8"))
+    whole = json.loads(shared_path("golden/family/xlm-roberta/classification/tokenizer.json").read_text(encoding="utf-8"))
     (charsmap, strip, join), tokens = whole["normalizer"]["normalizers"], whole["added_tokens"]
     both, space = {**strip, "strip_left": True}, {**join, "content": " "}
     split = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace(add_prefix_space=True)]}
@@ -93,7 +93,7 @@ def test_unigram(directory):
         model.mkdir()
         (model / "tokenizer.json").write_text(json.dumps(whole), encoding="utf-8")
         compare_directory(model, "--random", 1000, "--pieces", 2000, "--seed", number)
-    compare_directory(shared_path("unigram/xlm-roberta"), SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
+    compare_directory(shared_path("golden/family/xlm-roberta/classification"), SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
 
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "[X]", "<e>", "new", "a", "b", "hello", "##a",

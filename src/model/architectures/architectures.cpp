@@ -12,7 +12,8 @@ namespace finetune {
 namespace {
 
 constexpr std::array kArchitectures{kBertArchitecture, kDistilBertArchitecture,
-                                    kRobertaArchitecture};
+                                    kRobertaArchitecture, kXlmRobertaArchitecture,
+                                    kCamembertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

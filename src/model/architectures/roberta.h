@@ -63,5 +63,9 @@ constexpr Architecture roberta_architecture(std::string_view model_type,
 }
 
 inline constexpr Architecture kRobertaArchitecture = roberta_architecture("roberta", "Roberta");
+inline constexpr Architecture kXlmRobertaArchitecture =
+    roberta_architecture("xlm-roberta", "XLMRoberta");
+inline constexpr Architecture kCamembertArchitecture =
+    roberta_architecture("camembert", "Camembert");
 
 }  // namespace finetune

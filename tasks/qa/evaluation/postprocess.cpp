@@ -5,6 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/text/utf8.h"
+#include "tokenizer/unicode/unicode_tables.h"
+
 namespace finetune {
 namespace {
 
@@ -20,6 +23,21 @@ std::vector<int32_t> largest(const float* logits, int64_t length, int64_t count)
   });
   order.erase(middle, order.end());
   return order;
+}
+
+// Tokens of some vocabularies include the white space before their word; an answer does not.
+std::string_view without_outer_space(std::string_view text) {
+  while (!text.empty()) {
+    const utf8::Decoded first = utf8::decode(text, 0);
+    if (!unicode::has(first.c, unicode::kSpace)) break;
+    text.remove_prefix(first.length);
+  }
+  while (!text.empty()) {
+    const utf8::Decoded last = utf8::decode_before(text, text.size());
+    if (!unicode::has(last.c, unicode::kSpace)) break;
+    text.remove_suffix(last.length);
+  }
+  return text;
 }
 
 void keep_best(std::vector<Candidate>& candidates, int64_t n_best) {
@@ -87,7 +105,8 @@ QuestionAnswer answer_question(std::string_view context, const WindowAnswers* wi
   QuestionAnswer out;
   bool any_text = false;
   for (const Candidate& c : candidates) {
-    std::string_view text = c.begin < c.end ? context.substr(c.begin, c.end - c.begin) : "";
+    std::string_view text =
+        c.begin < c.end ? without_outer_space(context.substr(c.begin, c.end - c.begin)) : "";
     any_text |= !text.empty();
     out.n_best.push_back({text, c.start_logit, c.end_logit, 0});
   }

@@ -205,7 +205,8 @@ def test_adapted_then_trained(encoder, directory):
     rows = rows_of(TRAIN.read_text(encoding="utf-8"))
     texts = write(directory / "texts.txt", "".join(row[rows[0].index("text")] + "\n" for row in rows[1:]))
     source = copied(encoder.masked, directory / "source")  # the encoder alone has no vocabulary
-    for name in ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"):
+    for name in ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json",
+                 "sentencepiece.bpe.model"):
         if (encoder.model / name).exists():
             (source / name).write_bytes((encoder.model / name).read_bytes())
     run = directory / "run"

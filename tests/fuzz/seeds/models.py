@@ -196,10 +196,11 @@ def add(corpora, _):
     for name, text in (("classification", json.dumps(CONFIG)), ("qa", json.dumps({**CONFIG, "finetune": QA})),
                        ("google", json.dumps(google, indent=2)), ("labels", large), ("empty", "{}"),
                        ("distilbert", json.dumps(DISTILBERT)), ("roberta", json.dumps(ROBERTA)),
+                       ("xlm-roberta", json.dumps({**ROBERTA, "model_type": "xlm-roberta"})),
                        ("long", json.dumps({**google, "big": 10 ** 30}))):
         corpora.add("config_json", name, text)
     corpora.words(["config_json"], [f'"{key}":' for key in [*CONFIG, *DISTILBERT, *CONFIG["finetune"], *QA]] +
-                  ['"bert"', '"distilbert"', '"roberta"', '"gelu_new"', '"relu"', "null", "true", "1e400", "9223372036854775807", "0",
+                  ['"bert"', '"distilbert"', '"roberta"', '"xlm-roberta"', '"camembert"', '"gelu_new"', '"relu"', "null", "true", "1e400", "9223372036854775807", "0",
                    "-1", "{", "}", "[", "]"])
     text = "a coffee new word [SEP] <x> \u4e2d\u6587 RE\u0301SUM\u00c9"
     corpora.add("tokenizer_json", "whole", json.dumps(tokenizer_json()), json.dumps(tokenizer_config()), text)

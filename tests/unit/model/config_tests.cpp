@@ -177,7 +177,25 @@ TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs h
                 "max_position_embeddings 512 leaves no position for a text");
   check_refused(R"({"model_type": "roberta", "pad_token_id": -1})", "pad_token_id is -1");
   check_refused(R"({"model_type": "gpt2"})",
-                "model_type is 'gpt2'; only 'bert', 'distilbert' and 'roberta' can be loaded");
+                "model_type is 'gpt2'; only 'bert', 'distilbert', 'roberta', 'xlm-roberta' and "
+                "'camembert' can be loaded");
+}
+
+TEST_CASE("XLM-RoBERTa and CamemBERT are RoBERTa under other names") {
+  EncoderConfig c = parse_config(R"({"model_type": "xlm-roberta", "max_position_embeddings": 514,
+                                     "vocab_size": 250002, "type_vocab_size": 1})",
+                                 "c");
+  CHECK(c.architecture->class_prefix == "XLMRoberta");
+  CHECK(c.architecture->names.base_prefix == "roberta.");
+  CHECK(c.max_length() == 512);
+  // What transformers 5 adds; CamemBERT's bos and eos are its tokenizer's, not what counts.
+  c = parse_config(R"({"model_type": "camembert", "vocab_size": 32005, "bos_token_id": 5,
+                       "eos_token_id": 6, "pad_token_id": 1, "add_cross_attention": false,
+                       "is_decoder": false, "dtype": "float32", "tie_word_embeddings": true})",
+                   "c");
+  CHECK(c.architecture->class_prefix == "Camembert");
+  CHECK(c.embeddings.first_position == 2);
+  CHECK_FALSE(c.embeddings.pair_types);
 }
 
 TEST_CASE("broken configurations are refused by name") {

@@ -290,8 +290,9 @@ TEST_CASE("windows, offsets and positions of single questions are Hugging Face's
   }
 }
 
-TEST_CASE("windows with RoBERTa's four special tokens are Hugging Face's") {
-  const std::filesystem::path folder = shared_path("golden/family/roberta");
+void check_windows_of(const std::string& encoder) {
+  CAPTURE(encoder);
+  const std::filesystem::path folder = shared_path("golden/family/" + encoder);
   auto tokenizer = Tokenizer::load(folder / "qa");
   const SquadData data = read_squad({folder / "trajectory-qa-train.json"}, 0, true);
   const auto lines = read_lines(folder / "qa-features.jsonl");
@@ -299,6 +300,15 @@ TEST_CASE("windows with RoBERTa's four special tokens are Hugging Face's") {
   const QaWindows windows =
       make_windows(data, 0, int64_t(data.questions.size()), *tokenizer, {96, 32});
   check_windows(data, windows, lines);
+}
+
+TEST_CASE("windows with RoBERTa's four special tokens are Hugging Face's") {
+  check_windows_of("roberta");
+}
+
+// Their tokens begin with the space before the word.
+TEST_CASE("windows with XLM-RoBERTa's sentencepiece model are Hugging Face's") {
+  check_windows_of("xlm-roberta");
 }
 
 }  // namespace

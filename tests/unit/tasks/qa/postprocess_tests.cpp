@@ -152,6 +152,15 @@ TEST_CASE("a question without any span is answered \"empty\" or \"\"") {
   CHECK(answer_question("context", &window, 1, options).text == "empty");
 }
 
+TEST_CASE("an answer has no white space around it, though its tokens have") {
+  const std::string context = "in\u00a0 the year \u3000 2";
+  WindowAnswers window;
+  window.candidates = {{2, 1, 2, 13}, {1, 1, 13, 18}};
+  const QuestionAnswer answer = answer_question(context, &window, 1, {});
+  CHECK(answer.text == "the year");
+  CHECK(answer.n_best[1].text.empty());
+}
+
 TEST_CASE("the null answer of several windows is the least, and stays in the list") {
   WindowAnswers windows[2];
   windows[0].null_start = 5;
