@@ -72,7 +72,7 @@ Descriptor open_stream(const fs::path& path) {
   Descriptor source(path == "-"
                         ? ::dup(STDIN_FILENO)
                         : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (source.number() < 0) throw data_error(input_name(path), ": ", std::strerror(errno));
+  if (source.number() < 0) throw system_failure(input_name(path), errno, ExitCode::data);
   return source;
 }
 

@@ -31,7 +31,7 @@ class DescriptorSource final : public ByteSource {
         Descriptor(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
     if (descriptor_.number() < 0 || ::fstat(descriptor_.number(), &info) != 0) {
-      throw data_error(name_, ": ", std::strerror(errno));
+      throw system_failure(name_, errno, ExitCode::data);
     }
     if (path != "-" && S_ISREG(info.st_mode)) size_ = expected_ = uint64_t(info.st_size);
   }

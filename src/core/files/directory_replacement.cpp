@@ -51,9 +51,7 @@ bool is_there(const fs::path& path) {
 }
 
 std::vector<std::string> entry_names_of(int directory, const fs::path& path) {
-  auto fail = [&](int error) {
-    return model_error(path.string(), ": cannot be read: ", std::strerror(error));
-  };
+  auto fail = [&](int error) { return system_failure(path, error, ExitCode::model); };
   const int again = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (again < 0) throw fail(errno);
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again), ::closedir);
@@ -192,7 +190,7 @@ fs::path without_trailing_separator(const fs::path& path) {
 std::vector<std::string> entry_names(const fs::path& directory) {
   const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.number() < 0) {
-    throw model_error(directory.string(), ": cannot be read: ", std::strerror(errno));
+    throw system_failure(directory, errno, ExitCode::model);
   }
   return entry_names_of(opened.number(), directory);
 }

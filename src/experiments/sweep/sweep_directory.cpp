@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "core/files/directory_replacement.h"
@@ -96,7 +95,7 @@ SweepDirectory::~SweepDirectory() {
 
 void SweepDirectory::lock() {
   lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) throw model_error(path_.string(), ": ", std::strerror(errno));
+  if (lock_ < 0) throw system_failure(path_, errno, ExitCode::model);
   for (int tries = 1; ::flock(lock_, LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (errno != EWOULDBLOCK) break;  // a file system without locks
     if (tries == kLockTries) {

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files/descriptor.h"
+#include "core/files/file_kind.h"
 #include "core/sha256.h"
 #include "core/threads/parallel.h"
 #include "weights/tensorflow/crc32c.h"
@@ -31,7 +32,7 @@ class SealedFile {
       : path_(path.string()), descriptor_(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_.number() >= 0) return;
     if (flags != O_RDONLY) throw unwritten(errno);
-    throw model_error(path_, ": ", std::strerror(errno));
+    throw system_failure(path_, errno, ExitCode::model);
   }
 
   uint64_t size() const {

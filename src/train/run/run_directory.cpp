@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <vector>
 
@@ -177,7 +176,7 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
   check_output(directory, mode);
   finetune::create_directories(directory);
   lock_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) throw model_error(directory.string(), ": ", std::strerror(errno));
+  if (lock_ < 0) throw system_failure(directory, errno, ExitCode::model);
   try {
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       throw usage_error("--output ", directory.string(), ": another process is at work there");
