@@ -7,26 +7,30 @@ import os
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from ranks import MPIRUN, Job, Result, Skip, need_mpirun, nothing_left, one_error
-from commands import CHANGES, Command, train
+from commands import CHANGES, COMMANDS, Command, train
 from contents import contents
 from faults import MODULE, MOST, WHOLE, Fault, Wrong, each, need_module, walk
 from harness import BINARY, PATIENCE, main
-from tiny import prepare_training
+from tiny import prepare, prepare_training
 from walk import Undisturbed
 
 LINE = train(4, "--keep-checkpoints", 9, "--virtual-shards", 2, "--comm-timeout", "5s")
 MOST_OF_WRITER = 12  # for calls of rank 0, which the single-process walks cover completely
 
 
-class Ranks(Undisturbed):
-    """A training run of two processes, on one host or two."""
+TRAINING = Command("train", LINE, ("run",), again=("--resume",))
 
-    def __init__(self, root, hosts=1):
+
+class Ranks(Undisturbed):
+    """A command of two processes, a training run unless another is given, on one host or two."""
+
+    def __init__(self, root, hosts=1, command=TRAINING):
         self.hosts = hosts
-        super().__init__(root, Command(f"train, 2 ranks, {hosts} hosts", LINE, ("run",), again=("--resume",)))
+        super().__init__(root, replace(command, name=f"{command.name}, 2 ranks, {hosts} hosts"))
 
     def run(self, here, fault=None, more=(), before=(), env=()):
         # mpirun may remove a folder in which another mpirun is about to create its own; socket paths must be short.
@@ -98,6 +102,22 @@ def test_calls_on_files_of_two_hosts(directory):
         raise Skip("a part of scripts/faults.sh")
     ranks = prepared(directory, 2)
     wrong = ranks.walk(1, f"{directory}/", OF_FILES) + ranks.walk(0, f"{directory}/", OF_A_WRITER, MOST_OF_WRITER)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_calls_of_evaluate_and_predict(directory):
+    """Rank 0 reads the data and writes the results, both read the model."""
+    need_module()
+    need_mpirun()
+    prepare(directory)
+    limit = ("--comm-timeout", "5s")
+    wrong = []
+    for name, others, own in (("evaluate", ("read,mmap", "EIO"), ("write", "ENOSPC")), ("predict", ("open", "EMFILE"), ("read", "EIO"))):
+        command = replace(COMMANDS[name], line=(*COMMANDS[name].line, *limit))
+        ranks = Ranks(directory, command=command)
+        walks = tuple((*walk, 1, 1) for walk in (("open", "EMFILE"), ("read,mmap", "EIO"), ("write", "ENOSPC")))
+        wrong += ranks.walk(1, f"{directory}/", walks if WHOLE else ((*others, 1, 1),))
+        wrong += ranks.walk(0, f"{directory}/", walks if WHOLE else ((*own, 1, 1),))
     assert not wrong, "\n".join(wrong)
 
 
