@@ -132,4 +132,34 @@ RowScan scan_plain_text(std::string_view text, bool last, Values& values) {
   return scan;
 }
 
+RowScan scan_fasttext(std::string_view text, bool last, Values& values, TextArena& arena) {
+  constexpr std::string_view kBlanks = " \t";
+  values.clear();
+  RowScan scan;
+  std::string_view line = trim(take_line(text, last, scan));
+  if (line.empty()) return scan;
+  std::vector<std::string_view> labels;
+  while (line.starts_with(kFasttextLabel)) {
+    const size_t end = std::min(line.find_first_of(kBlanks), line.size());
+    labels.push_back(line.substr(kFasttextLabel.size(), end - kFasttextLabel.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(kBlanks, end), line.size()));
+  }
+  values.push_back(line);
+  if (labels.size() < 2) {
+    values.push_back(labels.empty() ? std::string_view() : labels[0]);
+    return scan;
+  }
+  std::string list;
+  for (std::string_view label : labels) {
+    list += list.empty() ? "[\"" : ", \"";
+    for (char c : label) {
+      if (c == '"' || c == '\\') list += '\\';
+      list += c;
+    }
+    list += '"';
+  }
+  values.push_back(arena.keep(list + "]"));
+  return scan;
+}
+
 }  // namespace finetune

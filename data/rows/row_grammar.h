@@ -36,6 +36,10 @@ RowScan scan_csv(std::string_view text, bool last, char delimiter, Values& value
 RowScan scan_tsv(std::string_view text, bool last, Values& values);
 // The line is the only value, even if it is empty.
 RowScan scan_plain_text(std::string_view text, bool last, Values& values);
+// Lines of fastText: "__label__food __label__big PIZZA 1". The values are the text and the label;
+// several labels are a JSON array. A blank line has no values.
+inline constexpr std::string_view kFasttextLabel = "__label__";
+RowScan scan_fasttext(std::string_view text, bool last, Values& values, TextArena& arena);
 // What a JSON column may hold.
 enum class JsonColumn : uint8_t {
   value,       // any value but an array or object

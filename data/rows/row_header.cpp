@@ -62,10 +62,13 @@ void RowStream::find_format(const fs::path& path) {
     return;
   }
   if (!given.first_line_decides) see(kShapeBytes);
+  const bool has_labels = given.delimiter == '\0' && first_line().starts_with(kFasttextLabel);
   const std::string_view text = window_.bytes().substr(0, kShapeBytes);
   const bool last = window_.last() && text.size() == window_.bytes().size();
   const std::optional<RowFormat> by_suffix = format_by_suffix(path, text);
-  if (by_suffix) {
+  if (has_labels && (!by_suffix || *by_suffix == RowFormat::plain_text)) {
+    format_ = RowFormat::fasttext;
+  } else if (by_suffix) {
     format_ = *by_suffix;
   } else if (given.first_line_decides) {
     format_ = format_by_content(first_line(), true, given.delimiter, given.named_columns());
@@ -133,6 +136,8 @@ void RowStream::say_dialect() const {
     log(name_, ": its values are quoted as spreadsheets write them; the quotes are left out");
   } else if (format_ == RowFormat::csv && delimiter_ != ',') {
     log(name_, ": its values are between ", plural_of_delimiter(delimiter_));
+  } else if (format_ == RowFormat::fasttext) {
+    log(name_, ": is read as fastText's lines, ", kFasttextLabel, "NAME and then the text");
   } else if (unused_delimiter_ != '\0') {
     warn(name_, ": is read as one text a line and looks like a table; --delimiter ",
          word_for_delimiter(unused_delimiter_), " reads its columns");
@@ -185,6 +190,10 @@ JsonColumn RowStream::kind_of(const std::string& column) const {
 // Returns the column names in this input.
 std::vector<std::string> RowStream::own_columns() {
   if (format_ == RowFormat::plain_text) return {"text"};
+  if (format_ == RowFormat::fasttext) {
+    const std::string& label = options_.rows.label_column;
+    return {"text", label.empty() ? "label" : label};
+  }
   if (!keys_name_columns()) require_header_above();
   RowScan row;
   for (;;) {

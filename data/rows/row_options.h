@@ -10,7 +10,8 @@
 
 namespace finetune {
 
-enum class RowFormat { csv, tsv, jsonl, json, plain_text };
+// fasttext: lines of __label__NAME, once or more, then a text (fasttext.cc).
+enum class RowFormat { csv, tsv, jsonl, json, plain_text, fasttext };
 
 struct RowOptions {
   bool skip_bad_rows = false;

@@ -53,6 +53,8 @@ RowScan RowStream::scan() {
       return scan_tsv(text, last, values_);
     case RowFormat::plain_text:
       return scan_plain_text(text, last, values_);
+    case RowFormat::fasttext:
+      return scan_fasttext(text, last, values_, arena_);
     case RowFormat::json:
       if (in_header_) return scan_json_element_keys(text, last, columns_);
       return scan_json_element(text, last, in_first_element_, columns_, values_, arena_, kinds_);

@@ -6,7 +6,7 @@ import resource
 import subprocess
 
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, predict, rows_of, write
-from harness import BINARY, fail, main, need, run, succeed
+from harness import BINARY, facts_of, fail, main, need, run, succeed
 
 NAMES = "Description,Amount,label\n"
 TABLE = NAMES + "PETROL 1,3.50,fuel\nRENT MAY,-12.5,rent\nPETROL 2,4.00,fuel\nRENT JUNE,7,rent\n"
@@ -210,6 +210,33 @@ def test_tables_of_other_programs(directory):
     assert b"'standard input'" not in done.stderr and b"read_parquet('FILE')" in done.stderr, done.stderr
 
 
+def test_lines_of_fasttext(directory):
+    need(*MODELS)
+    rows = [(f'SHOP {i}, "x" {name}', name) for i in range(10) for name in ("fuel", "food")]
+    table = directory / "rows.csv"
+    with open(table, "w", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    succeed(*train(table, directory / "of-table"))
+    weights = facts_of(directory / "of-table")["weights_sha256"]
+    for name in ("rows.txt", "rows.train"):
+        data = write(directory / name, "".join(f"__label__{label} {text}\n" for text, label in rows))
+        out = directory / f"of-{data.suffix[1:]}"
+        assert f"{name}: is read as fastText's lines" in succeed(*train(data, out)).err
+        assert facts_of(out)["weights_sha256"] == weights
+        named = directory / f"named-{data.suffix[1:]}"
+        succeed(*train(data, named, "--label-column", "category"))
+        assert labels_of(named) == {"fuel", "food"}
+    several = write(directory / "several.txt", "".join(f"__label__{label} __label__big {text}\n" for text, label in rows))
+    assert "--multi-label SEP reads lists" in succeed("check", "--train", several).out
+    succeed(*train(several, directory / "several", "--multi-label", ";"))
+    assert labels_of(directory / "several") == {"fuel", "food", "big"}
+    found = json.loads(succeed("evaluate", "--model", directory / "of-table", "--data", data, "--json").out)
+    assert found["eval_rows"] == len(rows)
+    texts = [row[0] for row in rows_of(predict(data, model=directory / "of-table").out)[1:]]
+    assert texts == [text for text, _ in rows] == [
+        row[0] for row in rows_of(predict("-", model=directory / "of-table", stdin=data.read_text()).out)[1:]]
+
+
 def test_names_of_outputs(directory):
     """An output name of another format is refused before anything is read."""
     need(*MODELS, "golden/trajectory-qa-train.json")
@@ -263,7 +290,7 @@ def test_limits_of_rows(directory):
                         (tabs, ["more than 100,000 values"]), (long, ["long.csv:2", "64 MiB"]),
                         (ends, ["blank lines in a row"]), (zeros, ["NUL"]), (holes, ["holes.csv:4", "MiB"]),
                         (bomb, ["200 times its size", "unpack it first"])):
-        for command in ([*predicting, data], ["check", "--train", data], train(data, directory / "out")):
+        for command in ([*predicting, data], ["check", "--no-progress", "--train", data], train(data, directory / "out")):
             if command[0] == "predict" and data == bomb:
                 continue  # it answers rows until it notices
             done = within(30_000 if data in (zeros, holes) else 3000, 60, *command)

@@ -106,6 +106,27 @@ TEST_CASE_FIXTURE(RowsFixture, "plain text: row n is line n") {
   CHECK(lines(table) == Lines{1, 2, 3, 4});
 }
 
+TEST_CASE_FIXTURE(RowsFixture, "fastText: labels before the text") {
+  for (const char* name : {"a.txt", "a.train", "a"}) {
+    const Table table = read(name,
+                             "__label__food PIZZA, \"x\" 1\r\n\n"
+                             "__label__food __label__a\"b\tTAXI __label__x\n"
+                             "no label\n__label__rent\n");
+    CHECK(table.columns() == std::vector<std::string>{"text", "label"});
+    CHECK(cells(table) == Cells{{"PIZZA, \"x\" 1", "food"},
+                                {"TAXI __label__x", "[\"food\", \"a\\\"b\"]"},
+                                {"no label", ""},
+                                {"", "rent"}});
+    CHECK(lines(table) == Lines{1, 3, 4, 5});
+  }
+  // The label's column has the name that the options give it; the other formats stay what they are.
+  const fs::path path = scratch.write("b.txt", "__label__food PIZZA\n");
+  CHECK(read_table({path}, {.label_column = "category"}).columns()[1] == "category");
+  CHECK(read_table({path}, {.format = RowFormat::plain_text}).columns().size() == 1);
+  CHECK(cells(read("c.csv", "text\n__label__food PIZZA\n")) == Cells{{"__label__food PIZZA"}});
+  CHECK(read("d.txt", "PIZZA\n__label__food PIZZA\n").columns().size() == 1);
+}
+
 TEST_CASE_FIXTURE(RowsFixture, "faults name the file, the line and what to do") {
   CHECK(fault("a.csv", "") == "a.csv: is empty");
   CHECK(fault("a.csv", "\n\r\n\n") == "a.csv: is empty");
