@@ -102,6 +102,8 @@ ModelFiles open_model(const std::string& path) {
     }
   }
   files.tokenizer = with_memory_advice(kModelAdvice, [&] { return Tokenizer::load(directory); });
+  // A BERT may have XLM-RoBERTa's vocabulary, whose class in transformers has no token types.
+  if (files.tokenizer->special().separators > 1) files.config.embeddings.pair_types = false;
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",
                       files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",

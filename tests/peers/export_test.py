@@ -4,9 +4,10 @@ It loads without a warning and computes what ours does, padded there and packed 
 import csv
 import importlib
 import json
+import shutil
 
 import torch
-from peer import SAMPLES, load, minilm, near, sample_rows, write_csv
+from peer import SAMPLES, load, minilm, near, random_model, sample_rows, write_csv
 
 from harness import GOLDEN, Skip, main, need, succeed
 
@@ -172,10 +173,14 @@ def same_rows(directory, name, words):
 
 
 def same_pairs(directory, name):
+    same_pairs_of(directory, of_family(name) / "classification")
+
+
+def same_pairs_of(directory, model):
     rows = sample_rows("toronto-train.csv", 40)
     data = write_csv(directory / "t.csv", ["text", "other", "label"],
                      [(r["text"], r["gl_category"], "ab"[i % 2]) for i, r in enumerate(rows)])
-    exported = train(directory, of_family(name) / "classification", data, "--reinit-head", "--text-column", "text",
+    exported = train(directory, model, data, "--reinit-head", "--text-column", "text",
                      "--text-pair-column", "other", "--max-length", 24)
     first = texts()
     same_log_probabilities(directory, exported, first, 24, list(reversed(first)))
@@ -210,6 +215,15 @@ def test_roberta_pairs(directory):
 
 def test_roberta_answers(directory):
     same_questions(directory, "roberta")
+
+
+def test_pairs_of_a_bert_with_xlm_roberta_s_vocabulary(directory):
+    """As multilingual-e5-small: the tokenizer's class has no token types, though the model has two."""
+    random_model(directory / "bert", labels=["a", "b"], vocab_size=452)
+    (directory / "bert/vocab.txt").unlink()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(of_family("xlm-roberta") / "classification" / name, directory / "bert" / name)
+    same_pairs_of(directory, directory / "bert")
 
 
 def need_sentencepiece():
