@@ -8,7 +8,7 @@ import sys
 
 from blank_model import blank_model
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN
-from harness import GOLDEN, fail, main, metrics_of, need, succeed
+from harness import GOLDEN, fail, main, metrics_of, need, nightly, succeed
 
 DATA = ["--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--ignore-unknown-labels"]
 CLASSIFICATION = ["--model", MODEL, *DATA, "--batch-size", 32, "--max-steps", 40]
@@ -45,6 +45,7 @@ def test_peak_of_classification(directory):
     assert frozen < 0.85 * whole
 
 
+@nightly
 def test_peak_of_question_answering(directory):
     need(*MODELS)
     model = blank_model(directory / "model", QA_MODEL)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import need_mpirun, one_error, run_on, succeed_on
-from harness import fail, main, succeed
+from harness import fail, main, nightly, succeed
 
 LINE = ["bench", "layout", "--steps", 2, "--threads", 1, "--shape"]
 TINY = (*LINE, "tiny")  # two layers of two heads
@@ -28,6 +28,7 @@ def check_bytes(found):
     assert found["every_step_moves_as_much"], found
 
 
+@nightly
 def test_counted_bytes_are_the_formula(_):
     small = ["--length", 16, "--batch-size", 8]
     for processes, hosts, line, *more in (
@@ -50,6 +51,7 @@ def test_defaults(_):
     assert found["batch_size"] == 32 and found["every_step_moves_as_much"], found
 
 
+@nightly
 def test_memory_is_what_plan_forecasts(_):
     """Within a tenth, without the program's own memory, and smaller if the model is cut."""
     whole = measured(1, "--batch-size", 8, "--precision", "fp32", line=SIX_LAYERS)
@@ -63,6 +65,7 @@ def test_memory_is_what_plan_forecasts(_):
     assert max(most["--pp 2"], most["--tp 2"]) < 0.85 * most["whole"], most
 
 
+@nightly
 def test_bubble(_):
     """With measured pass times the bubble is near that of equal stages, and never zero."""
     found = measured(2, "--pp", 2, "--batch-size", 16, "--stages", "3,3", "--task", "qa", line=SIX_LAYERS)
