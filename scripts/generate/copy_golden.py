@@ -25,7 +25,7 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           "tokenization/bert-base-uncased.jsonl", "tokenization/bert-base-cased.jsonl",
           "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece",
           "family/trajectory-classification-train.csv",
-          *(f"family/{model}/{name}" for model in ("distilbert", "roberta") for name in (
+          *(f"family/{model}/{name}" for model in ("distilbert", "electra", "roberta") for name in (
               "classification", "qa", "mlm", "forward-classification.safetensors", "forward-qa.safetensors",
               "forward-mlm.safetensors", "trajectory-classification.json", "trajectory-qa.json",
               "trajectory-qa-train.json")),

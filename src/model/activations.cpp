@@ -34,7 +34,7 @@ class Allocator {
 
 void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config, Head head,
               int64_t tokens, int64_t sequences, int64_t scored) {
-  const int64_t h = config.hidden_size;
+  const int64_t h = config.hidden_size, e = config.embedding_size();
   switch (head.kind) {
     case HeadKind::sequence:
       plan.pooler_input = memory.take(sequences * h);
@@ -45,9 +45,9 @@ void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& conf
       plan.logits = memory.take(tokens * head.outputs);
       return;
     case HeadKind::masked:
-      for (int64_t* place :
-           {&plan.scored, &plan.transformed, &plan.scored_sum, &plan.scored_states}) {
-        *place = memory.take(scored * h);
+      plan.scored = memory.take(scored * h);
+      for (int64_t* place : {&plan.transformed, &plan.scored_sum, &plan.scored_states}) {
+        *place = memory.take(scored * e);
       }
       plan.scored_stats = memory.take(scored * 2);
       plan.logits = memory.take(scored * head.outputs);
@@ -59,6 +59,11 @@ void take_dropped(ActivationPlan& plan, Allocator& memory, const EncoderConfig& 
                   const ModelChunk& chunk, int64_t tokens) {
   if (!chunk.head || head.kind != HeadKind::token || !config.head.token_dropout) return;
   plan.dropped = memory.take(tokens * config.hidden_size);
+}
+
+void take_projected(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
+                    int64_t tokens) {
+  if (config.has_projection()) plan.projected = memory.take(tokens * config.embedding_size());
 }
 
 int64_t ring_tensors_of(const ModelChunk& chunk, Head head) {
@@ -126,6 +131,9 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
   // The most rows of gradients that have R of them.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
   plan.gradient = memory.take(tokens * h);
+  if (chunk.embeddings && config.has_projection()) {
+    plan.projected_gradient = memory.take(tokens * config.embedding_size());
+  }
   if (first_only) {
     plan.first_gradient = memory.take(sequences * h);
     plan.query_gradient = memory.take_typed(sequences * h / v);
@@ -177,6 +185,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   if (chunk.embeddings) {
     plan.embedding_sum = take_input();
     plan.embedding_stats = slot.take(tokens * 2);
+    take_projected(plan, slot, config, tokens);
   }
   plan.first_input = plan.ring_tensors;
   // The first layer's input is rounded where it is read.
@@ -263,6 +272,7 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
   const int64_t state = memory.take(tokens * h);
   const int64_t sum = memory.take(tokens * h);
   plan.embedding_sum = sum;
+  if (chunk.embeddings) take_projected(plan, memory, config, tokens);
   const int64_t v = chunk.tensor_shards;
   FINETUNE_CHECK(v == 1 || !whole_layers);
   LayerOffsets offsets;

@@ -16,10 +16,10 @@
 namespace finetune {
 
 // Places in the block, in floats from its start; kAbsent: not there in this mode. T tokens, B
-// sequences, M scored tokens, H hidden, I intermediate, V tensor shards; R is T, or B in the last
-// layer under a sequence head, which is computed for first tokens only. What is marked * has the
-// backend's activation_type; `rounded` is in bf16, for products, and absent where that type is f32.
-// All else is f32.
+// sequences, M scored tokens, H hidden, E embedding size, I intermediate, V tensor shards; R is T,
+// or B in the last layer under a sequence head, which is computed for first tokens only. What is
+// marked * has the backend's activation_type; `rounded` is in bf16, for products, and absent where
+// that type is f32. All else is f32.
 constexpr int64_t kAbsent = -1;
 
 // Of one tensor shard.
@@ -86,16 +86,17 @@ struct InputRing {
 };
 
 struct ActivationPlan {
-  int64_t embedding_sum = kAbsent;    // (T, H)
+  int64_t embedding_sum = kAbsent;    // (T, E)
   int64_t embedding_stats = kAbsent;  // (T, 2)
+  int64_t projected = kAbsent;        // (T, E) what the projection of embeddings reads, if any
   std::vector<LayerOffsets> layers;   // of the chunk
   int64_t pooler_input = kAbsent;     // (B, H) before the head's activation
   int64_t pooled = kAbsent;           // (B, H) after it and dropout
   int64_t scored = kAbsent;           // (M, H) the encoder's output; later its gradient
-  int64_t transformed = kAbsent;      // (M, H) before the activation
-  int64_t scored_sum = kAbsent;       // (M, H) after it
+  int64_t transformed = kAbsent;      // (M, E) before the activation
+  int64_t scored_sum = kAbsent;       // (M, E) after it
   int64_t scored_stats = kAbsent;     // (M, 2)
-  int64_t scored_states = kAbsent;    // (M, H) what the decoder reads
+  int64_t scored_states = kAbsent;    // (M, E) what the decoder reads
   int64_t logits = kAbsent;           // (B, T or M, outputs)
 
   // Working memory: the encoder's output after a token head's dropout, made again by the backward
@@ -103,9 +104,10 @@ struct ActivationPlan {
   int64_t dropped = kAbsent;  // (T, H)
 
   // Gradients of the backward pass, each reused by all layers and tensor shards: working memory.
-  int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input
-  int64_t first_gradient = kAbsent;    // (B, H) the same for the last layer where R is B
-  int64_t query_gradient = kAbsent;    // (B, H/V)*
+  int64_t gradient = kAbsent;            // (T, H) of a layer's output, then of its input
+  int64_t projected_gradient = kAbsent;  // (T, E) of `projected`
+  int64_t first_gradient = kAbsent;      // (B, H) the same for the last layer where R is B
+  int64_t query_gradient = kAbsent;      // (B, H/V)*
   int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout; the head's (., H)
   int64_t context_gradient = kAbsent;  // (R, H/V)*
   int64_t wide_gradient = kAbsent;     // (R, I/V)*, then (T, 3H/V)* or (T, 2H/V)*

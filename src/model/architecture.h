@@ -17,6 +17,7 @@ enum class Role {
   position_embeddings,
   type_embeddings,
   embedding_norm,
+  embedding_projection,
   // Of each encoder layer.
   query,
   key,

@@ -10,6 +10,9 @@
 namespace finetune {
 
 struct EmbeddingBlock {
+  // Width of the tables and their LayerNorm, whose output a linear layer brings to the hidden size;
+  // 0: they have the hidden size, and there is no such layer.
+  int64_t narrow_size = 0;
   int64_t first_position = 0;  // row of the position embedding that a text's first token takes
   // A token with this id takes the row before first_position, and the token after it takes the
   // position that it would have had; -1: there is no such id.

@@ -47,6 +47,8 @@ struct EncoderConfig {
   // Tokens of the longest input: it has the rows from first_position on.
   int64_t max_length() const { return max_position_embeddings - embeddings.first_position; }
   int64_t head_size() const { return hidden_size / num_attention_heads; }
+  int64_t embedding_size() const { return has_projection() ? embeddings.narrow_size : hidden_size; }
+  bool has_projection() const { return embeddings.narrow_size > 0; }  // of embeddings
   double head_dropout(HeadKind kind) const {
     if (kind == HeadKind::token) return token_head_dropout;
     return classifier_dropout >= 0 ? classifier_dropout : hidden_dropout_prob;

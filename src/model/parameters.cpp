@@ -133,12 +133,13 @@ void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,
   }
 }
 
-void add_head(Builder& builder, Head head, int64_t h, int64_t words) {
+void add_head(Builder& builder, Head head, const EncoderConfig& config) {
+  const int64_t h = config.hidden_size, e = config.embedding_size(), words = config.vocab_size;
   if (head.kind == HeadKind::masked) {
     FINETUNE_CHECK(head.outputs == words);
     builder.bias(Role::masked_decoder, words);
-    builder.layer_norm(Role::masked_norm, h);
-    return builder.linear(Role::masked_transform, h, h);
+    builder.layer_norm(Role::masked_norm, e);
+    return builder.linear(Role::masked_transform, e, h);
   }
   builder.linear(traits_of(head.kind).role, head.outputs, h);
   if (head.kind == HeadKind::sequence) builder.linear(Role::pooler, h, h);
@@ -169,19 +170,20 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
   FINETUNE_CHECK(config.num_attention_heads % part.tensor_shards == 0 &&
                  config.intermediate_size % part.tensor_shards == 0);
   Builder builder(*architecture_, part.tensor_shards);
-  const int64_t h = config.hidden_size;
+  const int64_t h = config.hidden_size, e = config.embedding_size();
   const int layers = int(config.num_hidden_layers);
   builder.region(layers + 1, kReplicated, part.head);
-  add_head(builder, head, h, config.vocab_size);
+  add_head(builder, head, config);
   for (int layer = layers; layer > 0; --layer) add_encoder_layer(builder, config, layer, part);
   builder.region(0, kReplicated, part.embeddings);
-  builder.layer_norm(Role::embedding_norm, h);
+  if (config.has_projection()) builder.linear(Role::embedding_projection, h, e);
+  builder.layer_norm(Role::embedding_norm, e);
   if (config.type_vocab_size > 0) {
-    builder.weight(Role::type_embeddings, config.type_vocab_size, h);
+    builder.weight(Role::type_embeddings, config.type_vocab_size, e);
   }
-  builder.weight(Role::position_embeddings, config.max_position_embeddings, h);
+  builder.weight(Role::position_embeddings, config.max_position_embeddings, e);
   builder.region(0, kReplicated, part.embeddings);
-  builder.weight(Role::word_embeddings, config.vocab_size, h);
+  builder.weight(Role::word_embeddings, config.vocab_size, e);
   builder.end_region(kAlignment);
   parameters_ = std::move(builder.parameters);
   regions_ = std::move(builder.regions);

@@ -145,6 +145,10 @@ def test_distilbert(directory):
     compare_family(directory, "distilbert")
 
 
+def test_electra(directory):
+    compare_family(directory, "electra")
+
+
 def test_roberta(directory):
     compare_family(directory, "roberta")
 

@@ -118,8 +118,9 @@ def answers_by_transformers(model, tokenizer, question, context, length, stride,
         inside = [t for t, part in enumerate(encoded.sequence_ids(w)) if part == 1]
         offsets = encoded["offset_mapping"][w].tolist()
         starts, ends = out.start_logits[w].tolist(), out.end_logits[w].tolist()
-        best_starts = set(sorted(range(len(starts)), key=lambda t: -starts[t])[:20])
-        best_ends = set(sorted(range(len(ends)), key=lambda t: -ends[t])[:20])
+        real = range(sum(encoded["attention_mask"][w].tolist()))  # padding may have high logits
+        best_starts = set(sorted(real, key=lambda t: -starts[t])[:20])
+        best_ends = set(sorted(real, key=lambda t: -ends[t])[:20])
         for s in inside:
             for e in range(s, min(s + longest, inside[-1] + 1)):
                 spans.setdefault(context[offsets[s][0]:offsets[e][1]].strip(), []).append((starts[s], ends[e]))
@@ -202,6 +203,18 @@ def test_distilbert_pairs(directory):
 
 def test_distilbert_answers(directory):
     same_questions(directory, "distilbert")
+
+
+def test_electra(directory):
+    same_rows(directory, "electra", ["a [PAD] b"])
+
+
+def test_electra_pairs(directory):
+    same_pairs(directory, "electra")
+
+
+def test_electra_answers(directory):
+    same_questions(directory, "electra")
 
 
 def test_roberta(directory):

@@ -6,14 +6,15 @@
 #include "model/architecture.h"
 #include "model/architectures/bert.h"
 #include "model/architectures/distilbert.h"
+#include "model/architectures/electra.h"
 #include "model/architectures/roberta.h"
 
 namespace finetune {
 namespace {
 
-constexpr std::array kArchitectures{kBertArchitecture, kDistilBertArchitecture,
-                                    kRobertaArchitecture, kXlmRobertaArchitecture,
-                                    kCamembertArchitecture};
+constexpr std::array kArchitectures{kBertArchitecture,       kDistilBertArchitecture,
+                                    kElectraArchitecture,    kRobertaArchitecture,
+                                    kXlmRobertaArchitecture, kCamembertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

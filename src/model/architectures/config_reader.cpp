@@ -14,14 +14,14 @@ namespace {
 // Token ids are 32-bit; a dropout element of attention is query * length + key in 32 bits.
 constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
 constexpr int64_t kMostPositions = int64_t{1} << 16;
-constexpr int64_t kWidest = int64_t{1} << 20;
 constexpr int64_t kMostLayers = 4096;
 constexpr double kMostParameters = 0x1p40;  // a thousand billion
 
 double parameters_of(const EncoderConfig& c) {
   const double h = double(c.hidden_size);
   const double embeddings =
-      h * (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
+      double(c.embedding_size()) *
+      (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
   return embeddings + double(c.num_hidden_layers) * h * (4 * h + 2 * double(c.intermediate_size));
 }
 

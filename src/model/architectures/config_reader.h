@@ -19,6 +19,8 @@ namespace finetune {
 
 struct EncoderConfig;
 
+constexpr int64_t kWidest = int64_t{1} << 20;  // of a layer
+
 // The name of a key, and another name for it. Where config.json has both, the first one counts.
 struct ConfigKey {
   std::string_view name, other;

@@ -12,6 +12,9 @@ EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const EncoderConfig& con
   if (config.type_vocab_size > 0) type_ = weight(Role::type_embeddings);
   gamma_ = weight(Role::embedding_norm);
   beta_ = slot_of(table, Role::embedding_norm, ParameterPart::bias);
+  if (!config.has_projection()) return;
+  projection_ = weight(Role::embedding_projection);
+  projection_bias_ = slot_of(table, Role::embedding_projection, ParameterPart::bias);
 }
 
 // Rows of the position embedding that the batch's positions can name, the row of position 0 first.
@@ -26,9 +29,11 @@ Tensor EmbeddingEnd::positions(const EndPass& pass, float* arena) const {
 void EmbeddingEnd::forward(const EndPass& pass, bool keep) const {
   Backend& backend = pass.backend;
   const DeviceBatch& batch = pass.batch;
-  const int64_t t = batch.tokens(), h = pass.config.hidden_size;
-  Tensor sum = pass.at(pass.plan.embedding_sum, t, h);
-  Tensor output = pass.at(pass.plan.layers[0].input, t, h);
+  const int64_t t = batch.tokens(), e = pass.config.embedding_size();
+  const bool projects = pass.config.has_projection();
+  Tensor sum = pass.at(pass.plan.embedding_sum, t, e);
+  Tensor input = pass.at(pass.plan.layers[0].input, t, pass.config.hidden_size);
+  Tensor output = projects ? pass.at(pass.plan.projected, t, e) : input;
   backend.embed(batch.ids(), batch.positions(), batch.types(), word_.in(pass.weights),
                 positions(pass, pass.weights), type_.in(pass.weights), sum);
   backend.add_layer_norm(sum, {}, {}, {}, gamma_.in(pass.weights), beta_.in(pass.weights),
@@ -37,22 +42,37 @@ void EmbeddingEnd::forward(const EndPass& pass, bool keep) const {
   if (Dropout dropout = pass.sites.embeddings(); dropout.on()) {
     backend.dropout(output, dropout, batch.token_names(), output);
   }
+  if (!projects) return;
+  backend.linear(output, projection_.in(pass.weights), projection_bias_.in(pass.weights), input);
+}
+
+// The gradient of the first layer's input becomes that of what LayerNorm and dropout wrote.
+Tensor EmbeddingEnd::below_projection(const EndPass& pass, float* arena, bool accumulate) const {
+  const int64_t t = pass.batch.tokens(), e = pass.config.embedding_size();
+  const Tensor gradient = pass.at(pass.plan.gradient, t, pass.config.hidden_size);
+  if (!pass.config.has_projection()) return gradient;
+  const Tensor below = pass.at(pass.plan.projected_gradient, t, e);
+  pass.backend.linear_backward_input(gradient, projection_.in(pass.weights), below, false);
+  pass.backend.linear_backward_weight(gradient, pass.at(pass.plan.projected, t, e),
+                                      projection_.in(arena), projection_bias_.in(arena),
+                                      accumulate);
+  return below;
 }
 
 void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) const {
   Backend& backend = pass.backend;
   const DeviceBatch& batch = pass.batch;
-  const int64_t t = batch.tokens(), h = pass.config.hidden_size;
+  const int64_t t = batch.tokens(), e = pass.config.embedding_size();
   if (!accumulate) {  // the word embedding has zeros where no token was
     backend.fill_zero(position_.in(arena));
     if (Tensor types = type_.in(arena)) backend.fill_zero(types);
   }
-  Tensor gradient = pass.at(pass.plan.gradient, t, h);
+  const Tensor gradient = below_projection(pass, arena, accumulate);
   if (Dropout dropout = pass.sites.embeddings(); dropout.on()) {
     backend.dropout(gradient, dropout, batch.token_names(), gradient);
   }
   backend.add_layer_norm_backward(
-      gradient, pass.at(pass.plan.embedding_sum, t, h), pass.at(pass.plan.embedding_stats, t, 2),
+      gradient, pass.at(pass.plan.embedding_sum, t, e), pass.at(pass.plan.embedding_stats, t, 2),
       gamma_.in(pass.weights), {}, {}, gradient, {}, gamma_.in(arena), beta_.in(arena), accumulate);
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
                          word_.in(arena), positions(pass, arena), type_.in(arena));

@@ -39,8 +39,9 @@ class EmbeddingEnd {
 
  private:
   Tensor positions(const EndPass& pass, float* arena) const;
+  Tensor below_projection(const EndPass& pass, float* arena, bool accumulate) const;
 
-  Slot word_, position_, type_, gamma_, beta_;
+  Slot word_, position_, type_, gamma_, beta_, projection_, projection_bias_;
 };
 
 // The head for masked words (Hugging Face's BertLMPredictionHead): of the M scored tokens alone.

@@ -26,10 +26,11 @@ void MaskedEnd::forward(const EndPass& pass) const {
   float* weights = pass.weights;
   const ActivationPlan& plan = pass.plan;
   const int64_t m = pass.batch.scored(), h = pass.config.hidden_size;
+  const int64_t e = pass.config.embedding_size();
   if (m == 0) return;
   Tensor output = pass.at(plan.layers.back().output, pass.batch.tokens(), h);
-  Tensor scored = pass.at(plan.scored, m, h), transformed = pass.at(plan.transformed, m, h);
-  Tensor sum = pass.at(plan.scored_sum, m, h), states = pass.at(plan.scored_states, m, h);
+  Tensor scored = pass.at(plan.scored, m, h), transformed = pass.at(plan.transformed, m, e);
+  Tensor sum = pass.at(plan.scored_sum, m, e), states = pass.at(plan.scored_states, m, e);
   backend.gather_rows(output, pass.batch.scored_rows(), scored);
   backend.linear(scored, weight_.in(weights), bias_.in(weights), transformed);
   backend.activation(activation_of(pass.config), transformed, sum);
@@ -55,19 +56,20 @@ void MaskedEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tens
   float* weights = pass.weights;
   const ActivationPlan& plan = pass.plan;
   const int64_t m = pass.batch.scored(), h = pass.config.hidden_size;
+  const int64_t e = pass.config.embedding_size();
   FINETUNE_CHECK(dencoder && dlogits.rows == m);
   backend.fill_zero(dencoder);
   if (!accumulate) backend.fill_zero(decoder_bias_.in(arena));
   if (m == 0) return accumulate ? void() : clear(pass, arena);
-  Tensor scored = pass.at(plan.scored, m, h), sum = pass.at(plan.scored_sum, m, h);
-  Tensor dstates = pass.at(plan.branch_gradient, m, h);
+  Tensor scored = pass.at(plan.scored, m, h), sum = pass.at(plan.scored_sum, m, e);
+  Tensor dstates = pass.at(plan.branch_gradient, m, e);
   backend.linear_backward_input(dlogits, word_.in(weights), dstates, false);
-  backend.linear_backward_weight(dlogits, pass.at(plan.scored_states, m, h), word_.in(arena),
+  backend.linear_backward_weight(dlogits, pass.at(plan.scored_states, m, e), word_.in(arena),
                                  decoder_bias_.in(arena), true);
   backend.add_layer_norm_backward(dstates, sum, pass.at(plan.scored_stats, m, 2),
                                   gamma_.in(weights), {}, {}, dstates, {}, gamma_.in(arena),
                                   beta_.in(arena), accumulate);
-  backend.activation_backward(activation_of(pass.config), pass.at(plan.transformed, m, h), dstates,
+  backend.activation_backward(activation_of(pass.config), pass.at(plan.transformed, m, e), dstates,
                               dstates, {});
   backend.linear_backward_weight(dstates, scored, weight_.in(arena), bias_.in(arena), accumulate);
   backend.linear_backward_input(dstates, weight_.in(weights), scored, false);

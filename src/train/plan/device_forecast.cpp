@@ -124,7 +124,8 @@ int64_t rounded_weight_bytes(const DeviceRun& run) {
   if (run.compute != DType::bf16) return 0;
   int64_t elements = 0;
   for (const Parameter& p : run.table.parameters()) {
-    if (p.shape.size() == 2 && p.layer > 0) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
+    const bool is_product = p.layer > 0 || p.role == Role::embedding_projection;
+    if (p.shape.size() == 2 && is_product) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
     const bool leaves_bf16 = p.role == Role::query || p.role == Role::key ||
                              p.role == Role::value || p.role == Role::inner;
     if (p.part == ParameterPart::bias && leaves_bf16) elements += p.size();

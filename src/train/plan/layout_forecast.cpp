@@ -37,7 +37,9 @@ int64_t embedding_rows(const EncoderConfig& c) {
 }
 
 int64_t head_matrices(const EncoderConfig& c, Head head) {
-  if (head.kind == HeadKind::masked) return c.hidden_size * c.hidden_size;  // but for the words
+  if (head.kind == HeadKind::masked) {
+    return c.hidden_size * c.embedding_size();  // but for the words
+  }
   const int64_t pooler = head.kind == HeadKind::sequence ? c.hidden_size * c.hidden_size : 0;
   return pooler + head.outputs * c.hidden_size;
 }
@@ -152,12 +154,13 @@ int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards) {
 }
 
 int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) {
-  const int64_t h = c.hidden_size;
+  const int64_t h = c.hidden_size, e = c.embedding_size();
   const int64_t cut = layer_matrices(c) + 3 * h + c.intermediate_size;
   int64_t count = part.layers() * (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
-  if (part.embeddings) count += embedding_rows(c) * h + 2 * h;
+  if (part.embeddings) count += embedding_rows(c) * e + 2 * e;
+  if (part.embeddings && c.has_projection()) count += e * h + h;
   if (part.head) {
-    const int64_t vectors[] = {h, 0, 3 * h};  // by HeadKind, besides a bias of the outputs
+    const int64_t vectors[] = {h, 0, 3 * e};  // by HeadKind, besides a bias of the outputs
     count += head_matrices(c, head) + head.outputs + vectors[size_t(head.kind)];
   }
   return count;
@@ -248,7 +251,7 @@ int64_t added_rows(const LayoutRun& run, int stage, int64_t samples) {
 int64_t moving_values(const LayoutRun& run, const ModelPart& part) {
   const ParameterTable table(run.config, run.head, part);
   const Parameter* words = word_embeddings(table);
-  return words ? words->offset + run.moving_rows() * run.config.hidden_size : table.size();
+  return words ? words->offset + run.moving_rows() * run.config.embedding_size() : table.size();
 }
 
 }  // namespace

@@ -147,6 +147,25 @@ TEST_CASE("DistilBERT's keys are read, and BERT's names of the same sizes") {
                 "activation 'gelu_fast' is unknown");
 }
 
+TEST_CASE("ELECTRA's embeddings are as wide as it says, and no wider than its layers") {
+  EncoderConfig c = parse_config(R"({"model_type": "electra"})", "c");
+  CHECK(c.architecture->class_prefix == "Electra");
+  CHECK(c.hidden_size == 256);
+  CHECK(c.num_attention_heads == 4);
+  CHECK(c.intermediate_size == 1024);
+  CHECK(c.embedding_size() == 128);
+  CHECK(c.has_projection());
+  CHECK(c.type_vocab_size == 2);
+  CHECK(c.max_length() == 512);
+  CHECK(c.head.activation == Activation::gelu);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.1);
+  c = parse_config(R"({"model_type": "electra", "hidden_size": 64, "embedding_size": 64})", "c");
+  CHECK(c.embedding_size() == 64);
+  CHECK_FALSE(c.has_projection());
+  check_refused(R"({"model_type": "electra", "hidden_size": 64, "embedding_size": 128})",
+                "embedding_size 128 is above hidden_size 64");
+}
+
 TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs have one type") {
   EncoderConfig c = parse_config(R"({"model_type": "roberta"})", "c");
   CHECK(c.architecture->class_prefix == "Roberta");
@@ -176,9 +195,10 @@ TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs h
   check_refused(R"({"model_type": "roberta", "pad_token_id": 600})",
                 "max_position_embeddings 512 leaves no position for a text");
   check_refused(R"({"model_type": "roberta", "pad_token_id": -1})", "pad_token_id is -1");
-  check_refused(R"({"model_type": "gpt2"})",
-                "model_type is 'gpt2'; only 'bert', 'distilbert', 'roberta', 'xlm-roberta' and "
-                "'camembert' can be loaded");
+  check_refused(
+      R"({"model_type": "gpt2"})",
+      "model_type is 'gpt2'; only 'bert', 'distilbert', 'electra', 'roberta', 'xlm-roberta' and "
+      "'camembert' can be loaded");
 }
 
 TEST_CASE("XLM-RoBERTa and CamemBERT are RoBERTa under other names") {

@@ -341,8 +341,17 @@ TEST_CASE("golden CamemBERT: logits, hidden states, loss, gradients of its class
                        "family/camembert/classification", 20);
 }
 
+TEST_CASE("golden ELECTRA: logits, hidden states, loss, gradients of its three heads") {
+  check_family("electra", {}, 2);  // 6.3e-8 in the bias of the answers' head
+  check_masked("family/electra/forward-mlm.safetensors", "family/electra/mlm");
+}
+
 TEST_CASE("golden DistilBERT: Trainer's parameters without weight decay") {
   check_decay("distilbert");
+}
+
+TEST_CASE("golden ELECTRA: Trainer's parameters without weight decay") {
+  check_decay("electra");
 }
 
 TEST_CASE("golden RoBERTa: Trainer's parameters without weight decay") {
