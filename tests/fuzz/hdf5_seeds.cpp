@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "fuzz/targets/run/tiny_checkpoint.h"
+#include "fuzz/tiny_checkpoint.h"
 #include "train/checkpoint/checkpoint.h"
 #include "weights/hdf5/hdf5_file.h"
 

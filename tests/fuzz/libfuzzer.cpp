@@ -1,4 +1,5 @@
-// The entry points that libFuzzer and similar engines call, for one target per program.
+// The entry points that libFuzzer and similar engines call. Each program has one target,
+// FUZZ_TARGET.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,10 @@ namespace {
 using finetune::fuzz::Target;
 
 const Target& only_target() {
-  return finetune::fuzz::targets().front();
+  for (const Target& target : finetune::fuzz::targets()) {
+    if (std::strcmp(target.name, FUZZ_TARGET) == 0) return target;
+  }
+  std::abort();
 }
 
 std::string_view text_of(const uint8_t* data, size_t size) {

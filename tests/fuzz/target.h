@@ -30,8 +30,7 @@ struct Target {
   void (*mend)(const std::string& before, std::string& changed) = nullptr;
 };
 
-// Registers a target with the program it is linked to: one target for libFuzzer, all for the
-// replay.
+// Registers a target with the program that it is linked to.
 struct Registration {
   explicit Registration(const Target& target);
 };
