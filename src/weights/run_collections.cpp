@@ -27,62 +27,23 @@ struct BestRun {
   fs::path run;
 };
 
-// A run's value of a metric, or nothing if the run is unfinished.
-std::optional<double> value_of(element run, std::string_view metric) {
-  double value = 0;
-  if (run["metrics"][metric].get(value) != simdjson::SUCCESS) return std::nullopt;
-  return value;
-}
-
 bool holds_model(const fs::path& directory) {
   return find_config(directory) || find_config(directory / "model");
 }
 
-// The best run of the best settings according to the sweep's comparison. Run names are directory
-// names inside the sweep, which may have been moved.
-std::optional<BestRun> best_of(const fs::path& directory, element sweep) {
-  std::string_view metric;
-  bool larger = false;
-  uint64_t best = 0;
-  simdjson::dom::array groups, best_runs, runs;
-  const auto comparison = sweep["comparison"];
-  const bool has_all = comparison["metric"].get(metric) == simdjson::SUCCESS &&
-                       comparison["larger_is_better"].get(larger) == simdjson::SUCCESS &&
-                       comparison["best"].get(best) == simdjson::SUCCESS &&
-                       comparison["groups"].get(groups) == simdjson::SUCCESS &&
-                       groups.at(best)["runs"].get(best_runs) == simdjson::SUCCESS &&
-                       sweep["runs"].get(runs) == simdjson::SUCCESS;
-  if (!has_all) return std::nullopt;
-  std::vector<std::string_view> outputs;
-  for (element each : best_runs) {
-    std::string_view output;
-    if (each.get(output) == simdjson::SUCCESS) outputs.push_back(output);
-  }
-  std::optional<BestRun> found;
-  double best_value = 0;
-  for (element run : runs) {
-    std::string_view name, output;
-    const std::optional<double> value = value_of(run, metric);
-    if (!value || run["name"].get(name) != simdjson::SUCCESS ||
-        run["output"].get(output) != simdjson::SUCCESS ||
-        std::find(outputs.begin(), outputs.end(), output) == outputs.end() ||
-        !holds_model(directory / name)) {
-      continue;
-    }
-    if (found && (larger ? *value <= best_value : *value >= best_value)) continue;
-    best_value = *value;
-    found = BestRun{std::string(metric), directory / name};
-  }
-  return found;
-}
-
-// Nothing if the file is damaged, or the sweep has no best run yet.
+// The sweep's best run. Nothing if the file is damaged, no run is best yet, or its model is gone. A
+// run's name is its directory in the sweep, which may have been moved.
 std::optional<BestRun> best_run(const fs::path& directory) {
   simdjson::dom::parser parser;
   element sweep;
+  std::string_view run, metric;
   const std::string text = read_text_file(directory / kSweepFile, ExitCode::model);
-  if (parser.parse(text).get(sweep) != simdjson::SUCCESS) return std::nullopt;
-  return best_of(directory, sweep);
+  if (parser.parse(text).get(sweep) != simdjson::SUCCESS ||
+      sweep["best"]["run"].get(run) != simdjson::SUCCESS ||
+      sweep["best"]["metric"].get(metric) != simdjson::SUCCESS || !holds_model(directory / run)) {
+    return std::nullopt;
+  }
+  return BestRun{std::string(metric), directory / run};
 }
 
 // The entries that are models, runs with a model, or sweeps; sorted.

@@ -59,30 +59,21 @@ TEST_CASE("a directory of runs is named as such, a sweep with its best run") {
   }
   CHECK(contains(find_refusal(sweep), "sweep: is not a model; it holds 3 directories of models"));
   CHECK(contains(find_refusal(sweep), (sweep / "lr=1,seed=1").string() + ", ..."));
-  const auto with_comparison = [&](const std::string& text) {
+  const auto with_best = [&](const std::string& best) {
     write_bytes(sweep / "sweep.json",
-                R"({"finetune_sweep":"0.1.0","runs":[
-{"name":"lr=1,seed=1","output":"moved/lr=1,seed=1","metrics":{"eval_loss":0.25}},
-{"name":"lr=1,seed=2","output":"moved/lr=1,seed=2","metrics":{"eval_loss":0.125}},
-{"name":"lr=2,seed=1","output":"moved/lr=2,seed=1","metrics":{"eval_loss":0.0}}],
-"comparison":)" + text +
-                    "}");
+                R"({"finetune_sweep":"0.1.0","runs":[],"best":)" + best + "}");
     return find_refusal(sweep);
   };
-  const auto best = [&](bool larger) {
-    return with_comparison(concat(R"({"metric":"eval_loss","larger_is_better":)",
-                                  larger ? "true" : "false",
-                                  R"(,"best":1,"groups":[{"runs":["moved/lr=2,seed=1"]},
-{"runs":["moved/lr=1,seed=1","moved/lr=1,seed=2"]}]})"));
-  };
-  CHECK(best(false) == sweep.string() +
-                           ": is a sweep, not a model; its best run by 'eval_loss' is " +
-                           (sweep / "lr=1,seed=2").string());
-  CHECK(contains(best(true), (sweep / "lr=1,seed=1").string()));
-  fs::remove_all(sweep / "lr=1,seed=1");  // its model is gone
-  CHECK(contains(best(true), (sweep / "lr=1,seed=2").string()));
-  CHECK(contains(with_comparison("null"), "is a sweep, not a model; it holds 2 directories"));
-  CHECK(contains(with_comparison("[}"), "is a sweep, not a model; it holds 2 directories"));
+  const std::string best =
+      R"({"run":"lr=1,seed=2","model":"moved","metric":"eval_loss","value":1})";
+  CHECK(with_best(best) == sweep.string() +
+                               ": is a sweep, not a model; its best run by 'eval_loss' is " +
+                               (sweep / "lr=1,seed=2").string());
+  for (const char* none : {"null", "[}", "{}", R"({"run":"lr=3","metric":"eval_loss"})"}) {
+    CHECK(contains(with_best(none), "is a sweep, not a model; it holds 3 directories"));
+  }
+  fs::remove_all(sweep / "lr=1,seed=2");  // its model is gone
+  CHECK(contains(with_best(best), "is a sweep, not a model; it holds 2 directories"));
   CHECK(contains(find_refusal(directory.path()),
                  "is not a model; it holds 1 directory of a model or run, name one of them: " +
                      sweep.string()));
