@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
-#include "core/paths/path_advice.h"
+#include "core/files/path_advice.h"
 #include "data/source/temporary_copy.h"
 
 namespace finetune {

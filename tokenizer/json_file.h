@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "core/text/json_fault.h"
 #include "core/text/json_text.h"
 
 namespace finetune {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/files/nameless_file.h"
+#include "core/files/temporary_name.h"
 
 namespace finetune {
 

@@ -18,7 +18,7 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
-#include "core/date.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/files/file_kind.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/host/control_block.h"
-#include "core/threads/waiting_time.h"
+#include "core/threads/spin.h"
 
 namespace finetune {
 

@@ -1,4 +1,4 @@
-// Converts exceptions of the standard library to an Error with an exit code.
+// Converts exceptions of the standard library, and failed checks, to an Error with an exit code.
 #include "core/failure.h"
 
 #include <cerrno>
@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/error.h"
 #include "core/files/file_kind.h"
 
 namespace finetune {
@@ -40,6 +41,10 @@ Error error_of(const std::exception& failure, std::string_view advice) {
     return model_error(printable_path(error->path1()), ": ", error->code().message());
   }
   return internal_error(failure.what());
+}
+
+void check_failed(const char* expression, const char* file, int line) {
+  throw internal_error("check failed at ", file, ":", line, ": ", expression);
 }
 
 }  // namespace finetune

@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/text/json_fault.h"
 #include "core/text/json_text.h"
 #include "model/architectures/config_reader.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "comm/agreement.h"
-#include "core/date.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"

@@ -16,7 +16,7 @@
 #include "cli/world.h"
 #include "comm/communicator.h"
 #include "core/files/file_kind.h"
-#include "core/files/nameless_file.h"
+#include "core/files/temporary_name.h"
 #include "core/log.h"
 #include "core/process_stats.h"
 #include "core/switches.h"

@@ -21,7 +21,7 @@
 #include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
-#include "train/options/table/option_groups.h"
+#include "train/options/table/option_table.h"
 #include "train/record/progress.h"
 
 namespace finetune {

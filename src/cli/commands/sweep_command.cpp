@@ -12,14 +12,14 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "core/files/file_kind.h"
+#include "core/files/path_advice.h"
 #include "core/log.h"
-#include "core/paths/output_names.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "experiments/compare/comparison_output.h"
 #include "experiments/sweep/sweep.h"
+#include "experiments/sweep/sweep_directory.h"
 #include "experiments/sweep/sweep_plan.h"
-#include "experiments/sweep/sweep_tables.h"
 
 namespace finetune {
 namespace {

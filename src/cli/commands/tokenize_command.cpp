@@ -21,7 +21,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
-#include "core/text/json_fault.h"
+#include "core/text/json_text.h"
 #include "core/text/text.h"
 #include "data/columns/text_columns.h"
 #include "data/rows/records.h"

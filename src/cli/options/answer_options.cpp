@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "tasks/registry.h"
 #include "train/options/options.h"
-#include "train/options/table/option_groups.h"
 #include "train/options/table/option_table.h"
 
 namespace finetune {

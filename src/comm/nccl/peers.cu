@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "core/threads/waiting_time.h"
+#include "core/threads/spin.h"
 #include "ops/cuda/kernels/rounded.h"
 #include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"

@@ -1,6 +1,7 @@
-// A read-only memory mapping of a file.
+// A read-only memory mapping of a file, and what happens when reading it fails.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -8,9 +9,18 @@
 
 #include "core/error.h"
 #include "core/files/descriptor.h"
-#include "core/files/mapping_faults.h"
 
 namespace finetune {
+
+// Handles faults in mapped files. If a mapped file is truncated or its disk fails, reading its
+// bytes raises SIGBUS. In a watched mapping the reading thread then gets zeros and continues; check
+// has_faulted() after reading. Elsewhere the signal has its previous effect.
+struct WatchedMapping;
+
+// Watches whole pages from `begin` on, until unwatch_mapping(), which must come before munmap().
+WatchedMapping* watch_mapping(const void* begin, size_t size);
+void unwatch_mapping(WatchedMapping* mapping);
+bool has_faulted(const WatchedMapping& mapping);
 
 // Maps a regular file. Error(code) if it is missing, not regular or unreadable. If the file is
 // truncated meanwhile, reads return zeros, so call check_intact() after reading and before using

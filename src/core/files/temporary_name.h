@@ -1,5 +1,5 @@
-// Names and permissions of unfinished files. The names are beside the target, not guessable, and
-// recognisable if a killed writer leaves them.
+// Names and permissions of unfinished files, and files without a name. The names are beside the
+// target, not guessable, and recognisable if a killed writer leaves them.
 #pragma once
 
 #include <sys/stat.h>
@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "core/files/descriptor.h"
 
 namespace finetune {
 
@@ -28,5 +30,26 @@ std::string_view without_temporary_suffix(std::string_view name);
 // replace, so that private or group-writable files stay so. Returns false with errno if that would
 // grant more rights than before; file systems without permissions are ignored.
 bool take_over_rights(int descriptor, gid_t group, mode_t mode);
+
+// $TMPDIR, or /tmp if that is empty or not set.
+std::string temporary_directory();
+
+// A file there that vanishes with its last descriptor, however the process ends.
+class NamelessFile {
+ public:
+  // `what` names the contents in errors. Error(model) if the file cannot be created, and later if
+  // it cannot be written.
+  explicit NamelessFile(std::string what);
+  NamelessFile(std::string what, int descriptor);  // takes over another process's file
+
+  void write(std::string_view bytes);
+  int descriptor() const { return file_.number(); }
+
+ private:
+  [[noreturn]] void fail() const;  // reports errno
+
+  std::string what_;
+  Descriptor file_;
+};
 
 }  // namespace finetune

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "core/files/file_kind.h"
-#include "core/paths/path_advice.h"
+#include "core/files/path_advice.h"
 
 namespace finetune {
 namespace {

@@ -94,4 +94,36 @@ std::string printable_json(std::string_view json) {
   return out;
 }
 
+std::string padded(const std::string& text, size_t width, bool right) {
+  const size_t length = count_code_points(text);
+  const std::string room(length < width ? width - length : 0, ' ');
+  return right ? room + text : text + room;
+}
+
+std::string markup_escaped(std::string_view text, size_t limit) {
+  std::string out;
+  for (char c : printable(text, limit)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace finetune

@@ -7,7 +7,7 @@ namespace finetune {
 
 // During its lifetime the calling thread takes no signals; threads that it creates meanwhile never
 // do. Handlers belong on the main thread (train/signals.cpp). The thread's own faults are not
-// blocked: a fault in a mapped file is handled (core/files/mapping_faults.h), but would be fatal if
+// blocked: a fault in a mapped file is handled (core/files/mapped_file.h), but would be fatal if
 // blocked.
 class SignalsBlocked {
  public:

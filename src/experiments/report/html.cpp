@@ -2,7 +2,7 @@
 #include "experiments/report/html.h"
 
 #include "core/text/text.h"
-#include "experiments/report/scale.h"
+#include "experiments/report/canvas.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/markup.h"
+#include "core/text/printable.h"
 
 namespace finetune {
 

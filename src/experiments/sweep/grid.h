@@ -1,10 +1,11 @@
-// The runs of a sweep: all combinations of its lists and drawn values, each with a name.
+// The runs of a sweep: all combinations of its lists and of values drawn at random from its ranges.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "experiments/sweep/grid/grid_file.h"
+#include "experiments/sweep/grid_file.h"
 #include "train/options/options.h"
 
 namespace finetune {
@@ -30,5 +31,10 @@ struct Grid {
 // value or one that occurs twice, a range with fewer values than draws, too many runs, options that
 // exclude each other, no output.
 Grid expand_grid(const GridFile& file, const std::string& output);
+
+// Returns draw `number` of the option as text. `whole`: the range has whole numbers only. The
+// result depends only on the arguments, so that more draws continue earlier ones.
+std::string drawn_value(const std::string& option, const SweptRange& range, bool whole,
+                        uint64_t seed, uint32_t number);
 
 }  // namespace finetune

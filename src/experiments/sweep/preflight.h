@@ -1,9 +1,15 @@
-// Before the first run of a sweep: everything that would refuse its runs, with nothing written yet.
+// Before the first run of a sweep: what would refuse its runs, and runs that diverged earlier.
 #pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "experiments/sweep/grid.h"
 #include "experiments/sweep/halving.h"
+#include "experiments/sweep/sweep.h"
 #include "train/run/shared_inputs.h"
 
 namespace finetune {
@@ -19,5 +25,15 @@ std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs);
 // options of all runs that read the same. Errors as train. Collective.
 void check_runs(const Grid& grid, const std::vector<size_t>& runs, Communicator& comm,
                 SharedInputs& inputs);
+
+// A key of the program's version, the run's options, and the contents of its data and model. Runs
+// with equal keys end in the same way, so a run that diverged would diverge again. Errors as train:
+// a file cannot be read.
+std::string divergence_key(const SweepRun& run, SharedInputs& inputs);
+
+// Returns the reports, from the directory's sweep.json, of those of `runs` (places in the grid)
+// that diverged with the key that they have now. It leaves out runs whose directory is gone.
+std::map<size_t, RunReport> diverged_before(const Grid& grid, const std::vector<size_t>& runs,
+                                            SharedInputs& inputs);
 
 }  // namespace finetune

@@ -11,7 +11,6 @@
 #include "core/failure.h"
 #include "core/text/counted.h"
 #include "experiments/compare/noise.h"
-#include "experiments/sweep/diverged_runs.h"
 #include "experiments/sweep/halving.h"
 #include "experiments/sweep/preflight.h"
 #include "experiments/sweep/run_in_turn.h"

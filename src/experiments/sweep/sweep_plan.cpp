@@ -12,12 +12,11 @@
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "experiments/compare/run_record.h"
-#include "experiments/sweep/diverged_runs.h"
 #include "experiments/sweep/halving.h"
 #include "experiments/sweep/preflight.h"
 #include "experiments/sweep/sweep_directory.h"
-#include "train/options/duration.h"
 #include "train/options/option_values.h"
+#include "train/options/option_words.h"
 #include "train/plan/plan.h"
 #include "train/run/run_directory.h"
 

@@ -16,7 +16,6 @@
 #include "core/files/files.h"
 #include "train/checkpoint/checkpoint_contents.h"
 #include "train/checkpoint/hdf5_writer.h"
-#include "train/checkpoint/read_back.h"
 #include "train/checkpoint/sealed_file.h"
 #include "weights/tensorflow/crc32c.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "weights/tensor_slabs.h"
+#include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {

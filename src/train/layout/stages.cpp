@@ -8,7 +8,7 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "distributed/pipeline/pipeline_simulation.h"
-#include "train/options/layout_options.h"
+#include "train/options/options.h"
 #include "train/run/layout_table.h"
 #include "train/run/run_setup.h"
 

@@ -1,4 +1,5 @@
-// TrainOptions to and from names and values: config.toml and the check on --resume.
+// TrainOptions to and from names and values: for config.toml, the check on --resume, and other
+// processes.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "train/options/config_file.h"
 #include "train/options/table/option_table.h"
+#include "train/options/train_options.h"
 
 namespace finetune {
 
@@ -23,5 +25,13 @@ TrainOptions with_absolute_paths(TrainOptions options);
 std::vector<std::string> result_option_names();
 std::vector<std::string> all_option_names();
 std::vector<std::string> list_option_names();  // those that take several values
+
+// Options and names from one process to another.
+std::string options_to_text(const TrainOptions& options);
+TrainOptions options_from_text(const std::string& text);
+
+// The same of names: what is not UTF-8 in them is replaced.
+std::string names_to_text(const std::vector<std::string>& names);
+std::vector<std::string> names_from_text(const std::string& text);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Words as values of options, read by our own rules: the same for the command line and for files.
+// Words as values of options, durations among them, for the command line and for files.
 #pragma once
 
 #include <cstdint>
@@ -54,5 +54,13 @@ std::string spelled_value(OptionKind kind, const std::string& word);
 // with them, ranges included, or "".
 std::string set_option(TrainOptions& options, std::string_view name,
                        const std::vector<std::string>& words);
+
+// A duration in seconds: "90s", "10m", "1h30m", "2d". Units d, h, m, s, each at most once and in
+// this order; "0" if `zero` allows it. Error(usage) naming `option` for other text, and for more
+// than a hundred years.
+double parse_duration(std::string_view text, std::string_view option, bool zero = false);
+
+// For people: "0.4 s", "12 s", "3 min", "1 h 20 min".
+std::string format_duration(double seconds);
 
 }  // namespace finetune

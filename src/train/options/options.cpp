@@ -2,11 +2,13 @@
 #include "train/options/options.h"
 
 #include <map>
+#include <string>
 
 #include "core/error.h"
+#include "distributed/layout/layout.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 #include "tasks/registry.h"
-#include "train/options/duration.h"
-#include "train/options/layout_options.h"
+#include "tasks/task.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
 #include "train/options/table/option_table.h"
@@ -173,6 +175,114 @@ int64_t bucket_bytes(const TrainOptions& o) {
 
 DType wire_type(const TrainOptions& o) {
   return o.comm_precision == "bf16" ? DType::bf16 : DType::f32;
+}
+
+void validate_pipeline(const TrainOptions& o) {
+  parse_placement(o.placement);
+  const PipelineKind kind = parse_pipeline_kind(o.pipeline_schedule);
+  if (o.chunks && kind != PipelineKind::interleaved) {
+    throw usage_error("--chunks ", *o.chunks, " needs --pipeline-schedule interleaved; it is ",
+                      name_of(kind));
+  }
+  if (o.stages != "auto" && !o.pp) {
+    throw usage_error("--stages ", in_quotes(o.stages), " needs --pp, the number of stages");
+  }
+  if (o.micro_batches && o.micro_batch_tokens) {
+    throw usage_error("--micro-batches ", *o.micro_batches, " and --micro-batch-tokens ",
+                      *o.micro_batch_tokens, " exclude each other: both say where to cut");
+  }
+}
+
+void validate_offload(const TrainOptions& o, bool may_be_gpu) {
+  if (!o.offload_activations) return;
+  const std::string name = concat("--offload-activations ", *o.offload_activations);
+  if (!o.recompute) {
+    throw usage_error(name, " needs --recompute: inputs of layers are what is moved");
+  }
+  if (o.device == "cpu" || (o.device == "auto" && !may_be_gpu)) {
+    throw usage_error(name, " needs --device cuda: with --device ", o.device,
+                      o.device == "auto" ? " the CPU may compute, whose" : "",
+                      " activations are in the host's memory");
+  }
+}
+
+namespace {
+
+struct TaskSetting {
+  std::string_view name;  // of the option
+  void (*apply)(const TrainOptions& o, TaskOptions& t);
+};
+
+using From = const TrainOptions&;
+using To = TaskOptions&;
+
+int squad_version_named(const std::string& word) {
+  return word == "auto" ? 0 : word == "1" ? 1 : 2;
+}
+
+constexpr TaskSetting kSettings[] = {
+    {"eval-fraction", [](From o, To t) { t.eval_fraction = o.eval_fraction; }},
+    {"eval-group", [](From o, To t) { t.eval_group = o.eval_group; }},
+    {"eval-split",
+     [](From o, To t) {
+       t.stratified_split = o.eval_split != "random";
+       t.distinct_split = o.eval_split == "distinct";
+     }},
+    {"seed", [](From o, To t) { t.seed = o.seed; }},
+    {"max-train-samples",
+     [](From o, To t) { t.max_train_samples = o.max_train_samples.value_or(0); }},
+    {"max-eval-samples", [](From o, To t) { t.max_eval_samples = o.max_eval_samples.value_or(0); }},
+    {"delimiter", [](From o, To t) { t.rows.delimiter = parse_delimiter(o.delimiter); }},
+    {"encoding", [](From o, To t) { t.rows.encoding = o.encoding; }},
+    {"skip-bad-rows", [](From o, To t) { t.rows.skip_bad_rows = o.skip_bad_rows; }},
+    {"max-length", [](From o, To t) { t.max_length = o.max_length.value_or(0); }},
+    // classification
+    {"text-column", [](From o, To t) { t.text_columns = o.text_columns; }},
+    {"text-pair-column", [](From o, To t) { t.text_pair_column = o.text_pair_column; }},
+    {"label-column", [](From o, To t) { t.label_column = o.label_column; }},
+    {"multi-label", [](From o, To t) { t.multi_label_separator = o.multi_label; }},
+    {"regression", [](From o, To t) { t.regression = o.regression; }},
+    {"no-standardize", [](From o, To t) { t.standardized_targets = !o.no_standardize; }},
+    {"class-weights",
+     [](From o, To t) { t.balanced_class_weights = o.class_weights == "balanced"; }},
+    {"label-smoothing", [](From o, To t) { t.label_smoothing = o.label_smoothing; }},
+    {"ignore-unknown-labels",
+     [](From o, To t) { t.ignore_unknown_labels = o.ignore_unknown_labels; }},
+    {"normalize-labels", [](From o, To t) { t.normalizes_labels = o.normalize_labels; }},
+    {"no-ngram-baseline", [](From o, To t) { t.ngram_baseline = !o.no_ngram_baseline; }},
+    {"no-calibration", [](From o, To t) { t.fits_calibration = !o.no_calibration; }},
+    {"tune-thresholds", [](From o, To t) { t.tunes_thresholds = o.tune_thresholds; }},
+    {"ngram-mix", [](From o, To t) { t.ngram_mix = mixes_with_ngrams(o); }},
+    {"long-text", [](From o, To t) { t.long_texts.in_windows = o.long_text == kWindowsWord; }},
+    {"window-stride", [](From o, To t) { t.long_texts.stride = o.window_stride; }},
+    {"max-windows", [](From o, To t) { t.long_texts.most_windows = o.max_windows; }},
+    // question answering
+    {"doc-stride", [](From o, To t) { t.doc_stride = o.doc_stride; }},
+    {"n-best", [](From o, To t) { t.n_best = o.n_best; }},
+    {"max-answer-length", [](From o, To t) { t.max_answer_length = o.max_answer_length; }},
+    {"null-threshold", [](From o, To t) { t.null_threshold = o.null_threshold; }},
+    {"squad-version", [](From o, To t) { t.squad_version = squad_version_named(o.squad_version); }},
+    // masked language modelling
+    {"mask-probability", [](From o, To t) { t.mask_probability = o.mask_probability; }},
+    {"no-whole-words", [](From o, To t) { t.whole_words = !o.no_whole_words; }},
+    {"distinct", [](From o, To t) { t.distinct_texts = o.distinct; }},
+};
+
+}  // namespace
+
+TaskOptions task_options(const TrainOptions& options) {
+  TaskOptions to;
+  for (const TaskSetting& setting : kSettings) setting.apply(options, to);
+  to.baselines = !options.eval.empty() || options.eval_fraction > 0;
+  return to;
+}
+
+void apply_given(std::span<const GivenOption> given, const TrainOptions& options, TaskOptions& to) {
+  for (const TaskSetting& setting : kSettings) {
+    for (const GivenOption& option : given) {
+      if (option.info->name == setting.name) setting.apply(options, to);
+    }
+  }
 }
 
 }  // namespace finetune

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "data/plan.h"
 #include "tasks/registry.h"
-#include "train/options/table/task_settings.h"
+#include "tasks/task.h"
+#include "train/options/option_row.h"
 #include "train/options/train_options.h"
 
 namespace finetune {
@@ -34,5 +36,17 @@ MicroBatching micro_batching(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
 double comm_timeout_seconds(const TrainOptions& options);  // 0: for ever
 DType wire_type(const TrainOptions& options);
+
+// Error(usage) for options of a pipeline that exclude each other. Does not check world and model.
+void validate_pipeline(const TrainOptions& options);
+// The same for --offload-activations, which needs a GPU and --recompute. `may_be_gpu`: whether
+// --device auto is one.
+void validate_offload(const TrainOptions& options, bool may_be_gpu);
+
+// The options that tasks read, without the files.
+TaskOptions task_options(const TrainOptions& options);
+
+// Sets the given options alone, over what `to` has from a trained model.
+void apply_given(std::span<const GivenOption> given, const TrainOptions& options, TaskOptions& to);
 
 }  // namespace finetune

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "distributed/layout/layout.h"
 #include "engine/engine.h"
-#include "train/options/layout_options.h"
 #include "train/options/option_words.h"
 #include "train/options/options.h"
 #include "train/recipe/recipe.h"

@@ -61,4 +61,8 @@ int64_t parse_size(std::string_view text, std::string_view option);
 // --world none of them has a meaning.
 void refuse_without_world(const FormulaOptions& formula);
 
+// A layout's forecast for people and as JSON.
+std::string layout_text(const LayoutPlan& plan);
+std::string layout_plan_json(const LayoutPlan& plan);  // one line
+
 }  // namespace finetune

@@ -1,10 +1,9 @@
 // Tables of memory, bytes and time of a layout, and of all layouts of a world.
-#include "train/plan/layout_report.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/text/text.h"
+#include "train/plan/layout_plan.h"
 #include "train/run/layout_table.h"
 
 namespace finetune {

@@ -4,11 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 #include <string>
+#include <vector>
 
+#include "core/process_stats.h"
+#include "data/packing.h"
 #include "data/plan.h"
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/zero_partition.h"
+#include "model/tensor_sum.h"
+#include "train/layout/stages.h"
 
 namespace finetune {
 namespace {
@@ -122,6 +128,122 @@ MemoryForecast forecast_memory_beside_device(const RunShape& run) {
   m.program = run.program_bytes + kLater;
   m.peak = m.host = m.weights + m.data + m.program + run.weight_file_bytes;
   return m;
+}
+
+namespace {
+
+constexpr int kMostPasses = 10;
+constexpr int kStillPasses = 2;                     // in which nothing grew
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of activations
+
+PackedBatch batch_of(const MicroBatchLimits& size) {
+  TokenizedSamples samples;
+  samples.ids.assign(size_t(size.tokens), 0);
+  for (int64_t i = 0; i < size.sequences; ++i) {
+    samples.offsets.push_back(part(size.tokens, size.sequences, i).end);
+    samples.second.push_back(uint32_t(samples.length(i)));
+  }
+  std::vector<uint32_t> all(size_t(size.sequences));
+  std::iota(all.begin(), all.end(), 0u);
+  PackedBatch batch;
+  pack(samples, all, {}, batch);
+  return batch;
+}
+
+}  // namespace
+
+void probe_memory(Backend& backend, EncoderConfig config, Head head, int64_t tensor_shards,
+                  const Workload& work, bool recompute) {
+  config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
+  config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
+  if (head.kind == HeadKind::masked) head.outputs = config.vocab_size;
+  const ParameterTable table(config, head, ModelPart::whole(config, tensor_shards));
+  const size_t bytes = size_t(table.size()) * sizeof(float);
+  const auto weights = backend.allocate(bytes), gradients = backend.allocate(bytes);
+  auto* w = static_cast<float*>(weights.get());
+  Encoder encoder(backend, config, table);
+  auto pass = [&](MicroBatchLimits size, bool training) {
+    if (size.tokens == 0) return;
+    while (size.sequences > 1 && encoder.activation_bytes(size.tokens, size.sequences, training,
+                                                          recompute) > kMostBytes) {
+      size = {size.tokens / 2, size.sequences / 2};
+    }
+    DeviceBatch batch(backend, size.tokens, size.sequences);
+    batch.upload(batch_of(size));
+    encoder.reserve(size.tokens, size.sequences, training, recompute);
+    const Tensor logits = encoder.forward(batch, w, nullptr, training);
+    if (!training) return;
+    encoder.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);
+  };
+  // Until every thread has come by its largest piece: of a small model one may take them all.
+  double resident = 0;
+  for (int i = 0, still = 0; i < kMostPasses && still < kStillPasses; ++i) {
+    pass(work.training, true);
+    pass(work.evaluation, false);
+    const double now = resident_memory_mb();
+    still = now > resident + 1 ? 0 : still + 1;
+    resident = std::max(resident, now);
+  }
+}
+
+PlannedParts::PlannedParts(const TrainOptions& options, const EncoderConfig& config, Head head,
+                           const Layout& layout, Backend& backend, const SampleView& samples)
+    : options_(options),
+      config_(config),
+      head_(head),
+      layout_(layout),
+      split_(stages_of(options, config, head.kind)),
+      backend_(backend),
+      samples_(samples) {}
+
+MemoryForecast PlannedParts::forecast_of(int rank, const Common& common, int slots,
+                                         const Forecast& forecast) const {
+  const ModelPart part = part_of(split_, layout_, *options_.tensor_shards, rank);
+  const ParameterTable table(config_, head_, part);
+  const auto sum = make_solo_tensor_sum(part.tensor_shards);  // nothing is added
+  const Encoder encoder(backend_, config_, table, part, sum.get());
+  const RunShape run{.table = table,
+                     .encoder = encoder,
+                     .lowest_layer = common.lowest_layer,
+                     .shards = *options_.virtual_shards,
+                     .processes = layout_.dp(),
+                     .words = common.words,
+                     .weight_file_bytes = common.weight_file_bytes,
+                     .program_bytes = common.program_bytes,
+                     .program_file_bytes = common.program_file_bytes,
+                     .data_bytes = common.data_bytes,
+                     .slots = slots,
+                     .alone = whole(),
+                     .scored_share = options_.mask_probability};
+  return forecast(run);
+}
+
+MemoryForecast PlannedParts::forecast(const Common& common, const Workload& work,
+                                      int64_t micro_batches, int64_t tokens, bool recompute) const {
+  TrainOptions options = options_;
+  options.micro_batches = micro_batches > 0 ? std::optional(micro_batches) : std::nullopt;
+  options.micro_batch_tokens = tokens;
+  const PipelineShape shape =
+      pipeline_shape(options, config_, split_, most_micro_batches(options, samples_));
+  const int64_t shards = part(*options_.virtual_shards, layout_.dp(), 0).size();
+  MemoryForecast first;
+  for (int rank = 0; rank < layout_.world(); ++rank) {
+    if (layout_.at(rank).d != 0) continue;  // counted with the first replica
+    const int slots = slots_of_stage(shape, shards, layout_.at(rank).p);
+    const MemoryForecast of = forecast_of(rank, common, slots, [&](const RunShape& run) {
+      return forecast_memory(run, work, recompute);
+    });
+    if (rank == 0) {
+      first = of;
+    } else {
+      first.host += of.host - of.common;
+    }
+  }
+  return first;
+}
+
+MemoryForecast PlannedParts::forecast_beside_device(const Common& common) const {
+  return forecast_of(0, common, 1, forecast_memory_beside_device);
 }
 
 }  // namespace finetune

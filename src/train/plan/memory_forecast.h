@@ -5,10 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "distributed/layout/stage_split.h"
 #include "model/encoder.h"
+#include "model/head.h"
+#include "ops/backend.h"
+#include "tasks/task.h"
+#include "train/options/options.h"
 #include "train/plan/workload.h"
 
 namespace finetune {
@@ -21,7 +27,7 @@ struct RunShape {
   int64_t shards = 1, processes = 1;
   std::vector<bool> words;  // rows of the word embedding that the data have
   int64_t weight_file_bytes = 0;
-  // Resident, measured: the program once it has worked (memory_probe.h), pages of files among it,
+  // Resident, measured: the program once it has worked, pages of files among it,
   // and what the data add.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
   int64_t slots = 1;  // of activations in training (Encoder::reserve)
@@ -53,5 +59,52 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
 // Of a process that computes on a GPU: the weights are on the host while they are read and written,
 // all else is on the device (device_forecast.h).
 MemoryForecast forecast_memory_beside_device(const RunShape& run);
+
+// Passes through a two-layer BERT make libraries and threads take the memory that they keep at
+// work: generated kernels, packed operands, stacks, some of it 20 MiB for every thread. The
+// micro-batches have the run's largest sizes, or what a bounded memory allows. The passes' own
+// memory is freed.
+void probe_memory(Backend& backend, EncoderConfig config, Head head, int64_t tensor_shards,
+                  const Workload& work, bool recompute);
+
+// The parts of the model that a planned run's processes have, and the memory of all of them.
+class PlannedParts {
+ public:
+  // Of resolved options, on the processes of one host. Error(usage) where they cannot have the
+  // layout. `backend` and `samples` must outlive this.
+  PlannedParts(const TrainOptions& options, const EncoderConfig& config, Head head,
+               const Layout& layout, Backend& backend, const SampleView& samples);
+
+  bool whole() const { return layout_.pp() * layout_.tp() == 1; }
+  // Of rank 0, which reads the data.
+  ModelPart first() const { return part_of(split_, layout_, *options_.tensor_shards, 0); }
+  const Layout& layout() const { return layout_; }
+
+  // What each process needs and all together; numbers but those of the part are the same for all.
+  // `micro_batches`, where not 0, and `tokens` stand in for the run's. The memory is rank 0's.
+  struct Common {
+    int lowest_layer;
+    std::vector<bool> words;
+    int64_t weight_file_bytes, program_bytes, program_file_bytes, data_bytes;
+  };
+  MemoryForecast forecast(const Common& common, const Workload& work, int64_t micro_batches,
+                          int64_t tokens, bool recompute) const;
+  // Of a process that computes on a GPU, which has the whole model.
+  MemoryForecast forecast_beside_device(const Common& common) const;
+
+ private:
+  // forecast(run) of a rank, of activations in so many slots.
+  using Forecast = std::function<MemoryForecast(const RunShape& run)>;
+  MemoryForecast forecast_of(int rank, const Common& common, int slots,
+                             const Forecast& forecast) const;
+
+  TrainOptions options_;
+  EncoderConfig config_;
+  Head head_;
+  Layout layout_;
+  StageSplit split_;
+  Backend& backend_;
+  SampleView samples_;
+};
 
 }  // namespace finetune

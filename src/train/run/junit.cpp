@@ -7,8 +7,8 @@
 #include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
-#include "core/paths/output_names.h"
-#include "core/text/markup.h"
+#include "core/files/path_advice.h"
+#include "core/text/printable.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "core/text/json_fault.h"
+#include "core/text/json_text.h"
 
 namespace finetune {
 namespace {

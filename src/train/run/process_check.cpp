@@ -6,7 +6,7 @@
 #include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "inference/equal_processes.h"
-#include "train/options/option_transfer.h"
+#include "train/options/option_values.h"
 
 namespace finetune {
 

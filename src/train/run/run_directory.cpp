@@ -20,7 +20,7 @@
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/record/event_file.h"
-#include "train/run/evaluation_directory.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
@@ -219,6 +219,33 @@ void RunDirectory::remove_checkpoints() const {
 
 RunDirectory::~RunDirectory() {
   ::close(lock_);
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 9> kEvaluationFiles{
+    "predictions.csv", "predictions.json", "nbest_predictions.json",
+    "null_odds.json",  "confusion.csv",    "per_class.csv",
+    "slices.csv",      "metrics.json",     kEvaluationFacts};
+
+}  // namespace
+
+bool is_evaluation_file(std::string_view name) {
+  return std::find(kEvaluationFiles.begin(), kEvaluationFiles.end(), name) !=
+         kEvaluationFiles.end();
+}
+
+bool is_evaluation(const fs::path& directory) {
+  const fs::path file = directory / kEvaluation.last_file;
+  if (kind_of(file, ExitCode::model) != FileKind::file) return false;
+  const std::string text = read_text_file(file, ExitCode::model);
+  try {
+    const auto metrics = parse_metrics(text, file, ExitCode::model);
+    return std::any_of(metrics.begin(), metrics.end(),
+                       [](const auto& metric) { return metric.first.starts_with("eval_"); });
+  } catch (const Error&) {  // something else than metrics
+    return false;
+  }
 }
 
 }  // namespace finetune

@@ -1,9 +1,12 @@
-// The directory of a run (docs/reference/files.md): who may use it, and where things lie.
+// The directories of runs and evaluations (docs/reference/files.md): who may use them, and where
+// files lie.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "core/files/directory_replacement.h"
 
 namespace finetune {
 
@@ -68,5 +71,16 @@ class RunDirectory {
   std::filesystem::path path_;
   int lock_ = -1;
 };
+
+// The file with an evaluation's date, model and data; its values are strings.
+inline constexpr std::string_view kEvaluationFacts = "evaluation.json";
+
+// Whether an evaluation (evaluate --output), or a run, may give this name to a file.
+bool is_evaluation_file(std::string_view name);
+// Whether the directory's metrics.json holds metrics of an evaluation.
+bool is_evaluation(const std::filesystem::path& directory);
+
+inline constexpr DirectoryKind kEvaluation{"an evaluation that finetune wrote", is_evaluation_file,
+                                           "metrics.json", is_evaluation};
 
 }  // namespace finetune

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "weights/hdf5/storage/btree2.h"
-#include "weights/hdf5/storage/fractal_heap.h"
+#include "weights/hdf5/dense_storage.h"
 
 namespace finetune::hdf5 {
 namespace {

@@ -111,4 +111,7 @@ class Bytes {
   Widths widths_;
 };
 
+// HDF5's checksum of structures: Bob Jenkins' hash "lookup3" with initial value 0.
+uint32_t lookup3(std::string_view bytes);
+
 }  // namespace finetune::hdf5

@@ -14,7 +14,7 @@
 #include "weights/hdf5/attributes.h"
 #include "weights/hdf5/bytes.h"
 #include "weights/hdf5/dataset.h"
-#include "weights/hdf5/storage/links.h"
+#include "weights/hdf5/links.h"
 
 namespace finetune::hdf5 {
 

@@ -1,4 +1,4 @@
-// The type and number of elements: the datatype and dataspace messages.
+// The type and number of elements of a dataset, and converting elements to floats.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,13 @@ Space parse_space(std::string_view message, Widths widths);
 
 // The bytes of all elements; kUndefined if they exceed 63 bits.
 uint64_t bytes_of(const std::vector<int64_t>& shape, uint64_t element_size);
+
+// Whether elements of this type can be converted.
+bool is_number(const Type& type);
+// Whether the elements are floats as in memory.
+bool is_plain_float(const Type& type);
+
+// Converts `count` elements; `from` may be unaligned.
+void to_floats(const Type& type, const char* from, uint64_t count, float* out);
 
 }  // namespace finetune::hdf5

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
-#include "core/text/json_fault.h"
+#include "core/text/json_text.h"
 #include "weights/stored_weights.h"
 
 namespace finetune {

@@ -10,7 +10,6 @@
 #include "core/files/files.h"
 #include "core/sha256.h"
 #include "weights/stored_tensor.h"
-#include "weights/tensor_slabs.h"
 #include "weights/weights.h"
 
 namespace finetune {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/files/nameless_file.h"
+#include "core/files/temporary_name.h"
 
 namespace finetune {
 

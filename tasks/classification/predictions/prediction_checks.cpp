@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/paths/output_names.h"
+#include "core/files/path_advice.h"
 #include "core/text/text.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/predictions/prediction_format.h"

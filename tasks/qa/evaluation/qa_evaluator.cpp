@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/paths/output_names.h"
+#include "core/files/path_advice.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/repeated_texts.h"
 #include "tasks/texts/pair_types.h"

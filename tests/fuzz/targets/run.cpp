@@ -19,7 +19,6 @@
 #include "fuzz/tiny_checkpoint.h"
 #include "train/checkpoint/sealed_file.h"
 #include "train/options/config_file.h"
-#include "train/options/option_transfer.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
 #include "train/options/options.h"

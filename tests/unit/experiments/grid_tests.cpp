@@ -7,7 +7,6 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "experiments/sweep/grid.h"
-#include "experiments/sweep/grid/draws.h"
 #include "train/options/option_words.h"
 
 using namespace finetune;

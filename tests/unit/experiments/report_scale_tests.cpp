@@ -7,7 +7,6 @@
 
 #include "experiments/report/canvas.h"
 #include "experiments/report/html.h"
-#include "experiments/report/scale.h"
 
 using namespace finetune;
 

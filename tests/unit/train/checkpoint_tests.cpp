@@ -8,7 +8,7 @@
 #include "train/checkpoint/checkpoint_contents.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/hdf5_writer.h"
-#include "weights/tensor_slabs.h"
+#include "weights/stored_tensor.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -8,7 +8,6 @@
 #include "train/checkpoint/checkpoint_contents.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/hdf5_writer.h"
-#include "train/checkpoint/read_back.h"
 #include "train/checkpoint/sealed_file.h"
 #include "weights/tensorflow/crc32c.h"
 

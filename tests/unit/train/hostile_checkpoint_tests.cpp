@@ -10,7 +10,7 @@
 #include "temporary_directory.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/sealed_file.h"
-#include "weights/hdf5/checksums.h"
+#include "weights/hdf5/bytes.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "train/options/option_transfer.h"
+#include "train/options/option_values.h"
 #include "train/options/table/option_table.h"
 
 using namespace finetune;

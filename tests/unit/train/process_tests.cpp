@@ -15,7 +15,7 @@
 #include "core/process_stats.h"
 #include "core/sha256.h"
 #include "temporary_directory.h"
-#include "train/options/duration.h"
+#include "train/options/option_words.h"
 #include "train/run/fingerprint.h"
 #include "train/signals.h"
 

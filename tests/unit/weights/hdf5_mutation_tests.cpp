@@ -9,8 +9,8 @@
 #include "unit/weights/hdf5_maker.h"
 #include "unit/weights/hdf5_sums.h"
 #include "unit/weights/weights_test.h"
-#include "weights/hdf5/numbers.h"
 #include "weights/hdf5/reader.h"
+#include "weights/hdf5/types.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -2,7 +2,7 @@
 #include "../contains.h"
 #include "unit/weights/hdf5_maker.h"
 #include "unit/weights/weights_test.h"
-#include "weights/hdf5/checksums.h"
+#include "weights/hdf5/bytes.h"
 #include "weights/hdf5/reader.h"
 
 using namespace finetune;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/hdf5/checksums.h"
+#include "weights/hdf5/bytes.h"
 
 namespace finetune::test {
 

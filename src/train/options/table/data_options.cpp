@@ -1,7 +1,7 @@
 // Options of what is learnt, the model and the data.
 #include "tasks/registry.h"
 #include "tasks/task.h"
-#include "train/options/table/option_groups.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 

@@ -1,7 +1,7 @@
 // Options of the machine, and of how processes share a model.
 #include "core/threads/parallel.h"
 #include "distributed/pipeline/pipeline_schedule.h"
-#include "train/options/table/option_groups.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 

@@ -4,8 +4,6 @@
 #include <bit>
 #include <vector>
 
-#include "train/options/table/option_groups.h"
-
 namespace finetune {
 namespace {
 

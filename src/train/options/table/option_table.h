@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "tasks/task.h"
 #include "train/options/option_row.h"
 #include "train/options/train_options.h"
 
@@ -22,5 +23,20 @@ const TrainOption* find_train_option(std::string_view name);
 bool is_foreign(const OptionInfo& option, TaskKind task);
 // The task that an option is for, of several the first; none: it is for every task.
 std::optional<TaskKind> task_of(const OptionInfo& option);
+
+// The parts of the table, one function a heading of --help.
+
+inline constexpr Tasks kLabels = only(TaskKind::classification), kQuestions = only(TaskKind::qa),
+                       kTexts = only(TaskKind::mlm), kRows = kLabels | kTexts;
+
+std::span<const TrainOption> task_choice();
+std::span<const TrainOption> model_options();
+std::span<const TrainOption> data_options();
+std::span<const TrainOption> optimization_options();
+std::span<const TrainOption> evaluation_options();
+std::span<const TrainOption> machine_options();
+std::span<const TrainOption> layout_options();
+std::span<const TrainOption> gate_options();
+std::span<const TrainOption> output_options();
 
 }  // namespace finetune

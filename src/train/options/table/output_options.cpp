@@ -1,5 +1,5 @@
 // Options of regression gates and of the output.
-#include "train/options/table/option_groups.h"
+#include "train/options/table/option_table.h"
 
 namespace finetune {
 

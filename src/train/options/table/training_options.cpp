@@ -1,5 +1,5 @@
 // Options of optimization, evaluations and checkpoints.
-#include "train/options/table/option_groups.h"
+#include "train/options/table/option_table.h"
 #include "train/schedule.h"
 
 namespace finetune {

@@ -1,11 +1,10 @@
 // Reads links from symbol tables, messages and dense storage; refuses all but hard links.
-#include "weights/hdf5/storage/links.h"
+#include "weights/hdf5/links.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "weights/hdf5/storage/btree2.h"
-#include "weights/hdf5/storage/fractal_heap.h"
+#include "weights/hdf5/dense_storage.h"
 
 namespace finetune::hdf5 {
 namespace {

@@ -1,5 +1,5 @@
 // Reads the clock or $SOURCE_DATE_EPOCH.
-#include "core/date.h"
+#include "core/clock.h"
 
 #include <cstdlib>
 #include <ctime>

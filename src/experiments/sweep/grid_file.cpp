@@ -1,5 +1,5 @@
 // Parses a grid's file: fixed options as config.toml has them, then lists and ranges.
-#include "experiments/sweep/grid/grid_file.h"
+#include "experiments/sweep/grid_file.h"
 
 #include <algorithm>
 #include <array>

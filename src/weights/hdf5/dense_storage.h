@@ -1,6 +1,8 @@
-// A fractal heap: the storage of many links or attributes.
+// The storage of many links or attributes: a fractal heap of them, and version 2 B-trees that index
+// it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +11,7 @@
 
 namespace finetune::hdf5 {
 
-// Reads all direct blocks at once. Fault: damaged, or filtered.
+// A fractal heap. Reads all direct blocks at once. Fault: damaged, or filtered.
 class FractalHeap {
  public:
   FractalHeap(Bytes& bytes, uint64_t address);
@@ -39,5 +41,10 @@ class FractalHeap {
   uint64_t root_ = kUndefined, root_rows_ = 0;
   std::vector<Block> blocks_;  // in order of offset
 };
+
+// Calls visit(record) for every record of the version 2 B-tree at `address`, which must have this
+// type, in order.
+void each_record(Bytes& bytes, uint64_t address, uint8_t type,
+                 const std::function<void(std::string_view)>& visit);
 
 }  // namespace finetune::hdf5
