@@ -309,17 +309,4 @@ Option whole_number(Option option, int64_t least, int64_t most) {
   });
 }
 
-Option whole_number_or(const std::string& word, Option option, int64_t least, int64_t most) {
-  return option.type_name("N|" + word).transform([word, least, most](std::string& given) {
-    auto value = parse_int(given);
-    if (given == word) {
-      given = "0";
-    } else if (!value || *value < least || *value > most) {
-      return concat(in_quotes(given), " is not a whole number from ", least, " to ", most, " or ",
-                    word);
-    }
-    return std::string();
-  });
-}
-
 }  // namespace finetune

@@ -34,7 +34,5 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 Option one_of(Option option, const std::vector<std::string>& words);
 // A whole number from `least` on (and up to `most`).
 Option whole_number(Option option, int64_t least, int64_t most = INT64_MAX);
-// The same, or a word that stands for 0.
-Option whole_number_or(const std::string& word, Option option, int64_t least, int64_t most);
 
 }  // namespace finetune

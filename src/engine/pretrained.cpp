@@ -92,20 +92,6 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
   report.warning = unknown_tensors_warning(source, report.unused);
 }
 
-}  // namespace
-
-HeadState head_state(const ParameterTable& table, const WeightSource& source) {
-  auto head = select(table, is_task_head);
-  if (count_present(head, source) == 0) return HeadState::absent;
-  bool fits = std::all_of(head.begin(), head.end(), [&](const Parameter* parameter) {
-    const WeightInfo* info = source.find(parameter->name);
-    return info && info->shape == parameter->whole_shape;
-  });
-  return fits ? HeadState::fits : HeadState::other_shape;
-}
-
-namespace {
-
 // What is read and what is made, after all checks that need no values.
 struct Choice {
   std::vector<const Parameter*> to_load, to_initialize;

@@ -19,11 +19,6 @@ enum class HeadPolicy {
   require,      // evaluate, predict: a model without a trained head is an error
 };
 
-// The task's head (classifier or qa_outputs, without the pooler) in these weights. As everywhere
-// here but for `held`: `table` is that of the whole model, uncut.
-enum class HeadState { absent, fits, other_shape };
-HeadState head_state(const ParameterTable& table, const WeightSource& source);
-
 struct PretrainedReport {
   std::vector<std::string> loaded;       // names in the table
   std::vector<std::string> initialized;  // newly initialised ones

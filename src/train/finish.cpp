@@ -75,6 +75,7 @@ TrainOutcome outcome_of(const TrainOptions& given, const RunDirectory& directory
     write_junit(given.junit, junit_xml("train", given.output, report, metrics));
   }
   outcome.gate_table = report.table;
+  outcome.failed_gates = report.failed();
   outcome.code = report.passed ? ExitCode::done : ExitCode::assertion;
   return outcome;
 }

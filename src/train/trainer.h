@@ -20,6 +20,7 @@ struct TrainOutcome {
   std::string summary = {};      // the metrics for people
   // Metric, value, bound, PASS or FAIL; empty without --assert and --baseline.
   std::string gate_table = {};
+  std::string failed_gates = {};  // on one line
 };
 
 // Settings of a run that is one of several in a process.

@@ -70,10 +70,6 @@ class WeightSource {
 std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,
                                            const TensorNames& names = {});
 
-// Whether an HDF5 file holds Keras weights (a tf_model.h5), by its content. False for other HDF5
-// files, such as a run's checkpoints, and for files that are not HDF5.
-bool is_keras_file(const std::filesystem::path& path);
-
 // Error(model) if a weight holds integers.
 void require_floating(const WeightSource& source, const WeightInfo& info);
 // Returns the tensor of that canonical name. Error(model) if it is missing, has another shape or is

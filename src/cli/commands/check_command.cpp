@@ -71,12 +71,6 @@ std::string figure(const Metrics& metrics, const std::string& name, bool is_shar
                   : format_measure(found->second);
 }
 
-std::string padded(std::string text, size_t width) {
-  const size_t length = count_code_points(text);
-  if (length < width) text.append(width - length, ' ');
-  return text;
-}
-
 // One row per metric: its value for the majority (or mean) and for the n-gram baseline.
 std::string baseline_table(const DataCheck& check) {
   constexpr std::string_view kPrefix = "baseline_majority_";

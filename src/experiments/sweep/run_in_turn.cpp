@@ -33,20 +33,6 @@ void share_error(Communicator& comm, std::string& error) {
   }
 }
 
-// "eval_accuracy 0.5 >= 0.9" of each gate that failed.
-std::string failed_gates(const std::string& table) {
-  std::vector<std::string> failed;
-  for (std::string_view line : split(table, '\n')) {
-    if (!line.ends_with("FAIL")) continue;
-    std::vector<std::string> words;
-    for (std::string_view word : split(line.substr(0, line.size() - 4), ' ')) {
-      if (!word.empty()) words.emplace_back(word);
-    }
-    failed.push_back(join(words, " "));
-  }
-  return join(failed, "; ");
-}
-
 void take_outcome(const SweepRun& run, const TrainOutcome& outcome, RunReport& report) {
   report.code = outcome.code;
   if (is_stop(outcome.code)) {
@@ -58,7 +44,7 @@ void take_outcome(const SweepRun& run, const TrainOutcome& outcome, RunReport& r
   for (std::string_view line : split(outcome.gate_table, '\n')) {
     if (!line.empty()) log_to_file(line);
   }
-  if (report.code == ExitCode::assertion) report.error = failed_gates(outcome.gate_table);
+  if (report.code == ExitCode::assertion) report.error = outcome.failed_gates;
   if (report.result_line.empty()) return;  // not rank 0
   const fs::path directory = run.options.output;
   // The run was killed just after it had ended.

@@ -30,18 +30,6 @@ OptionValue copy(const std::optional<Number>& value) {
   return value ? OptionValue(*value) : OptionValue();
 }
 
-template <typename Value>
-void assign(Value& to, const OptionValue& value) {
-  to = std::get<Value>(value);
-}
-template <typename Number>
-void assign(std::optional<Number>& to, const OptionValue& value) {
-  if (std::holds_alternative<std::monostate>(value))
-    to.reset();
-  else
-    to = std::get<Number>(value);
-}
-
 struct AsText {
   std::string operator()(int64_t value) const { return concat(value); }
   std::string operator()(uint64_t value) const { return concat(value); }
@@ -79,10 +67,6 @@ std::string text_of(const OptionValue& value) {
 
 OptionValue value_at(const OptionTarget& target) {
   return std::visit([](const auto* at) { return copy(*at); }, target);
-}
-
-void set_value(const OptionTarget& target, const OptionValue& value) {
-  std::visit([&](auto* at) { assign(*at, value); }, target);
 }
 
 }  // namespace finetune

@@ -102,8 +102,6 @@ OptionKind kind_of(const OptionTarget& target);
 // A number or a text as --help shows it; "" for an empty optional, a flag and a list.
 std::string text_of(const OptionValue& value);
 OptionValue value_at(const OptionTarget& target);
-// The value's type must be the target's.
-void set_value(const OptionTarget& target, const OptionValue& value);
 
 // An option that the command line gave, with its value.
 struct GivenOption {

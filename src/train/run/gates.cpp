@@ -44,12 +44,6 @@ bool is_metric_name(std::string_view name) {
   });
 }
 
-std::string padded(std::string text, size_t width) {
-  size_t length = count_code_points(text);
-  if (length < width) text.append(width - length, ' ');
-  return text;
-}
-
 // For people: enough digits to compare with the bound.
 std::string shown(double value) {
   if (!std::isfinite(value)) return "none";
@@ -292,6 +286,14 @@ bool larger_is_better(const std::string& metric) {
   const std::string of_all = measure_of_all_rows(metric);
   return std::none_of(std::begin(lower), std::end(lower),
                       [&](std::string_view end) { return of_all.ends_with(end); });
+}
+
+std::string AssertionReport::failed() const {
+  std::vector<std::string> failed;
+  for (const GateCheck& check : checks) {
+    if (!check.passed) failed.push_back(concat(check.metric, " ", check.value, " ", check.bound));
+  }
+  return join(failed, "; ");
 }
 
 AssertionReport evaluate_assertions(const std::vector<Assertion>& assertions,

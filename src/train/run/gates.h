@@ -72,6 +72,8 @@ struct AssertionReport {
   std::vector<GateCheck> checks;
   std::string table;  // metric, value, bound, PASS or FAIL; empty without assertions
   bool passed = true;
+
+  std::string failed() const;  // "eval_accuracy 0.5 >= 0.9; ..."
 };
 // A metric that is missing from `metrics` fails.
 AssertionReport evaluate_assertions(const std::vector<Assertion>& assertions,

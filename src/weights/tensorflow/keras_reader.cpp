@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
-#include "weights/hdf5/numbers.h"
 #include "weights/hdf5/reader.h"
+#include "weights/hdf5/types.h"
 #include "weights/names.h"
 #include "weights/stored_weights.h"
 
@@ -142,15 +142,6 @@ void collect(Reader& file, const std::string& group, const std::string& layer,
 }
 
 }  // namespace
-
-bool is_keras_file(const std::filesystem::path& path) {
-  try {
-    Reader file(path);
-    return has_attribute(file, weights_root(file), "layer_names");
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
                                          const TensorNames& names) {

@@ -28,12 +28,6 @@ double f1_macro(const std::map<int32_t, ClassScores>& classes) {
   return classes.empty() ? 0 : sum / double(classes.size());
 }
 
-std::string padded(const std::string& text, size_t width, bool right) {
-  const size_t length = count_code_points(text);
-  const std::string room(length < width ? width - length : 0, ' ');
-  return right ? room + text : text + room;
-}
-
 }  // namespace
 
 Slices::Slices(const TaskOptions& options, ProblemType problem,

@@ -87,7 +87,6 @@ const Registration kShardIndexTarget({.name = "shard_index", .run = check_shard_
 // tf_model.h5: HDF5 as Keras writes it.
 void check_keras(std::string_view input) {
   const fs::path path = scratch_file("tf_model.h5", input);
-  is_keras_file(path);
   check_weights(open_keras(path, {.base_prefix = "bert."}));
 }
 

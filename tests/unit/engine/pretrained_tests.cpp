@@ -78,7 +78,6 @@ TEST_CASE("a fine-tuned model is loaded whole, its head kept") {
   if (!test::have_shared(kTiny)) return;
   Model model(kTiny);
   ParameterTable table(model.config, kTwentyFour);
-  CHECK(head_state(table, *model.source) == HeadState::fits);
   Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
   CHECK(loaded.report.head_kept);
   CHECK(!loaded.report.pooler_initialized);
@@ -127,7 +126,6 @@ TEST_CASE("a head of another shape is an error unless renewed") {
   if (!test::have_shared(kTiny)) return;
   Model model(kTiny);
   ParameterTable table(model.config, Head{HeadKind::sequence, 3});
-  CHECK(head_state(table, *model.source) == HeadState::other_shape);
   std::string message = refusal(model, table, HeadPolicy::keep_or_new);
   CHECK(contains(message, "classifier."));
   CHECK(contains(message, "(24"));
@@ -141,7 +139,6 @@ TEST_CASE("the encoder of a classifier starts a question-answering model") {
   if (!test::have_shared(kTiny)) return;
   Model model(kTiny);
   ParameterTable table(model.config, Head{HeadKind::token, 2});
-  CHECK(head_state(table, *model.source) == HeadState::absent);
   Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
   CHECK(!loaded.report.head_kept);
   CHECK(!loaded.report.pooler_initialized);
