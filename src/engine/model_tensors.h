@@ -14,7 +14,7 @@ namespace finetune {
 enum class Arena { weights, m, v };
 
 // Elements of one whole tensor, counted in it row by row. They are whole rows, where a vector is
-// one row, and of bounded size (weights/tensor_slabs.h).
+// one row, and of bounded size (weights/stored_tensor.h).
 struct TensorPiece {
   Arena arena = Arena::weights;
   int64_t tensor = 0;  // its number in the whole model's table

@@ -94,7 +94,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Weig
 std::string safetensors_sha256(const std::vector<WeightView>& tensors, DType dtype);
 
 // The same for tensors that are not in memory as a whole: `rows(i, first, count)` returns these
-// rows of tensor i (tensor_slabs.h), valid until the next call. Rows are requested in the file's
+// rows of tensor i (stored_tensor.h), valid until the next call. Rows are requested in the file's
 // order.
 struct WeightShape {
   std::string name;

@@ -26,7 +26,7 @@ class CheckpointContents {
   // A one-dimensional dataset of strings of fixed size, NUL-padded UTF-8.
   std::vector<std::string> read_strings(const std::string& name);
 
-  // Contiguous little-endian float32, in slabs of whole rows (weights/tensor_slabs.h), one after
+  // Contiguous little-endian float32, in slabs of whole rows (weights/stored_tensor.h), one after
   // the other: `next` gives the memory to read rows [first, first + count) into, `filled` is called
   // when it has been. Error(model) if the dataset is missing or has another shape or type.
   using Room = std::function<float*(int64_t first, int64_t count)>;
