@@ -154,7 +154,8 @@ def test_calibration_and_slices(directory):
     line = ["evaluate", "--model", one, "--data", EVAL, "--slice", "category", "--slice", "seen:text", "--seen-in", TRAIN,
             "--target-accuracy", 0.3, "--quiet"]
     expected = succeed(*line, "--output", directory / "e1").out
-    assert succeed_on(3, *line, "--output", directory / "e3").out == expected
+    found = succeed_on(3, *line, "--output", directory / "e3").out
+    assert found.replace(str(directory / "e3"), str(directory / "e1")) == expected, found
     for path in (directory / "e1").iterdir():
         assert (directory / "e3" / path.name).read_bytes() == path.read_bytes(), path
 
