@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, TRAIN, write
-from harness import PATIENCE, fail, main, metrics_of, need, succeed
+from harness import PATIENCE, facts_of, fail, main, metrics_of, need, succeed
 from report_pages import DATA, Page, labelled, report
 
 
@@ -18,6 +18,9 @@ def altered(run, metrics=(), **files):
     for name, text in files.items():
         (run / name.replace("_", ".")).write_text(text)
     (run / "metrics.json").write_text(json.dumps({**metrics_of(run), **dict(metrics)}))
+    if "predictions_csv" in files:  # report compares the number of rows
+        rows = files["predictions_csv"].count("\n") - 1
+        (run / "run.json").write_text(json.dumps({**facts_of(run), "eval_rows": str(rows)}))
     return run
 
 

