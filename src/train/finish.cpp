@@ -46,10 +46,21 @@ RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory
   return run;
 }
 
+// A path as a word of a command line.
+std::string shell_word(const std::string& path) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
+  const std::string text = printable(path);
+  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 // The end of a run for people: the result, the model, and what to do next.
 std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
                        const Metrics& metrics) {
-  const std::string run = printable(given.output), model = printable(directory.model().string());
+  const std::string run = shell_word(given.output), model = shell_word(directory.model().string());
   std::string text;
   const std::vector<std::string> result = result_lines(metrics);
   for (const std::string& line : result) text += line + "\n";

@@ -208,14 +208,14 @@ def test_streams(directory):
     need(DATA)
     result = succeed(*arguments(directory / "quiet", "--quiet", "--json"))
     assert result.err == "" and json.loads(result.out)["train_steps"] == 2
-    plain = succeed(*arguments(directory / "plain"))
+    plain = succeed(*arguments(directory / "two words"))
     lines = plain.out.splitlines()
-    assert "no rows were held out" in lines[0] and lines[1] == f"model: {directory / 'plain/model'}", plain
-    assert lines[2].startswith("next:  finetune predict --model ") and len(lines) <= 8, plain
+    assert "no rows were held out" in lines[0] and lines[1] == f"model: '{directory}/two words/model'", plain
+    assert lines[2].startswith("next:  finetune predict --model '") and len(lines) <= 8, plain
     log = (directory / "quiet/log.txt").read_text()
     assert "model: " in log and "weights sha256" in log, log
     for line in plain.err.splitlines():
-        assert f" {line}\n" in (directory / "plain/log.txt").read_text(), line
+        assert f" {line}\n" in (directory / "two words/log.txt").read_text(), line
     result = run(*arguments(directory / "gate", "--json", "--assert", "train_loss<0"))
     assert result.code == 7 and "FAIL" in result.err and json.loads(result.out), result
     assert "FAIL" in (directory / "gate/log.txt").read_text()
