@@ -2,6 +2,7 @@
 #include "tasks/baseline.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -61,9 +62,19 @@ bool is_of_answers(std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+std::string significant(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 3);
+  return {buffer, end.ptr};
+}
+
+}  // namespace
+
 std::string three_digits(double value) {
   const double size = std::abs(value);
-  if (!(size >= 0.001) && size != 0) return format_measure(value);
+  if ((!(size >= 0.001) && size != 0) || size >= 1e6) return significant(value);
   return format_fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
@@ -107,12 +118,16 @@ std::string baseline_line(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
   if (!c) return "";
   // Numbers in their own unit.
+  const bool is_accuracy = c->name == "accuracy";
   const auto text = [&](double value) {
-    return c->is_share ? shown(*c, value) : three_digits(std::sqrt(value));
+    return is_accuracy ? shown(*c, value) : three_digits(c->is_share ? value : std::sqrt(value));
   };
   return concat(c->unmixed ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
                 c->ngrams ? concat("words alone ", text(*c->ngrams), ", ") : "", "always ",
-                c->is_share ? "the commonest label " : "the mean ", text(c->majority));
+                is_accuracy   ? "the commonest label "
+                : c->is_share ? "the labels of most rows "
+                              : "the mean ",
+                text(c->majority));
 }
 
 std::string baseline_warning(const Metrics& metrics) {

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/text/text.h"
+#include "tasks/baseline.h"
 
 namespace finetune {
 namespace {
@@ -75,27 +76,25 @@ std::string describe_repeated(int64_t repeated, int64_t of, const char* rows,
 std::string unseen_line(const Metrics& metrics) {
   const auto repeated = metrics.find(kRepeatedMetric);
   if (repeated == metrics.end() || repeated->second == 0) return "";
-  struct Shown {
-    const char* name;
-    double percent;  // by which a share is multiplied; 0: not a share
-  };
-  constexpr Shown kShown[] = {
-      {"eval_accuracy", 100}, {"eval_mse", 0}, {"eval_f1", 1}};  // the first that is there
-  for (const Shown& shown : kShown) {
-    if (!metrics.contains(shown.name)) continue;
-    const auto text = [&](double value) {
-      return shown.percent > 0 ? concat(format_fixed(shown.percent * value, 1), " %")
-                               : format_measure(value);
-    };
-    const std::string left_out = concat(format_number(repeated->second), " left out");
-    const auto unseen = metrics.find(concat(shown.name, kUnseenSuffix));
-    if (unseen == metrics.end() || !std::isfinite(unseen->second)) {
-      return "every evaluation text is trained on, too: nothing is known of new texts";
-    }
-    return concat(std::string_view(shown.name).substr(5), " ", text(unseen->second), " on ",
-                  "texts that are not trained on (", left_out, ")");
+  // The measure of the result's first line (tasks/scores/result_lines.h).
+  const char* name = metrics.contains("eval_mse")        ? "eval_mse"
+                     : metrics.contains("eval_mcc")      ? "eval_accuracy"
+                     : metrics.contains("eval_f1_micro") ? "eval_f1_micro"
+                                                         : "eval_f1";
+  if (!metrics.contains(name)) return "";
+  const auto unseen = metrics.find(concat(name, kUnseenSuffix));
+  if (unseen == metrics.end() || !std::isfinite(unseen->second)) {
+    return "every evaluation text is trained on, too: nothing is known of new texts";
   }
-  return "";
+  const double value = unseen->second;
+  const std::string text =
+      name == std::string_view("eval_mse") ? concat("RMSE ", three_digits(std::sqrt(value)))
+      : name == std::string_view("eval_accuracy")
+          ? concat("accuracy ", format_fixed(100 * value, 1), " %")
+      : name == std::string_view("eval_f1") ? concat("F1 ", three_digits(value))
+                                            : concat("micro F1 ", three_digits(value));
+  return concat(text, " on texts that are not trained on (", format_number(repeated->second),
+                " left out)");
 }
 
 }  // namespace finetune

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/text/shell_word.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -76,15 +77,6 @@ std::optional<Kind> kind_of_word(const std::string& word) {
   if (fs::is_directory(status)) return Kind::model;
   if (fs::exists(status)) return Kind::data;
   return std::nullopt;
-}
-
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./,:=+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 class Line {

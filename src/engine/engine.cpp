@@ -16,6 +16,7 @@
 #include "engine/model_outputs.h"
 #include "ops/cuda/host/cuda_backend.h"
 #include "ops/cuda/host/cuda_module.h"
+#include "tokenizer/stated_inputs.h"
 #include "weights/hub_cache.h"
 
 namespace finetune {
@@ -93,6 +94,14 @@ ModelFiles open_model_config(const std::string& path, bool need_weights) {
   return files;
 }
 
+// Token types come from the vocabulary's class, as in transformers: a BERT may have XLM-RoBERTa's
+// vocabulary, which has none, and a RoBERTa with two types may have BERT's.
+void choose_pair_types(const StatedInputs& stated, const Tokenizer& tokenizer,
+                       EncoderConfig& config) {
+  const bool given = stated.token_types.value_or(tokenizer.special().separators == 1);
+  if (!given || config.type_vocab_size > 1) config.embeddings.pair_types = given;
+}
+
 ModelFiles open_model(const std::string& path) {
   ModelFiles files = open_model_config(path, true);
   const std::filesystem::path& directory = files.directory.directory;
@@ -102,8 +111,12 @@ ModelFiles open_model(const std::string& path) {
     }
   }
   files.tokenizer = with_memory_advice(kModelAdvice, [&] { return Tokenizer::load(directory); });
-  // A BERT may have XLM-RoBERTa's vocabulary, whose class in transformers has no token types.
-  if (files.tokenizer->special().separators > 1) files.config.embeddings.pair_types = false;
+  const StatedInputs stated = read_stated_inputs(directory);
+  choose_pair_types(stated, *files.tokenizer, files.config);
+  if (stated.cuts_left) {
+    warn(directory.string(), "/tokenizer_config.json: truncation_side is left, which is not ",
+         "applied: long texts are cut at their end");
+  }
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",
                       files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",

@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "core/numeric/tree_sum.h"
 #include "core/process_stats.h"
-#include "core/text/printable.h"
+#include "core/text/shell_word.h"
 #include "distributed/tensors/held_parts.h"
 #include "engine/export_model.h"
 #include "engine/scaled_head.h"
@@ -46,17 +46,6 @@ RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory
   return run;
 }
 
-// A path as a word of a command line.
-std::string shell_word(const std::string& path) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
-  const std::string text = printable(path);
-  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // The end of a run for people: the result, the model, and what to do next.
 std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
                        const Metrics& metrics) {
@@ -64,7 +53,8 @@ std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
   std::string text;
   const std::vector<std::string> result = result_lines(metrics);
   for (const std::string& line : result) text += line + "\n";
-  if (const auto loss = metrics.find("train_loss"); result.empty() && loss != metrics.end()) {
+  const bool is_unmeasured = result.empty() && !metrics.contains("eval_rows");
+  if (const auto loss = metrics.find("train_loss"); is_unmeasured && loss != metrics.end()) {
     text += concat("training loss ", format_measure(loss->second),
                    "; no rows were held out to measure the model (--eval, --eval-fraction)\n");
   }

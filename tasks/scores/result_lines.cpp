@@ -28,8 +28,9 @@ std::string with_thousands(int64_t count) {
 }
 
 // "1,000 held-out rows"; without a number where the metrics are of an older version.
-std::string held_out(const Metrics& metrics, const char* rows) {
+std::string held_out(const Metrics& metrics, std::string_view rows) {
   const auto count = found(metrics, "eval_rows");
+  if (count == 1.0) return concat("1 held-out ", rows.substr(0, rows.size() - 1));
   return concat(count ? with_thousands(int64_t(*count)) + " " : "", "held-out ", rows);
 }
 
@@ -91,9 +92,10 @@ std::vector<std::string> of_answers(const Metrics& metrics) {
 }
 
 std::vector<std::string> of_masked_words(const Metrics& metrics) {
-  std::vector<std::string> lines = {concat("perplexity ",
-                                           three_digits(metrics.at("eval_perplexity")), " on ",
-                                           held_out(metrics, "texts"))};
+  const auto perplexity = found(metrics, "eval_perplexity");  // a file has no infinite one
+  std::vector<std::string> lines = {
+      concat("perplexity ", perplexity ? three_digits(*perplexity) : "beyond all numbers", " on ",
+             held_out(metrics, "texts"))};
   if (const auto first = found(metrics, "eval_accuracy"),
       five = found(metrics, "eval_top5_accuracy");
       first && five) {
@@ -112,7 +114,7 @@ std::vector<std::string> result_lines(const Metrics& metrics) {
     own = of_answers(metrics);
   } else if (has("eval_mse")) {
     own = of_numbers(metrics);
-  } else if (has("eval_perplexity")) {
+  } else if (has("eval_top5_accuracy")) {
     own = of_masked_words(metrics);
   } else if (has("eval_accuracy") && has("eval_f1_micro")) {
     own = of_labels(metrics, !has("eval_mcc"));

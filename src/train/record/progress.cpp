@@ -2,6 +2,9 @@
 #include "train/record/progress.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
 
 #include "core/text/text.h"
 
@@ -10,7 +13,7 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
-constexpr size_t kNarrow = 8, kWide = 12, kGap = 2;
+constexpr size_t kNarrow = 7, kWide = 12, kGap = 2;
 constexpr size_t kMostShown = 3;
 
 struct Title {
@@ -26,6 +29,7 @@ constexpr Title kTitles[] = {{"eval_loss", "eval loss"},
                              {"eval_f1_micro", "micro F1"},
                              {"eval_mse", "MSE"},
                              {"eval_mae", "MAE"},
+                             {"eval_r2", "R2"},
                              {"eval_perplexity", "perplexity"}};
 
 std::string title_of(const std::string& metric) {
@@ -37,7 +41,9 @@ std::string title_of(const std::string& metric) {
 
 std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string& measure) {
   std::vector<std::string> names;
+  const bool is_of_numbers = metrics.contains("eval_mse");  // which is their loss
   for (const Title& title : kTitles) {
+    if (is_of_numbers && std::string_view(title.metric) == "eval_loss") continue;
     if (metrics.contains(title.metric) && names.size() < kMostShown) names.push_back(title.metric);
   }
   const bool is_shown = std::find(names.begin(), names.end(), measure) != names.end();
@@ -45,6 +51,15 @@ std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string
   if (names.size() == kMostShown) names.pop_back();
   names.push_back(measure);
   return names;
+}
+
+// Four digits after the point, or four significant ones of a small or large number.
+std::string shown(double value) {
+  const double size = std::abs(value);
+  if (!(size >= 1e5)) return format_measure(value);
+  char buffer[32];
+  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 4);
+  return {buffer, end.ptr};
 }
 
 std::string right(const std::string& text, size_t width) {
@@ -100,15 +115,14 @@ std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metri
   std::string header =
       right("epoch", kNarrow) + right("step", kNarrow) + right("train loss", kWide);
   std::string row = right(format_fixed(at.epoch, 2), kNarrow) + right(concat(at.step), kNarrow) +
-                    right(format_fixed(loss, kShownDigits), kWide);
+                    right(shown(loss), kWide);
   for (const std::string& name : shown_metrics(metrics, measure_)) {
     const std::string title = title_of(name);
     header += right(title, kWide);
-    row +=
-        right(format_fixed(metrics.at(name), kShownDigits), std::max(kWide, title.size() + kGap));
+    row += right(shown(metrics.at(name)), std::max(kWide, title.size() + kGap));
   }
   header += right("time", kNarrow);
-  row += right(clock_time(seconds_now() - began_), kNarrow) + (at.is_best ? "  best so far" : "");
+  row += right(clock_time(seconds_now() - began_), kNarrow) + (at.is_best ? "  best" : "");
   step_ = at.step;
   losses_ = at.losses;
   std::vector<std::string> lines;

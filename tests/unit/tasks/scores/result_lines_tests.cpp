@@ -57,6 +57,26 @@ TEST_CASE("the result of sets of labels, numbers, answers and masked words") {
               "47.1 % of the hidden words guessed, 68.0 % among the first five guesses"});
 }
 
+TEST_CASE("simpler answers and unseen texts are measured as the result is") {
+  const Metrics sets = {
+      {"eval_accuracy", 0.1}, {"eval_f1_micro", 0.189},          {"eval_f1_macro", 0.1},
+      {"eval_rows", 60},      {"baseline_majority_f1_micro", 0}, {"baseline_ngram_f1_micro", 0.992},
+      {"eval_repeated", 3},   {"eval_f1_micro_unseen", 0.12},    {"eval_accuracy_unseen", 0}};
+  CHECK(result_lines(sets)[1] == "words alone 0.992, always the labels of most rows 0.000");
+  CHECK(result_lines(sets)[2] == "micro F1 0.120 on texts that are not trained on (3 left out)");
+  const Metrics numbers = {{"eval_mse", 9},
+                           {"eval_mae", 2},
+                           {"eval_rows", 10},
+                           {"eval_repeated", 4},
+                           {"eval_mse_unseen", 16}};
+  CHECK(result_lines(numbers)[1] == "RMSE 4.00 on texts that are not trained on (4 left out)");
+  CHECK(result_lines({{"eval_mse", 4e30}, {"eval_rows", 1}})[0] ==
+        "typical error (RMSE) 2e+15 on 1 held-out row");
+  // A file has no infinite perplexity.
+  CHECK(result_lines({{"eval_accuracy", 0.5}, {"eval_top5_accuracy", 0.7}, {"eval_rows", 9}})[0] ==
+        "perplexity beyond all numbers on 9 held-out texts");
+}
+
 TEST_CASE("a run without evaluation has no result") {
   CHECK(result_lines({{"train_loss", 1.5}}).empty());
 }
