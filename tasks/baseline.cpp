@@ -60,10 +60,6 @@ bool is_of_answers(std::string_view name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-}  // namespace
-
-namespace {
-
 std::string significant(double value) {
   char buffer[32];
   const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 3);

@@ -67,6 +67,7 @@ def test_questions_in_stages_in_bf16(directory):
             (4, 2, None, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute"))
 
 
+@nightly
 def test_inputs_of_layers_on_the_host(directory):
     """With several micro-batches in flight, for whole stages and chunks."""
     offload = ["--recompute", "--offload-activations=1"]

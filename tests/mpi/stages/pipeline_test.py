@@ -76,6 +76,7 @@ def test_frozen_layers(directory):
         same_on(directory, [*rows(directory), "--virtual-shards", 3, "--micro-batches", 2, "--freeze", frozen], case)
 
 
+@nightly
 def test_chunks_that_are_at_several_shards(directory):
     """Interleaved, with shards that end in the middle of a round of micro-batches."""
     interleaved = ["--pp", 2, "--pipeline-schedule", "interleaved"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import Job, need_mpirun, one_error, run_on, succeed_on
-from harness import fail, main, metrics_of, succeed
+from harness import fail, main, metrics_of, nightly, succeed
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared
 from deeper_model import deeper_model
 from inference_jobs import killed_prediction, one_rank_cannot_read_its_weights
@@ -56,6 +56,7 @@ def test_classification_through_stages_is_that_of_one_process(directory):
     compare(directory, deeper_model(directory / "model", MODEL), EVAL, labels, [*labels, "--all-probabilities"])
 
 
+@nightly
 def test_question_answering_through_stages_is_that_of_one_process(directory):
     prepared()
     windows = ["--max-length", 96, "--doc-stride", 32]

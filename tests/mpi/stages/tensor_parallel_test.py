@@ -73,6 +73,7 @@ def test_questions(directory):
             (4, 2, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
+@nightly
 def test_more_shards_than_ranks_in_bf16(directory):
     line = [*rows(directory, num_attention_heads=4), "--virtual-shards", 2, "--micro-batch-tokens", 300]
     same_on(directory, [*line, "--precision", "bf16"], 4, (2, 1, "--tp", 2), (4, 1, "--tp", 4, "--recompute"),
