@@ -80,3 +80,15 @@ def kill_when(condition, *line, number=signal.SIGKILL):
             return process.wait(timeout=PATIENCE)
         time.sleep(0.001)
     return process.wait(timeout=PATIENCE)
+
+
+def linear_model_of(pid):
+    """The child process of a training or a check that computes the linear model, or None."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in map(int, task.read_text().split()):
+                if b"ngram-baseline-process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return child
+        except OSError:  # it has ended meanwhile
+            continue
+    return None

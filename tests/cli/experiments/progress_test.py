@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, TRAIN, write
+from fixtures import EVAL, MODEL, TRAIN, linear_model_of, write
 from harness import BINARY, PATIENCE, fail, main, need, succeed
 from terminal import Screen, Terminal
 
@@ -96,10 +96,16 @@ def test_check_shows_progress(directory):
     """The stage and its time, after two seconds, and nothing of it at the end."""
     draw = random.Random(1)
     rows = [f"SHOP {draw.randrange(3000)} w{(i * 7 + draw.randrange(30)) % 200} REF {draw.randrange(10**6)},c{i % 60}"
-            for i in range(25000)]
+            for i in range(5000)]
     data = write(directory / "rows.csv", "text,label\n" + "\n".join(rows) + "\n")
     line = [BINARY, "check", "--train", data]
     terminal = Terminal(line, 60)
+    # However fast the machine is, the linear model takes three seconds.
+    while not (child := linear_model_of(terminal.process)):
+        assert terminal.read(0.001), terminal.text
+    os.kill(child, signal.SIGSTOP)
+    time.sleep(3)
+    os.kill(child, signal.SIGCONT)
     assert terminal.end() == 0, terminal.text
     assert re.search(r"checking: training the n-gram baseline  \d:\d\d\x1b\[J\r", terminal.text), terminal.text
     assert not [row for row in terminal.screen.rows if row.startswith("checking")], terminal.screen.rows

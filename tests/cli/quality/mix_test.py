@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import MODEL, MODELS, QA_MODEL, SQUAD, evaluate, predict, rows_of
+from fixtures import MODEL, MODELS, QA_MODEL, SQUAD, evaluate, linear_model_of, predict, rows_of
 from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_in, metrics_of, need, run, succeed
 
 LABELS = ("fuel", "food", "rent", "travel")
@@ -189,14 +189,10 @@ def test_processes_and_resume_change_no_bit(directory):
 def kill_linear_model(job):
     """The first child process of the training that computes it."""
     while job.poll() is None:
-        for task in Path(f"/proc/{job.pid}/task").glob("*/children"):
-            try:
-                for child in task.read_text().split():
-                    if b"ngram-baseline-process" in Path(f"/proc/{child}/cmdline").read_bytes():
-                        os.kill(int(child), signal.SIGKILL)
-                        return
-            except OSError:
-                continue
+        child = linear_model_of(job.pid)
+        if child:
+            os.kill(child, signal.SIGKILL)
+            return
         time.sleep(0.001)
 
 
