@@ -31,6 +31,29 @@ class WordCache {
   // `words` is a power of two.
   explicit WordCache(size_t words) : slots_(words) {}
 
+  // Calls push(id, begin, end) for each token of the word, in bytes of what make() encodes. make()
+  // returns the tokens of a word that is not here, each with its id and end.
+  template <typename Make, typename Push>
+  void encode(std::string_view word, uint32_t owner, Make&& make, Push&& push) {
+    Place place;
+    find(word, owner, place);
+    if (place.found) {
+      const CachedWord& cached = *place.slot;
+      for (size_t i = 0; i < cached.tokens; ++i) {
+        push(cached.ids[i], i ? cached.ends[i - 1] : 0, cached.ends[i]);
+      }
+      return;
+    }
+    const auto& tokens = make();
+    uint32_t begin = 0;
+    for (const auto& token : tokens) {
+      push(token.id, begin, token.end);
+      begin = token.end;
+    }
+    store(place, word.size(), owner, tokens);
+  }
+
+ private:
   // Where a word is, or may be stored. No slot: the word is too long.
   struct Place {
     CachedWord* slot = nullptr;
@@ -59,8 +82,6 @@ class WordCache {
       slot.ends[i] = uint8_t(tokens[i].end);
     }
   }
-
- private:
   size_t home(const char (&word)[CachedWord::kBytes]) const {
     uint64_t hash = 0;
     for (size_t i = 0; i < CachedWord::kBytes; i += 8) {

@@ -235,23 +235,13 @@ void BpeTokenizer::encode_sourced(const SourcedText& from, size_t begin, size_t 
 
 template <typename Push>
 void BpeTokenizer::encode_word(std::string_view word, Scratch& scratch, Push&& push) const {
-  WordCache::Place place;
-  scratch.cache.find(word, instance_, place);
-  if (place.found) {
-    const CachedWord& cached = *place.slot;
-    for (size_t i = 0; i < cached.tokens; ++i) {
-      push(cached.ids[i], i ? cached.ends[i - 1] : 0, cached.ends[i]);
-    }
-    return;
-  }
-  std::vector<Symbol>& symbols = scratch.symbols;
-  merge_word(word, symbols);
-  uint32_t begin = 0;
-  for (const Symbol& symbol : symbols) {
-    push(symbol.id, begin, symbol.end);
-    begin = symbol.end;
-  }
-  WordCache::store(place, word.size(), instance_, symbols);
+  scratch.cache.encode(
+      word, instance_,
+      [&]() -> const std::vector<Symbol>& {
+        merge_word(word, scratch.symbols);
+        return scratch.symbols;
+      },
+      push);
 }
 
 void BpeTokenizer::merge_word(std::string_view word, std::vector<Symbol>& symbols) const {

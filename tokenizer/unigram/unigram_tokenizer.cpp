@@ -329,24 +329,15 @@ void UnigramTokenizer::encode_marked(const SourcedText& marked, Target& target) 
 
 template <typename Push>
 void UnigramTokenizer::encode_word(std::string_view word, Scratch& scratch, Push&& push) const {
-  WordCache::Place place;
-  scratch.cache.find(word, instance_, place);
-  if (place.found) {
-    const CachedWord& cached = *place.slot;
-    for (size_t i = 0; i < cached.tokens; ++i) {
-      push(cached.ids[i], i ? cached.ends[i - 1] : 0, cached.ends[i]);
-    }
-    return;
-  }
-  scratch.word = kMarkBytes;
-  scratch.word += word;
-  definition_.model.encode(scratch.word, scratch.nodes, scratch.tokens);
-  uint32_t begin = 0;
-  for (const auto& token : scratch.tokens) {
-    push(token.id, begin, token.end);
-    begin = token.end;
-  }
-  WordCache::store(place, word.size(), instance_, scratch.tokens);
+  scratch.cache.encode(
+      word, instance_,
+      [&]() -> const auto& {
+        scratch.word = kMarkBytes;
+        scratch.word += word;
+        definition_.model.encode(scratch.word, scratch.nodes, scratch.tokens);
+        return scratch.tokens;
+      },
+      push);
 }
 
 }  // namespace finetune
