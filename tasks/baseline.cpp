@@ -2,14 +2,15 @@
 #include "tasks/baseline.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
 
 #include "core/log.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/scores/main_measure.h"
 
 namespace finetune {
 namespace {
@@ -27,13 +28,11 @@ struct Compared {
 
 // By the metric that chooses a task's best model.
 std::optional<Compared> compared(const Metrics& metrics) {
+  const std::string measure = main_measure(metrics);
+  if (measure.empty()) return std::nullopt;
   Compared out;
-  if (metrics.contains("eval_mse")) {
-    out = {
-        .name = "mse", .is_share = false, .larger_is_better = false, .ngrams = {}, .unmixed = {}};
-  } else {
-    out.name = metrics.contains("eval_mcc") ? "accuracy" : "f1_micro";
-  }
+  out.name = measure.substr(kEvalPrefix.size());
+  out.is_share = out.larger_is_better = measure != "eval_mse";
   const auto find = [&](const char* prefix) -> std::optional<double> {
     const auto found = metrics.find(concat(prefix, out.name));
     return found == metrics.end() ? std::nullopt : std::optional(found->second);
@@ -60,19 +59,7 @@ bool is_of_answers(std::string_view name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::string significant(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 3);
-  return {buffer, end.ptr};
-}
-
 }  // namespace
-
-std::string three_digits(double value) {
-  const double size = std::abs(value);
-  if ((!(size >= 0.001) && size != 0) || size >= 1e6) return significant(value);
-  return format_fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
-}
 
 Baselines Task::baselines() {
   return {};

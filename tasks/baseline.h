@@ -29,9 +29,6 @@ struct BaselineKinds {
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names,
                                                const BaselineKinds& kinds);
 
-// Three significant digits, for people: "0.612", "78.2", "1520".
-std::string three_digits(double value);
-
 // What simpler answers to the same rows reach, from the metrics of a run or an evaluation: "BERT
 // alone 83.0 %, words alone 83.4 %, always the commonest label 33.1 %". BERT alone is part of it
 // for a model that is mixed with n-grams. Empty if there are no baselines.

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
-#include "tasks/baseline.h"
+#include "tasks/scores/main_measure.h"
 
 namespace finetune {
 namespace {
@@ -76,23 +77,18 @@ std::string describe_repeated(int64_t repeated, int64_t of, const char* rows,
 std::string unseen_line(const Metrics& metrics) {
   const auto repeated = metrics.find(kRepeatedMetric);
   if (repeated == metrics.end() || repeated->second == 0) return "";
-  // The measure of the result's first line (tasks/scores/result_lines.h).
-  const char* name = metrics.contains("eval_mse")        ? "eval_mse"
-                     : metrics.contains("eval_mcc")      ? "eval_accuracy"
-                     : metrics.contains("eval_f1_micro") ? "eval_f1_micro"
-                                                         : "eval_f1";
-  if (!metrics.contains(name)) return "";
+  const std::string name = main_measure(metrics);
+  if (name.empty()) return "";
   const auto unseen = metrics.find(concat(name, kUnseenSuffix));
   if (unseen == metrics.end() || !std::isfinite(unseen->second)) {
     return "every evaluation text is trained on, too: nothing is known of new texts";
   }
   const double value = unseen->second;
-  const std::string text =
-      name == std::string_view("eval_mse") ? concat("RMSE ", three_digits(std::sqrt(value)))
-      : name == std::string_view("eval_accuracy")
-          ? concat("accuracy ", format_fixed(100 * value, 1), " %")
-      : name == std::string_view("eval_f1") ? concat("F1 ", three_digits(value))
-                                            : concat("micro F1 ", three_digits(value));
+  const std::string text = name == "eval_mse" ? concat("RMSE ", three_digits(std::sqrt(value)))
+                           : name == "eval_accuracy"
+                               ? concat("accuracy ", format_fixed(100 * value, 1), " %")
+                           : name == "eval_f1" ? concat("F1 ", three_digits(value))
+                                               : concat("micro F1 ", three_digits(value));
   return concat(text, " on texts that are not trained on (", format_number(repeated->second),
                 " left out)");
 }

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <optional>
 
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/baseline.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/scores/main_measure.h"
 
 namespace finetune {
 namespace {
@@ -20,18 +22,11 @@ std::string percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
 
-// "12,345"
-std::string with_thousands(int64_t count) {
-  std::string text = concat(count);
-  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), ",");
-  return text;
-}
-
 // "1,000 held-out rows"; without a number where the metrics are of an older version.
 std::string held_out(const Metrics& metrics, std::string_view rows) {
   const auto count = found(metrics, "eval_rows");
   if (count == 1.0) return concat("1 held-out ", rows.substr(0, rows.size() - 1));
-  return concat(count ? with_thousands(int64_t(*count)) + " " : "", "held-out ", rows);
+  return concat(count ? with_thousands(*count) + " " : "", "held-out ", rows);
 }
 
 struct Figure {
@@ -109,15 +104,16 @@ std::vector<std::string> of_masked_words(const Metrics& metrics) {
 
 std::vector<std::string> result_lines(const Metrics& metrics) {
   const auto has = [&](const char* name) { return metrics.contains(name); };
+  const std::string measure = main_measure(metrics);
   std::vector<std::string> own;
-  if (has("eval_exact_match") && has("eval_f1")) {
-    own = of_answers(metrics);
-  } else if (has("eval_mse")) {
-    own = of_numbers(metrics);
-  } else if (has("eval_top5_accuracy")) {
+  if (has("eval_top5_accuracy")) {
     own = of_masked_words(metrics);
+  } else if (measure == "eval_mse") {
+    own = of_numbers(metrics);
+  } else if (measure == "eval_f1" && has("eval_exact_match")) {
+    own = of_answers(metrics);
   } else if (has("eval_accuracy") && has("eval_f1_micro")) {
-    own = of_labels(metrics, !has("eval_mcc"));
+    own = of_labels(metrics, measure == "eval_f1_micro");
   }
   if (own.empty()) return {};
   own.insert(own.begin() + 1, {baseline_line(metrics), unseen_line(metrics)});

@@ -8,6 +8,7 @@
 
 #include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "core/text/shown_numbers.h"
 
 namespace finetune {
 namespace {
@@ -59,9 +60,7 @@ std::string format_fixed(double value, int digits) {
 
 std::string format_measure(double value) {
   if (!(std::abs(value) < 0.1) || value == 0) return format_fixed(value, 4);
-  char buffer[32];
-  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 4);
-  return {buffer, end.ptr};
+  return significant(value, 4);
 }
 
 std::string format_rate(int64_t count, std::string_view what, double seconds) {

@@ -2,11 +2,10 @@
 #include "experiments/report/canvas.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include "core/text/printable.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "experiments/report/html.h"
 
@@ -28,10 +27,7 @@ double round_step(double length, int parts) {
 std::string report_number(double value) {
   if (!std::isfinite(value)) return "none";
   if (value == std::floor(value) && std::abs(value) < 1e15) return concat(int64_t(value));
-  std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
-                                 std::chars_format::general, 6);
-  return {buffer.data(), end.ptr};
+  return significant(value, 6);
 }
 
 Interval interval_of(std::span<const double> values) {

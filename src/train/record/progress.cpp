@@ -2,10 +2,10 @@
 #include "train/record/progress.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <iterator>
 
+#include "core/text/printable.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
-constexpr size_t kNarrow = 7, kWide = 12, kGap = 2;
+constexpr size_t kNarrow = 7, kWide = 12;
 constexpr size_t kMostShown = 3;
 
 struct Title {
@@ -55,16 +55,12 @@ std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string
 
 // Four digits after the point, or four significant ones of a small or large number.
 std::string shown(double value) {
-  const double size = std::abs(value);
-  if (!(size >= 1e5)) return format_measure(value);
-  char buffer[32];
-  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 4);
-  return {buffer, end.ptr};
+  return std::abs(value) >= 1e5 ? significant(value, 4) : format_measure(value);
 }
 
+// A column, at least two blanks behind the one before.
 std::string right(const std::string& text, size_t width) {
-  width = std::max(width, text.size() + kGap);
-  return std::string(width - text.size(), ' ') + text;
+  return padded("  " + text, width, true);
 }
 
 void add_share(std::vector<ProgressPart>& parts, double share, double seconds) {
@@ -119,7 +115,7 @@ std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metri
   for (const std::string& name : shown_metrics(metrics, measure_)) {
     const std::string title = title_of(name);
     header += right(title, kWide);
-    row += right(shown(metrics.at(name)), std::max(kWide, title.size() + kGap));
+    row += right(shown(metrics.at(name)), std::max(kWide, title.size() + 2));
   }
   header += right("time", kNarrow);
   row += right(clock_time(seconds_now() - began_), kNarrow) + (at.is_best ? "  best" : "");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -13,6 +12,7 @@
 #include "core/files/files.h"
 #include "core/numeric/estimate.h"
 #include "core/text/printable.h"
+#include "core/text/shown_numbers.h"
 #include "tasks/repeated_texts.h"
 #include "train/run/metrics_files.h"
 
@@ -54,9 +54,7 @@ std::string shown(double value) {
     text.erase(text.find_last_not_of('0') + 1);
     return text;
   }
-  char digits[32];
-  const auto end = std::to_chars(digits, std::end(digits), value, std::chars_format::general, 6);
-  return {digits, end.ptr};
+  return significant(value, 6);
 }
 
 struct Baseline {
