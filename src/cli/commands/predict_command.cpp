@@ -1,15 +1,13 @@
 // finetune predict: labels or answers for new data.
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
 
 #include "cli/command.h"
 #include "cli/options/answer_options.h"
 #include "cli/options/option_binding.h"
+#include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -104,68 +102,6 @@ const PredictRow kPredictRows[] = {
      &PredictOptions::n_best},
 };
 
-// A device or a pipe: written as it is, for there is nothing to rename.
-class Stream {
- public:
-  explicit Stream(const std::string& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) fail();
-  }
-  ~Stream() { ::close(descriptor_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  void write(std::string_view text) {
-    if (!write_all(descriptor_, text)) fail();
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw model_error(path_, ": cannot be written: ", std::strerror(errno));
-  }
-
-  std::string path_;
-  int descriptor_;
-};
-
-// A file, whole or not at all; standard output; or a device or pipe.
-class Output final : public PredictionOutput {
- public:
-  Output(const std::string& path, bool overwrite) {
-    if (path == "-") return;
-    if (is_pipe(path)) {
-      stream_.emplace(path);
-    } else {
-      remove_abandoned_files(path);
-      file_.emplace(path, overwrite ? AtomicFile::Existing::replace : AtomicFile::Existing::refuse);
-    }
-  }
-  void write(std::string_view text) override {
-    if (file_)
-      file_->write(text);
-    else if (stream_)
-      stream_->write(text);
-    else
-      write_standard_output(text);
-  }
-  void flush() override {
-    if (!file_ && !stream_) flush_standard_output();
-  }
-  void complete() override {
-    if (file_) file_->complete();
-  }
-  void commit() override {
-    if (file_)
-      file_->commit();
-    else if (!stream_)
-      flush_standard_output();
-  }
-
- private:
-  std::optional<AtomicFile> file_;
-  std::optional<Stream> stream_;
-};
-
 // The progress line, and with it the log: not in the first seconds, so that a short command that
 // fails prints one line alone. Never where the predictions themselves go to a terminal.
 class Progress {
@@ -221,42 +157,11 @@ PredictionRequest request_of(const PredictOptions& o, const RowOptions& rows) {
   return request;
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
-}
-
-// Where a link leads, whose file is replaced in place of the link.
-std::string destination(const std::string& path) {
-  std::error_code error;
-  if (path.empty() || is_pipe(path) || !fs::is_symlink(fs::symlink_status(path, error))) {
-    return path;
-  }
-  const fs::path found = fs::canonical(path, error);
-  if (error) throw usage_error(path, ": is a symbolic link that leads nowhere; name a file");
-  return found;
-}
-
-void require_unpacked_name(const std::string& path) {
-  for (const char* packed : {".gz", ".zst", ".bz2", ".xz"}) {
-    if (!ends_with_ignoring_case(path, packed)) continue;
-    throw usage_error(path, ": outputs are not packed; name it without ", packed,
-                      ", or send --output - through a packer");
-  }
-}
-
 void check_paths(const PredictOptions& o) {
-  require_unpacked_name(o.output);
-  require_unpacked_name(o.n_best);
   for (const std::string& path : {o.output, o.n_best}) {
-    if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) continue;
-    if (directory_exists(path, ExitCode::model))
-      throw usage_error(path, ": is a directory, a file is needed");
-    if (same_file(path, o.input))
-      throw usage_error(path, ": is the input; write the output to another file");
-    if (!o.shared.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
+    check_output_file(path, {o.input}, o.shared.overwrite);
   }
-  if (o.output == o.n_best || same_file(o.output, o.n_best)) {
+  if (o.output == o.n_best || is_same_file(o.output, o.n_best)) {
     throw usage_error("--output and --nbest are both ", o.output, "; they need two files");
   }
 }
@@ -288,7 +193,7 @@ void run(PredictOptions& o, std::string_view given) {
   require_equal_processes(comm, given);
   agree_on_errors(comm, [&] {
     if (comm.rank() != 0) return;
-    for (std::string* path : {&o.output, &o.n_best}) *path = destination(*path);
+    for (std::string* path : {&o.output, &o.n_best}) *path = link_destination(*path);
     check_paths(o);
     model = open_fine_tuned(o);
     check_model_survives(o, model.model.directory.directory);
@@ -304,7 +209,7 @@ void run(PredictOptions& o, std::string_view given) {
   Progress progress(o);
   const double start = seconds_now();
   evaluator->open_outputs(
-      [&](const std::string& path) { return std::make_unique<Output>(path, o.shared.overwrite); });
+      [&](const std::string& path) { return open_output_file(path, o.shared.overwrite); });
   dispatcher.evaluate(*evaluator, model.micro_batch_tokens, [&](double share) {
     if (!progress.show(*evaluator, share)) return true;
     for (const std::string& line : evaluator->early_warnings()) log(line);

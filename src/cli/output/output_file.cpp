@@ -1,0 +1,125 @@
+// Writes to a temporary name that is renamed, or straight to a pipe or standard output.
+#include "cli/output/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "cli/standard_output.h"
+#include "core/error.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
+#include "data/input_file.h"
+
+namespace finetune {
+namespace {
+
+// A device or a pipe: written as it is, for there is nothing to rename.
+class Stream {
+ public:
+  explicit Stream(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail();
+  }
+  ~Stream() { ::close(descriptor_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void write(std::string_view text) {
+    if (!write_all(descriptor_, text)) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw model_error(path_, ": cannot be written: ", std::strerror(errno));
+  }
+
+  std::string path_;
+  int descriptor_;
+};
+
+// A file, whole or not at all; standard output; or a device or pipe.
+class OutputFile final : public PredictionOutput {
+ public:
+  OutputFile(const std::string& path, bool overwrite) {
+    if (path == "-") return;
+    if (is_pipe(path)) {
+      stream_.emplace(path);
+    } else {
+      remove_abandoned_files(path);
+      file_.emplace(path, overwrite ? AtomicFile::Existing::replace : AtomicFile::Existing::refuse);
+    }
+  }
+  void write(std::string_view text) override {
+    if (file_)
+      file_->write(text);
+    else if (stream_)
+      stream_->write(text);
+    else
+      write_standard_output(text);
+  }
+  void flush() override {
+    if (!file_ && !stream_) flush_standard_output();
+  }
+  void complete() override {
+    if (file_) file_->complete();
+  }
+  void commit() override {
+    if (file_)
+      file_->commit();
+    else if (!stream_)
+      flush_standard_output();
+  }
+
+ private:
+  std::optional<AtomicFile> file_;
+  std::optional<Stream> stream_;
+};
+
+void require_unpacked_name(const std::string& path) {
+  for (const char* packed : {".gz", ".zst", ".bz2", ".xz"}) {
+    if (!ends_with_ignoring_case(path, packed)) continue;
+    throw usage_error(path, ": outputs are not packed; name it without ", packed,
+                      ", or send --output - through a packer");
+  }
+}
+
+}  // namespace
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
+}
+
+std::string link_destination(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || is_pipe(path) || !fs::is_symlink(fs::symlink_status(path, error))) {
+    return path;
+  }
+  const fs::path found = fs::canonical(path, error);
+  if (error) throw usage_error(path, ": is a symbolic link that leads nowhere; name a file");
+  return found;
+}
+
+void check_output_file(const std::string& path, const std::vector<std::string>& inputs,
+                       bool overwrite) {
+  require_unpacked_name(path);
+  if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) return;
+  if (directory_exists(path, ExitCode::model)) {
+    throw usage_error(path, ": is a directory, a file is needed");
+  }
+  for (const std::string& input : inputs) {
+    if (!is_same_file(path, input)) continue;
+    throw usage_error(path, ": is the input; write the output to another file");
+  }
+  if (!overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
+}
+
+std::unique_ptr<PredictionOutput> open_output_file(const std::string& path, bool overwrite) {
+  return std::make_unique<OutputFile>(path, overwrite);
+}
+
+}  // namespace finetune

@@ -1,0 +1,27 @@
+// A file that a command writes: a name that appears whole, a pipe or standard output.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/evaluator.h"
+
+namespace finetune {
+
+bool is_same_file(const std::string& a, const std::string& b);  // "-" is none
+
+// Where a link leads, whose file is replaced in place of the link. Error(usage) for a link that
+// leads nowhere.
+std::string link_destination(const std::string& path);
+
+// Error(usage) for a directory, for one of the inputs, for a packed name (labels.csv.gz) and,
+// without `overwrite`, for a file that exists. Allows pipes, "-" (standard output) and "".
+void check_output_file(const std::string& path, const std::vector<std::string>& inputs,
+                       bool overwrite);
+
+// Opens a path that check_output_file() allows. Error(model) if it cannot be opened or written.
+std::unique_ptr<PredictionOutput> open_output_file(const std::string& path, bool overwrite);
+
+}  // namespace finetune
