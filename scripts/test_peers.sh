@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(torch transformers==4.57.1 tokenizers==0.22.2 accelerate numpy sentencepiece protobuf)
-readers=(tensorboard pandas dvc junitparser lxml)  # of readers_test.py, whose tests are skips without them
+readers=(tensorboard pandas dvc junitparser lxml cleanlab)  # tests are skips without them
 check='import sys, torch, numpy, accelerate, transformers, tokenizers
 sys.exit((transformers.__version__, tokenizers.__version__) not in (("4.57.1", "0.22.2"), ("5.24.0", "0.23.3")))'
 

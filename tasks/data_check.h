@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/task.h"
@@ -31,10 +32,21 @@ struct DataCheck {
   Findings findings;               // the most serious first
 };
 
+using WriteText = std::function<void(std::string_view text)>;
+
+// The search for wrong labels in options.train_files.
+struct LabelErrorRequest {
+  int folds = 5;
+  WriteText write_errors;         // CSV of rows whose label is probably wrong; null: not wanted
+  WriteText write_probabilities;  // CSV of the probabilities of all rows; null: not wanted
+};
+
 // Checks options.train_files, which must be given, and options.eval_files. `model` null: does not
 // look for texts that are cut. Trains the n-gram baseline if options.ngram_baseline. Calls on_stage
-// before each stage ("comparing texts"). Error(data) or Error(usage).
+// before each stage ("comparing texts"). `label_errors` null: does not look for them. Error(data)
+// or Error(usage).
 DataCheck check_data(const TaskOptions& options, const TaskModel* model = nullptr,
-                     const std::function<void(const char* stage)>& on_stage = nullptr);
+                     const std::function<void(const char* stage)>& on_stage = nullptr,
+                     const LabelErrorRequest* label_errors = nullptr);
 
 }  // namespace finetune

@@ -1,6 +1,7 @@
 """The plots and tables of docs/quality.md, from docs/quality/results.csv and choices.csv."""
 from charts import bars, marks
 from csv_files import read
+from loop_sentences import sentences
 from pages import table
 
 LOOKS = {
@@ -113,4 +114,5 @@ def made(docs):
     rows = read(docs / "quality" / "results.csv")
     pictures = {"quality": accuracy(rows), "quality-time": time_to_peer(rows)}
     return pictures, {"accuracy": accuracy_table(rows), "f1": f1_table(rows), "cost": cost_table(rows),
-                      "choices": choices_table(read(docs / "quality" / "choices.csv"))}
+                      "choices": choices_table(read(docs / "quality" / "choices.csv")),
+                      "loop": sentences(read(docs / "quality" / "loop.csv"))}

@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
+#include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -42,7 +43,9 @@ constexpr const char* kExamples =
 
 struct CheckOptions {
   TrainOptions train;
-  std::string fail_on;  // empty: no finding changes the exit code
+  std::string fail_on;                    // empty: no finding changes the exit code
+  std::string label_errors, out_of_fold;  // files to write; empty: not wanted
+  std::optional<int64_t> folds;
 };
 
 const OptionRow<CheckOptions> kCheckRows[] = {
@@ -51,6 +54,22 @@ const OptionRow<CheckOptions> kCheckRows[] = {
       .help = "exit with code 7 if a finding is at least this serious",
       .words = "error|warning"},
      &CheckOptions::fail_on},
+    {{.name = "label-errors",
+      .group = "Output",
+      .help = "write the rows of --train whose label is probably wrong, the surest first, as CSV",
+      .value = "FILE"},
+     &CheckOptions::label_errors},
+    {{.name = "out-of-fold",
+      .group = "Output",
+      .help = "write every row's probabilities by a model that was not trained on it, as CSV",
+      .value = "FILE"},
+     &CheckOptions::out_of_fold},
+    {{.name = "folds",
+      .group = "Output",
+      .help = "parts that are left out in turn for --label-errors and --out-of-fold (default: 5)",
+      .value = "K",
+      .range = between(2, 100)},
+     &CheckOptions::folds},
 };
 
 const char* word_of(FindingLevel level) {
@@ -201,10 +220,61 @@ class CheckProgress {
   std::jthread thread_;
 };
 
-DataCheck check_with_progress(const TrainOptions& o, const TaskOptions& options,
+// The files of --label-errors and --out-of-fold, which appear once the check is done.
+class LabelErrorFiles {
+ public:
+  explicit LabelErrorFiles(const CheckOptions& o) : errors_(open(o, o.label_errors)) {
+    if (!o.out_of_fold.empty() && is_same_file(o.label_errors, o.out_of_fold)) {
+      throw usage_error("--label-errors and --out-of-fold are both ", o.out_of_fold,
+                        "; they need two files");
+    }
+    probabilities_ = open(o, o.out_of_fold);
+    if (!errors_ && !probabilities_ && o.folds) {
+      throw usage_error("--folds is for --label-errors and --out-of-fold");
+    }
+    request_ = {int(o.folds.value_or(request_.folds)), writer_of(errors_.get()),
+                writer_of(probabilities_.get())};
+  }
+
+  const LabelErrorRequest* request() const {
+    return errors_ || probabilities_ ? &request_ : nullptr;
+  }
+  void commit() {
+    for (PredictionOutput* file : {errors_.get(), probabilities_.get()}) {
+      if (file) file->complete();
+    }
+    for (PredictionOutput* file : {errors_.get(), probabilities_.get()}) {
+      if (file) file->commit();
+    }
+  }
+
+ private:
+  using File = std::unique_ptr<PredictionOutput>;
+
+  static File open(const CheckOptions& o, const std::string& given) {
+    if (given.empty()) return nullptr;
+    if (given == "-") throw usage_error("--label-errors and --out-of-fold need the name of a file");
+    const std::string path = link_destination(given);
+    check_output_file(path, o.train.train, o.train.overwrite);
+    return open_output_file(path, o.train.overwrite);
+  }
+  static WriteText writer_of(PredictionOutput* file) {
+    if (!file) return nullptr;
+    return [file](std::string_view text) { file->write(text); };
+  }
+
+  File errors_, probabilities_;
+  LabelErrorRequest request_;
+};
+
+DataCheck check_with_progress(const CheckOptions& o, const TaskOptions& options,
                               const TaskModel* model) {
-  CheckProgress progress(o);
-  return check_data(options, model, [&](const char* stage) { progress.begin(stage); });
+  LabelErrorFiles files(o);
+  CheckProgress progress(o.train);
+  DataCheck found = check_data(
+      options, model, [&](const char* stage) { progress.begin(stage); }, files.request());
+  files.commit();
+  return found;
 }
 
 ExitCode check(const CheckOptions& given) {
@@ -219,7 +289,7 @@ ExitCode check(const CheckOptions& given) {
     throw usage_error(o.max_length ? "--max-length" : "--long-text",
                       " needs --model, whose tokens it counts");
   }
-  const DataCheck result = check_with_progress(o, options, model ? &*model : nullptr);
+  const DataCheck result = check_with_progress(given, options, model ? &*model : nullptr);
   open_console(o.quiet);
   for (const Finding& finding : result.findings) {
     if (finding.level <= FindingLevel::warning) count_warning(finding.text);

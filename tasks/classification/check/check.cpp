@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "tasks/classification/check/findings.h"
+#include "tasks/classification/label_errors/label_errors.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
@@ -117,7 +118,8 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
 }  // namespace
 
 DataCheck check_data(const TaskOptions& options, const TaskModel* model,
-                     const std::function<void(const char* stage)>& on_stage) {
+                     const std::function<void(const char* stage)>& on_stage,
+                     const LabelErrorRequest* label_errors) {
   const auto begin = [&](const char* stage) {
     if (on_stage) on_stage(stage);
   };
@@ -142,6 +144,10 @@ DataCheck check_data(const TaskOptions& options, const TaskModel* model,
   if (model) {
     begin("counting tokens");
     find_cut_texts(data, {model->tokenizer, max_length, model->config.max_length()}, out.findings);
+  }
+  if (label_errors) {
+    begin("looking for wrong labels");
+    find_label_errors(data, *label_errors, out.findings);
   }
   const bool learnable =
       std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {

@@ -30,6 +30,8 @@ namespace finetune {
 namespace {
 
 constexpr const char* kWord = "ngram-baseline-process";  // instead of a command
+constexpr const char *kWithModel = "with-model", *kWithoutModel = "without-model";
+constexpr std::string_view kFolds = "folds:";
 constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5, kModel = 6;  // descriptors there
 constexpr int kFirstFree = 10;                                                // above these
 constexpr int kMostWorkers = 16;
@@ -155,26 +157,65 @@ class Child {
   pid_t pid_ = -1;
 };
 
+// What the child does, in words on its command line.
+struct Work {
+  ProblemType problem;
+  int64_t outputs;
+  std::string what;
+};
+
 Descriptor above_children(int descriptor) {
   Descriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree));
   if (copy.number() < 0) throw device_error("a descriptor: ", std::strerror(errno));
   return copy;
 }
 
+// Descriptors are those of kTrainRows and the following; -1: none. Waits.
+void run_child(const Work& work, std::initializer_list<int> descriptors) {
+  std::vector<Descriptor> copies;
+  std::vector<int> numbers;
+  for (const int descriptor : descriptors) {
+    if (descriptor < 0) continue;
+    copies.push_back(above_children(descriptor));
+    numbers.push_back(copies.back().number());
+  }
+  const int workers = std::min(available_cores(), kMostWorkers);
+  Child child({"finetune", kWord, concat(int(work.problem)), concat(work.outputs), concat(workers),
+               work.what, concat(::getpid())},
+              numbers);
+  child.wait(numbers[size_t(kPredictedRows - kTrainRows)]);
+}
+
+void write_fold_scores(const NgramTraining& training, int folds) {
+  const std::vector<float> scores = out_of_fold_scores(kTrainRows, training, folds);
+  const std::string_view bytes(reinterpret_cast<const char*>(scores.data()),
+                               scores.size() * sizeof(float));
+  if (!write_all(kPredictedRows, bytes)) {
+    throw device_error("its scores: ", std::strerror(errno));
+  }
+}
+
 }  // namespace
 
 double predict_with_ngrams(const NgramJob& job) {
-  const Descriptor train = above_children(job.train.descriptor()),
-                   eval = above_children(job.eval.descriptor()),
-                   predictions = above_children(job.predictions.descriptor()),
-                   model = job.model ? above_children(job.model->number()) : Descriptor();
-  const int workers = std::min(available_cores(), kMostWorkers);
-  const std::array descriptors{train.number(), eval.number(), predictions.number(), model.number()};
-  Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers),
-               job.model ? "with-model" : "without-model", concat(::getpid())},
-              std::span(descriptors).first(job.model ? 4 : 3));
-  child.wait(predictions.number());
-  return memory_told(predictions.number());
+  run_child({job.problem, job.outputs, job.model ? kWithModel : kWithoutModel},
+            {job.train.descriptor(), job.eval.descriptor(), job.predictions.descriptor(),
+             job.model ? job.model->number() : -1});
+  return memory_told(job.predictions.descriptor());
+}
+
+std::vector<float> scores_out_of_fold(const FoldJob& job) {
+  const TextRows out;
+  run_child({ProblemType::single_label, job.outputs, concat(kFolds, job.folds)},
+            {job.rows.descriptor(), job.rows.descriptor(), out.descriptor(), -1});
+  std::vector<float> scores(size_t(job.rows.size() * job.outputs));
+  auto* bytes = reinterpret_cast<char*>(scores.data());
+  for (size_t at = 0, size = scores.size() * sizeof(float); at < size;) {
+    const ssize_t count = ::pread(out.descriptor(), bytes + at, size - at, off_t(at));
+    if (count <= 0) throw device_error("its scores are not whole");
+    at += size_t(count);
+  }
+  return scores;
 }
 
 bool has_ngram_process() {
@@ -194,10 +235,15 @@ int serve_ngram_process(int argc, char** argv) {
     training.problem = ProblemType(parse_int(argv[2]).value());
     training.outputs = parse_int(argv[3]).value();
     training.workers = int(parse_int(argv[4]).value());
+    const std::string_view what = argv[5];
+    if (what.starts_with(kFolds)) {
+      write_fold_scores(training, int(parse_int(what.substr(kFolds.size())).value()));
+      return 0;
+    }
     NgramModel model = train_ngram_model(kTrainRows, training);
     const Descriptor behind_predictions = above_children(kPredictedRows);  // which they close
     write_predictions(model, training.problem);
-    if (std::string_view(argv[5]) == "with-model") write_model(model);
+    if (what == kWithModel) write_model(model);
     tell_memory(behind_predictions.number());
     return 0;
   } catch (const std::exception& failure) {

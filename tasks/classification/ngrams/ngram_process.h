@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tasks/classification/ngrams/text_rows.h"
 #include "tasks/classification/rows/dataset.h"
@@ -22,6 +23,15 @@ struct NgramJob {
 // process end it, not other signals, so that a run which is told to stop is complete first.
 // Returns the peak memory of its processes in MiB. Error(device) if it fails, saying how.
 double predict_with_ngrams(const NgramJob& job);
+
+// Scores of rows with one label, each by a linear model that was trained without the row and those
+// of its fold: (rows, outputs), see out_of_fold_scores(). In a process as the above; Error(device).
+struct FoldJob {
+  int64_t outputs = 0;
+  const TextRows& rows;
+  int folds = 5;
+};
+std::vector<float> scores_out_of_fold(const FoldJob& job);
 
 // main() calls this first. In a process that predict_with_ngrams() began it does the work and
 // returns the exit status; in any other process it returns -1, and predict_with_ngrams() may be

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
+#include "tasks/classification/label_errors/folds.h"
 #include "tasks/classification/ngrams/confusable_rows.h"
 
 namespace finetune {
@@ -290,23 +292,89 @@ TrainingRows read_rows(int file, const NgramTable& table) {
   return rows;
 }
 
+SparseWeights trained_weights(TrainingRows& rows, const NgramTraining& training, int64_t features) {
+  Trainer trainer(rows, training);
+  const int64_t outputs = training.problem == ProblemType::regression ? 1 : training.outputs;
+  WorkerPool pool(int(std::clamp<int64_t>(training.workers, 1, outputs)));
+  pool.start(trainer, outputs);
+  const std::vector<OutputWeights> parts = pool.wait();
+  return {features, std::max<int64_t>(1, training.outputs), parts};
+}
+
+void features_of(const DesignMatrix& matrix, size_t row, std::vector<Feature>& out) {
+  out.clear();
+  for (const feature_node& node : matrix.row(int64_t(row))) {
+    out.push_back({uint32_t(node.index - DesignMatrix::kFirstFeature), float(node.value)});
+  }
+}
+
+// Equal for texts that the model cannot tell apart.
+std::vector<uint64_t> vector_sums(const DesignMatrix& matrix) {
+  std::vector<uint64_t> sums;
+  for (int64_t row = 0; row < matrix.rows(); ++row) {
+    uint64_t sum = 0xCBF29CE484222325;  // FNV-1a
+    for (const feature_node& node : matrix.row(row)) {
+      sum = (sum ^ uint64_t(node.index)) * 0x100000001B3;
+      sum = (sum ^ std::bit_cast<uint32_t>(float(node.value))) * 0x100000001B3;
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+TrainingRows rows_outside(const TrainingRows& all, std::span<const int32_t> fold_of, int32_t fold) {
+  TrainingRows out;
+  std::vector<Feature> features;
+  for (size_t row = 0; row < fold_of.size(); ++row) {
+    if (fold_of[row] == fold) continue;
+    features_of(all.matrix, row, features);
+    out.matrix.add(features);
+    const std::span<const int32_t> labels = all.labels[row];
+    out.labels.ids.insert(out.labels.ids.end(), labels.begin(), labels.end());
+    out.labels.begins.push_back(out.labels.ids.size());
+    out.targets.push_back(all.targets[row]);
+  }
+  return out;
+}
+
 }  // namespace
 
 NgramModel train_ngram_model(int rows, const NgramTraining& training) {
   set_print_string_function([](const char*) {});
   NgramTable table = count_ngrams(rows);
-  std::vector<OutputWeights> parts;
+  const int64_t features = table.size();
+  SparseWeights weights;
   {
     TrainingRows data = read_rows(rows, table);
-    Trainer trainer(data, training);
-    const int64_t outputs = training.problem == ProblemType::regression ? 1 : training.outputs;
-    WorkerPool pool(int(std::clamp<int64_t>(training.workers, 1, outputs)));
-    pool.start(trainer, outputs);
-    parts = pool.wait();
+    weights = trained_weights(data, training, features);
   }
-  const int64_t features = table.size();
-  return {std::make_unique<const NgramTable>(std::move(table)),
-          SparseWeights(features, std::max<int64_t>(1, training.outputs), parts)};
+  return {std::make_unique<const NgramTable>(std::move(table)), std::move(weights)};
+}
+
+std::vector<float> out_of_fold_scores(int file, const NgramTraining& training, int folds) {
+  set_print_string_function([](const char*) {});
+  const NgramTable table = count_ngrams(file);
+  const TrainingRows all = read_rows(file, table);
+  const std::vector<int32_t> fold_of = folds_of(vector_sums(all.matrix), all.labels, folds);
+  const auto outputs = size_t(training.outputs);
+  std::vector<float> out(fold_of.size() * outputs, -kUnseenScore);
+  std::vector<double> scores(outputs);
+  std::vector<Feature> features;
+  for (int32_t fold = 0; fold < folds; ++fold) {
+    TrainingRows others = rows_outside(all, fold_of, fold);
+    if (others.targets.empty() || others.targets.size() == fold_of.size()) continue;
+    const SparseWeights weights = trained_weights(others, training, table.size());
+    for (size_t row = 0; row < fold_of.size(); ++row) {
+      if (fold_of[row] != fold) continue;
+      features_of(all.matrix, row, features);
+      weights.score(features, scores);
+      std::transform(scores.begin(), scores.end(), out.begin() + int64_t(row * outputs),
+                     [](double score) {
+                       return float(std::clamp<double>(score, -kUnseenScore, kUnseenScore));
+                     });
+    }
+  }
+  return out;
 }
 
 std::vector<int32_t> labels_of_scores(std::span<const double> scores, ProblemType problem) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "tasks/classification/ngrams/ngram_model.h"
 #include "tasks/classification/ngrams/text_rows.h"
@@ -21,6 +23,12 @@ struct NgramTraining {
 // Trains on the rows of a TextRows file. Forks, so this process must not have other threads.
 // Error(device) if a worker fails, for example without enough memory.
 NgramModel train_ngram_model(int rows, const NgramTraining& training);
+
+// Scores each row by a model that was trained without the row's fold (folds.h). N-grams are counted
+// in all rows, which uses no label. Returns (rows, outputs), from -kUnseenScore, which a label has
+// that the other folds lack, to kUnseenScore.
+inline constexpr float kUnseenScore = 10;
+std::vector<float> out_of_fold_scores(int rows, const NgramTraining& training, int folds);
 
 // The answer of one vector of scores. Regression: the number. One label: the first of the largest
 // scores. Several: those above 0.

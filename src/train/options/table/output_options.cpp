@@ -53,10 +53,10 @@ std::span<const TrainOption> output_options() {
        &TrainOptions::output},
       {{.name = "overwrite",
         .role = session,
-        .commands = runs | answers,
+        .commands = runs | answers | check,
         .help = "replace an earlier run in --output",
         .wordings = {{evaluate, "replace an earlier evaluation in --output"},
-                     {predict, "replace existing files"}},
+                     {predict | check, "replace existing files"}},
         .aliases =
             "overwrite_output_dir overwrite_output overwrite_existing force replace clobber f"},
        &TrainOptions::overwrite},

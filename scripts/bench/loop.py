@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
+
+usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors (default: all)
+
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them). scripts/plots/draw.py makes the sentences of
+docs/quality.md from the file.
+"""
+import argparse
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from statistics import mean
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts/bench/loop"), str(ROOT / "scripts/plots")]
+from csv_files import update  # noqa: E402
+
+
+def label_errors(binary, directory):
+    from label_errors import compared
+    for data, name in (("Toronto-4000", "toronto-train.csv"), ("banking77, 1,000 rows", "banking77.csv")):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found = [compared(binary, name, "category", seed, directory) for seed in range(4)]
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / len(found)
+        ours, theirs, seconds = zip(*found)
+        for quantity, value in (("average precision", f"{mean(ours):.3f}"),
+                                ("average precision, cleanlab", f"{mean(theirs):.3f}"),
+                                ("seconds", f"{min(seconds):.1f}"), ("processor seconds", f"{used:.1f}")):
+            yield data, quantity, value, len(found)
+
+
+PARTS = {"label-errors": label_errors}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--binary", default=ROOT / "build/finetune", type=Path)
+    options = parser.parse_args()
+    for part in options.parts or PARTS:
+        if part not in PARTS:
+            parser.error(f"{part}: choose from {', '.join(PARTS)}")
+        with tempfile.TemporaryDirectory() as directory:
+            rows = [{"part": part, "data": data, "quantity": quantity, "value": value, "seeds": seeds}
+                    for data, quantity, value, seeds in PARTS[part](options.binary.resolve(), Path(directory))]
+        for row in rows:
+            print(*row.values(), sep=", ")
+        update(ROOT / "docs/quality/loop.csv", rows, ["part", "data", "quantity"])
+
+
+main()

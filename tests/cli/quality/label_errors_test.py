@@ -1,0 +1,97 @@
+"""finetune check --label-errors: wrong labels planted among real rows, files, and hostile data."""
+import csv
+import random
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from harness import SAMPLES, fail, main, succeed
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows(rows)
+    return path
+
+
+def test_planted_errors_come_first(directory):
+    rows = [[row["text"], row["category"]] for row in rows_of(SAMPLES / "banking77.csv")]
+    labels = sorted({label for _, label in rows})
+    choose = random.Random(3)
+    wrong = choose.sample(range(len(rows)), 50)
+    right = {i: rows[i][1] for i in wrong}
+    for i in wrong:
+        rows[i][1] = choose.choice([label for label in labels if label != rows[i][1]])
+    data = write(directory / "data.csv", rows)
+    errors, all_rows = directory / "errors.csv", directory / "all.csv"
+    check = ["check", "--train", data, "--no-ngram-baseline", "--label-errors", errors]
+    told = succeed(*check, "--out-of-fold", all_rows).out
+    lines = {(str(data), i): place for i, place in enumerate(line_numbers(data))}
+    found = rows_of(errors)
+    place = {line: i for (_, i), line in lines.items()}
+    first = [place[int(row["line"])] for row in found[:50]]
+    assert sum(i in right for i in first) >= 44, first
+    for row in found[:20]:
+        i = place[int(row["line"])]
+        assert (row["file"], row["text"], row["label"]) == (str(data), *rows[i]), row
+        assert float(row["likely_probability"]) > float(row["probability"])
+        assert f"reads like '{row['likely_label']}' (" in row["reason"] and f"not like '{row['label']}' (" in row["reason"]
+    assert sum(row["likely_label"] == right.get(place[int(row["line"])]) for row in found[:40]) >= 35
+    confident = sum(row["confident"] == "yes" for row in found)
+    assert f"{confident} rows of {len(rows)} (" in told, told
+    probabilities = rows_of(all_rows)
+    assert len(probabilities) == len(rows)
+    by_line = {row["line"]: row for row in probabilities}
+    for row in probabilities[:50]:
+        assert abs(sum(float(row[f"probability:{label}"]) for label in labels) - 1) < 1e-3
+    for row in found:
+        assert by_line[row["line"]][f"probability:{row['label']}"] == row["probability"]
+    # The same again, to the byte; never over a file that exists, unless asked.
+    before = errors.read_bytes()
+    fail(2, *check, words=[str(errors), "--overwrite"])
+    fail(2, *check[:-1], data, "--overwrite", words=["is the input"])
+    succeed(*check, "--overwrite")
+    assert errors.read_bytes() == before
+
+
+def line_numbers(path):
+    """The line where each row begins."""
+    with open(path, encoding="utf-8", newline="") as file:
+        reader, lines, last = csv.reader(file), [], 0
+        for _ in reader:
+            lines.append(last + 1)
+            last = reader.line_num
+    return lines[1:]
+
+
+def test_rows_that_cannot_be_judged(directory):
+    check = ["check", "--no-ngram-baseline", "--label-errors", directory / "e.csv", "--train"]
+    few = write(directory / "few.csv", [["a cat", "x"], ["a dog", "y"], ["a cat", "y"]])
+    fail(3, *check, few, words=["few.csv", "2 different texts", "--folds 5"])
+    same = write(directory / "same.csv", [[f"text {i}", "x"] for i in range(9)])
+    fail(3, *check, same, words=["same.csv", "all rows have the label 'x'", "two labels"])
+    numbers = write(directory / "numbers.csv", [[f"text {i}", i] for i in range(9)])
+    fail(2, *check, numbers, "--regression", words=["--label-errors", "one label a row", "--regression"])
+    fail(2, *check, numbers, "--multi-label", "list", words=["--label-errors", "one label a row", "--multi-label"])
+    fail(2, *check, numbers, "--folds", 1, words=["--folds 1"])
+    fail(2, *check[:2], "--train", few, "--folds", 3, words=["--folds", "--label-errors"])
+    fail(3, *check, write(directory / "none.csv", []), words=["none.csv"])
+    # Rows without a label are skipped, as elsewhere in check; the only row of a label is not judged.
+    rows = [[f"red paint {i}", "x"] for i in range(9)] + [[f"blue paint {i}", "y"] for i in range(9)]
+    rows += [["red paint 3", "y"], ["green", "alone"], ["no label", ""]]
+    told = succeed(*check, write(directory / "rows.csv", rows)).out
+    assert "1 row has a label that no other text has" in told, told
+    found = rows_of(directory / "e.csv")
+    assert [row["line"] for row in found][:1] == ["20"] and found[0]["likely_label"] == "x", found
+    assert found[0]["reason"].endswith("; 1 row with the same text has the label 'x'"), found[0]
+    assert all(row["label"] != "alone" for row in found)
+
+
+main(globals())
