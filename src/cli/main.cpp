@@ -16,6 +16,7 @@
 #include "cli/exit_code_table.h"
 #include "cli/options/config_options.h"
 #include "cli/standard_output.h"
+#include "cli/usage.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
 #include "core/clock.h"
@@ -130,12 +131,13 @@ std::vector<std::string> normalized_arguments(int argc, char** argv) {
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  finetune train --model bert-base-uncased --train train.csv --eval dev.csv --output runs/a\n"
+    "  finetune train --model minilm --train train.csv --eval dev.csv --output runs/a\n"
     "  finetune adapt --model bert-base-uncased --text texts.txt --output runs/bank\n"
     "  finetune evaluate --model runs/a/model --data test.csv\n"
     "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
     "\n"
-    "finetune COMMAND --help shows a command's options and more examples.\n";
+    "finetune COMMAND --help shows a command's options and more examples.\n"
+    "\n";
 
 // Two lines.
 std::string exit_codes() {
@@ -153,13 +155,14 @@ std::string exit_codes() {
 namespace finetune {
 namespace {
 
-// `help COMMAND` in the words of the option.
+// `help COMMAND` in the words of the option; `help COMMAND all` as well.
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] != "help") return arguments;
-  const bool has_own_option = arguments.size() == 2 && arguments[1].starts_with("--");
+  const bool has_own_option = arguments.size() >= 2 && arguments[1].starts_with("--");
   if (has_own_option) return arguments;
   arguments.erase(arguments.begin());
-  arguments.push_back("--help");
+  const bool whole = !arguments.empty() && arguments.back() == "all";
+  arguments.insert(arguments.end() - int(whole), "--help");
   return arguments;
 }
 
@@ -194,12 +197,13 @@ int run(std::vector<std::string> arguments, Communicator& world) {
                               "same");
   parser.root().footer(kExamples + exit_codes());
   arguments = with_help_as_option(std::move(arguments));
+  const bool whole_help = take_help_all(arguments);
   if (arguments.empty()) write_standard_output(parser.overview());
   parser.check_names(arguments);
   set_command_options(parser.options_for(arguments));
   if (!arguments.empty() && writes_dates(arguments[0])) date_now();  // refuses a wrong variable
   const bool is_shared = !arguments.empty() && is_for_all(arguments[0]);
-  const auto text = parser.parse(with_config_file(std::move(arguments), world));
+  const auto text = parser.parse(with_config_file(std::move(arguments), world), whole_help);
   if (text && world.rank() == 0) write_standard_output(*text);
   flush_standard_output();
   open_console(true);  // warnings of a command that has no log

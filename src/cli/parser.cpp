@@ -4,6 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/completion/command_table.h"
+#include "cli/completion/completion_scripts.h"
+#include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
 
@@ -27,6 +30,11 @@ Option Option::type_name(const std::string& name) const {
 
 Option Option::group(const std::string& name) const {
   return Option(option_->group(name));
+}
+
+// Files of options are read elsewhere, so CLI11's mark for them is free.
+Option Option::common() const {
+  return Option(option_->configurable(false));
 }
 
 Option Option::default_str(const std::string& text) const {
@@ -149,7 +157,7 @@ std::string Subcommand::given() const {
 
 Parser::Parser(const std::string& name, const std::string& description, const std::string& version)
     : app_(std::make_unique<CLI::App>(description, name)) {
-  set_help_style(*app_);
+  app_->set_help_flag("-h,--help", "show this help; --help all: every option");
   app_->set_version_flag("-V,--version", version, "show the version");
   app_->require_subcommand(1);
   app_->fallthrough(false);
@@ -214,15 +222,17 @@ std::vector<std::string> Parser::options_for(const std::vector<std::string>& arg
   return names;
 }
 
-std::optional<std::string> Parser::parse(std::vector<std::string> arguments) {
+std::optional<std::string> Parser::parse(std::vector<std::string> arguments, bool whole_help) {
   let_last_value_count(*app_);
   std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
   try {
     app_->parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw usage_error(usage_message(*app_, error));
-    const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
-    return version ? std::string(error.what()) + "\n" : app_->help();
+    if (dynamic_cast<const CLI::CallForVersion*>(&error)) return concat(error.what(), "\n");
+    const CommandEntry command = describe_given(root());
+    const size_t columns = standard_output_columns();
+    return whole_help ? full_help_page(command, columns) : help_page(command, columns);
   }
   return std::nullopt;
 }

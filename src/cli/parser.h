@@ -28,6 +28,8 @@ class Option {
   Option required() const;
   Option type_name(const std::string& name) const;
   Option group(const std::string& name) const;
+  // The short --help shows it.
+  Option common() const;
   // What --help shows; capture_default_str: the value that the variable has.
   Option default_str(const std::string& text) const;
   Option capture_default_str() const;
@@ -94,8 +96,9 @@ class Parser {
   // --quiet. Call it after the commands are added.
   void add_flag_to_commands(const std::string& name, bool& value, const std::string& help) const;
   // Once the subcommands are added. Runs what `arguments` say (callbacks throw what they like), or
-  // returns the text that they ask for with --help or --version. Error(usage) in our words.
-  std::optional<std::string> parse(std::vector<std::string> arguments);
+  // returns the text that they ask for with --help or --version; `whole_help`: with every option.
+  // Error(usage) in our words.
+  std::optional<std::string> parse(std::vector<std::string> arguments, bool whole_help = false);
   // The commands with a line each: fits a terminal of 80 columns and 24 rows.
   std::string overview() const;
   // The options (without dashes) that messages of the command may name: its own, and for a sweep

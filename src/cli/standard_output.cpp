@@ -2,14 +2,18 @@
 #include "cli/standard_output.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
 #include "core/error.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {
@@ -30,6 +34,15 @@ bool reader_is_gone() {
 void write_standard_output(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) failed(errno);
+}
+
+size_t standard_output_columns() {
+  constexpr int64_t kLeast = 40, kMost = 120, kUsual = 80;
+  const char* given = std::getenv("COLUMNS");
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const auto columns = parse_int(given ? given : "").value_or(known ? size.ws_col : kUsual);
+  return size_t(std::clamp(columns, kLeast, kMost));
 }
 
 void flush_standard_output() {

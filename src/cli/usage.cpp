@@ -1,10 +1,8 @@
-// Help pages, one-line usage errors with the closest name, and checks of option values.
+// The overview, one-line usage errors with the closest name, and checks of option values.
 #include "cli/usage.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
-#include <sstream>
 
 #include "cli/grid_line.h"
 #include "cli/line_to_type.h"
@@ -13,37 +11,6 @@
 
 namespace finetune {
 namespace {
-
-class HelpStyle final : public CLI::Formatter {
- public:
-  HelpStyle() { column_width(32); }
-
-  std::string make_option_opts(const CLI::Option* option) const override {
-    std::string type = option->get_type_name();
-    return (type.empty() ? "" : " " + type) + (option->get_required() ? " (required)" : "");
-  }
-
-  std::string make_option_desc(const CLI::Option* option) const override {
-    std::string text = option->get_description();
-    std::string value = option->get_default_str();
-    if (option->get_expected_max() > 0 && !value.empty()) text += " [" + value + "]";
-    return text;
-  }
-
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = "\nUsage: " + (name.empty() ? app->get_name() : name);
-    if (app->get_require_subcommand_min() > 0) return usage + " COMMAND [OPTIONS]\n";
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->get_positional()) {
-        usage += option->get_required() ? " " + option->get_type_name()
-                                        : " [" + option->get_type_name() + "]";
-      } else if (option->get_required()) {
-        usage += " " + option->get_name() + " " + option->get_type_name();
-      }
-    }
-    return usage + " [OPTIONS]\n";
-  }
-};
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -123,7 +90,7 @@ std::string options_near(const CLI::App& app, const std::string& given) {
       return concat("did you mean ", join(with_word, " or "), "?");
     }
   }
-  return concat(help_of(app), " lists them");
+  return concat(help_of(app), " all lists them");
 }
 
 Error unknown_option(const CLI::App& app, const std::string& name, const std::string& value) {
@@ -175,11 +142,6 @@ bool is_option(const std::string& argument) {
 
 }  // namespace
 
-void set_help_style(CLI::App& app) {
-  app.formatter(std::make_shared<HelpStyle>());
-  app.set_help_flag("-h,--help", "show this help");
-}
-
 void let_last_value_count(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     let_last_value_count(*command);
@@ -199,6 +161,16 @@ std::string overview(const CLI::App& app) {
     text += concat("  ", name, gap, command->get_description(), "\n");
   }
   return text + "\nfinetune COMMAND --help shows a command's options, and examples.\n";
+}
+
+bool take_help_all(std::vector<std::string>& arguments) {
+  for (size_t i = 0; i + 1 < arguments.size(); ++i) {
+    const bool is_help = arguments[i] == "--help" || arguments[i] == "-h";
+    if (!is_help || arguments[i + 1] != "all") continue;
+    arguments.erase(arguments.begin() + int64_t(i) + 1);
+    return true;
+  }
+  return false;
 }
 
 void check_names(const CLI::App& app, const std::vector<std::string>& arguments) {

@@ -1,4 +1,4 @@
-// How the command line speaks: help without the parser's jargon, and mistakes in one clear line.
+// How the command line speaks: the overview, and mistakes in one clear line.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@ class ParseError;
 
 namespace finetune {
 
-// Layout of --help. Before the subcommands are added: they inherit it.
-void set_help_style(CLI::App& app);
 // After the subcommands are added: of an option of one value that is given twice the last one
 // counts.
 void let_last_value_count(CLI::App& app);
 
 // The commands with a line each, for a call without arguments.
 std::string overview(const CLI::App& app);
+
+// Removes `all` behind --help; returns whether it was there.
+bool take_help_all(std::vector<std::string>& arguments);
 
 // Error(usage) for a command or an option that does not exist, which names ours where another
 // program's was meant, else the nearest one; for words without their options, with the line to

@@ -15,19 +15,41 @@ def test_help_of_every_command(directory):
     general = succeed("--help").out
     for command in COMMANDS:
         assert command in general, command
-        for text in (succeed(command, "--help").out, succeed(command, "-h").out):
+        short = succeed(command, "--help").out
+        assert short == succeed(command, "-h").out and len(short.splitlines()) < 40, (command, short)
+        for text in (short, succeed(command, "--help", "all").out):
             assert f"Usage: finetune {command}" in text and "Example" in text, text
             for noise in ("INT", " TEXT", "FLOAT", " ...  ", "POSITIVE", "in [0", "REQUIRED", ":{", "=auto"):
                 assert noise not in text, (command, noise, text)
-            assert max(map(len, text.splitlines())) < 140, command
+            assert max(map(len, text.splitlines())) <= 80, command
     assert succeed("--version").out.strip().count(".") == 2
-    for command in ("step", "ops", "tokenizer"):
-        assert ":{" not in succeed("bench", command, "--help").out
-    help_text = succeed("train", "--help").out
+    for command in ("step", "ops", "tokenizer", "comm", "layout"):
+        for scope in ([], ["all"]):
+            lines = succeed("bench", command, "--help", *scope).out.splitlines()
+            assert max(map(len, lines)) <= 80 and (scope or len(lines) < 40), (command, lines)
+            assert ":{" not in "\n".join(lines), command
+    assert len(general.splitlines()) < 40 and max(map(len, general.splitlines())) <= 80, general
+    help_text = succeed("train", "--help", "all").out
     for words in ("[linear]", "--model DIR|FILE", "--train FILE...", "--output DIR", "--baseline FILE",
                   "--label-column NAME", "--multi-label SEP", "--lr X", "--epochs X", "--batch-size N", "--threads N|all",
                   "--time-limit TIME", "--dropout P", "--freeze none|embeddings|N", "--tolerance METRIC=X"):
         assert words in help_text, words
+
+
+def test_short_help(directory):
+    """The common options alone; `all` shows the others, wrapped to $COLUMNS."""
+    short, whole = succeed("train", "--help").out, succeed("train", "--help", "all").out
+    listed = re.findall(r"^  (--[a-z-]+)", short, re.M)
+    count = len(re.findall(r"^  -", whole, re.M))
+    assert 12 <= len(listed) <= 18 and f"\nfinetune train --help all shows all {count} options.\n" in short, short
+    for option in ("--model", "--train", "--label-column", "--epochs", "--lr", "--output", "--resume"):
+        assert option in listed, option
+    for command in ("predict", "evaluate"):  # they take --tp under mpirun, which few need
+        assert "--tp " not in succeed(command, "--help").out and "--tp N" in succeed(command, "--help", "all").out
+    assert succeed("help", "bench", "step", "all").out == succeed("bench", "step", "-h", "all").out
+    narrow = succeed("predict", "--help", "all", env={"COLUMNS": "60"}).out
+    prose = [line for line in narrow.splitlines() if "finetune" not in line]
+    assert 55 < max(map(len, prose)) <= 60, prose
 
 
 def test_mistakes_on_the_command_line(directory):

@@ -21,9 +21,9 @@ constexpr const char* kAdaptExamples =
     "\n"
     "Examples:\n"
     "  finetune adapt --model minilm --text texts.txt --output runs/bank\n"
-    "  finetune adapt --model minilm --text 2024.csv.gz 2025.csv.gz --text-column description \\\n"
-    "      --eval-fraction 0.02 --distinct --epochs 1 --output runs/bank\n"
-    "  finetune adapt --output runs/bank --resume           continue after a stop or a kill\n"
+    "  finetune adapt --model minilm --text 2024.csv.gz 2025.csv.gz --distinct \\\n"
+    "      --text-column description --eval-fraction 0.02 --output runs/bank\n"
+    "  finetune adapt --output runs/bank --resume           continue after a stop\n"
     "  finetune train --model runs/bank/model --train labelled.csv --output runs/a";
 
 void run(const TrainOptions& options, int& exit_code) {
@@ -51,7 +51,8 @@ void add_adapt_command(Subcommand program, int& exit_code) {
               {.command = commands::adapt, .task = TaskKind::mlm, .hides_others = true});
   command.add_option("--config", *config, "config.toml of another run; the command line wins")
       .type_name("FILE")
-      .group("Data");
+      .group("Data")
+      .common();
   command.footer(kAdaptExamples);
   command.callback([options, config, &exit_code] { run(*options, exit_code); });
 }

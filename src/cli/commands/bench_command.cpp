@@ -22,9 +22,9 @@ namespace {
 
 constexpr const char* kStepFooter = R"(Examples:
   finetune bench step --shape minilm --lengths bank
-  finetune bench step --shape base --lengths squad --batch-size 8 --steps 10 --json
+  finetune bench step --shape base --lengths squad --steps 10 --json
   finetune bench step --shape bert-base-uncased/ --lengths 128 --threads 1
-  finetune bench step --device cuda --shape large --lengths squad --batch-size 32
+  finetune bench step --device cuda --shape large --batch-size 32
   mpirun -n 4 finetune bench step
 
 Weights and samples are random: no data is read, and of a directory the config alone. bank has the
@@ -47,7 +47,7 @@ Each operation on its own with its operands in cache where they fit: what a step
 GPU (--device cuda) some microseconds of each call are its start and the wait for its end.)";
 
 constexpr const char* kTokenizerFooter = R"(Examples:
-  finetune bench tokenizer --model bert-base-uncased --input contexts.txt --threads 1
+  finetune bench tokenizer --model minilm --input contexts.txt --threads 1
   finetune bench tokenizer --model DIR --input texts.txt --json
 
 Each line of the file is a text. megabytes_per_second counts the bytes of the lines; ids and offsets
@@ -77,8 +77,9 @@ struct BenchOptions {
 };
 
 void add_device_option(Subcommand command, BenchOptions& options) {
-  one_of(command.add_option("--device", options.step.device,
-                            "where to compute (auto: as train; with --clock cpu the CPU)"),
+  one_of(command.add_option(
+             "--device", options.step.device,
+             "where to compute (auto: as train.common().common(); with --clock cpu the CPU)"),
          {"auto", "cpu", "cuda"})
       .capture_default_str()
       .take_last();
@@ -89,36 +90,47 @@ void add_machine_options(Subcommand command, BenchOptions& options) {
                             "of the matrix products (auto: bf16 where the machine is fast at it)"),
          {"auto", "fp32", "bf16"})
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common()
+      .common();
   command
       .add_option("--threads", options.step.threads,
                   "threads (default: all cores this process may use)")
       .type_name("N")
-      .take_last();
-  one_of(command.add_option("--clock", options.clock,
-                            "cpu: processor time, for a busy machine; needs --threads 1"),
+      .take_last()
+      .common()
+      .common();
+  one_of(command.add_option(
+             "--clock", options.clock,
+             "cpu: processor time, for a busy machine.common().common(); needs --threads 1"),
          {"wall", "cpu"})
       .capture_default_str()
       .take_last();
-  command.add_flag("--json", options.json, "one JSON object");
+  command.add_flag("--json", options.json, "one JSON object").common().common();
 }
 
 void add_shape_options(Subcommand command, BenchOptions& options) {
   command.add_option("--shape", options.step.shape, "model shape, or a model (directory or id)")
       .type_name("tiny|minilm|base|large|DIR|ID")
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common()
+      .common();
   command.add_option("--lengths", options.step.lengths, "lengths of the samples, in tokens")
       .type_name("bank|squad|N")
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common()
+      .common();
   one_of(command.add_option("--task", options.step.task,
                             "what is trained (default: qa for squad lengths)"),
          task_names())
-      .take_last();
+      .take_last()
+      .common()
+      .common();
   command
       .add_option("--batch-size", options.step.batch_size,
-                  "sequences of a step (default: 32; qa 8)")
+                  "sequences of a step (default: 32.common().common(); qa 8)")
       .type_name("N")
       .take_last();
 }
@@ -147,7 +159,7 @@ void add_bench_command(Subcommand program, int&) {
   bench.require_subcommand(0, 1);
   bench.footer(
       "Examples:\n"
-      "  finetune bench                      a training step of MiniLM's shape on bank text\n"
+      "  finetune bench               a training step of MiniLM's shape on bank text\n"
       "  finetune bench step --shape base --lengths squad --json\n"
       "  finetune bench ops --shape base\n"
       "  finetune bench tokenizer --model DIR --input texts.txt\n"
@@ -160,7 +172,9 @@ void add_bench_command(Subcommand program, int&) {
   step.add_option("--steps", options->step.steps,
                   "steps to measure (default: as many as take 5 seconds)")
       .type_name("N")
-      .take_last();
+      .take_last()
+      .common()
+      .common();
   step.add_option("--micro-batch-tokens", options->step.micro_batch_tokens,
                   "most tokens computed at once (default: as train)")
       .type_name("N")

@@ -19,15 +19,15 @@ namespace {
 
 constexpr const char* kLayoutFooter = R"(Examples:
   mpirun -n 4 --bind-to none finetune bench layout --pp 2
-  mpirun -n 2 --bind-to none finetune bench layout --shape large --tp 2 --batch-size 4 --json
-  finetune bench layout --shape large --batch-size 4        one process, to compare with
+  mpirun -n 2 --bind-to none finetune bench layout --tp 2 --json
+  finetune bench layout --shape large --batch-size 4     one process
 
 Options are train's. Weights and samples are random, the program's own session makes the steps on
 the CPU. Bytes are counted where they are moved, and equal plan's formula as integers where shards
 are powers of two. Memory is each process's proportional share (PSS) after the steps, beside the
 forecast. The bubble is simulated with the processor time of every pass. No speed is measured:
 processes that share cores say nothing of it. What V tensor shards cost one process:
-  finetune bench step --clock cpu --threads 1 --tensor-shards 1      and 2, and 4)";
+  finetune bench step --clock cpu --threads 1 --tensor-shards 1  and 2, 4)";
 
 struct BenchLayoutOptions {
   LayoutBenchOptions bench;
@@ -44,19 +44,23 @@ void add_bench_layout(Subcommand bench) {
   layout.add_option("--shape", o.shape, "model shape, or a model (directory or id)")
       .type_name("tiny|minilm|base|large|DIR|ID")
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common();
   layout.add_option("--length", o.length, "tokens of every sample")
       .type_name("N")
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common();
   whole_number(layout.add_option("--steps", o.steps, "steps to count, after one to warm up"), 1,
                1 << 20)
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common();
   one_of(layout.add_option("--task", o.task, "what is trained"), task_names())
       .capture_default_str()
-      .take_last();
-  layout.add_flag("--json", options->json, "one JSON object");
+      .take_last()
+      .common();
+  layout.add_flag("--json", options->json, "one JSON object").common();
   add_options(layout, train_options(), o.train, {.command = commands::bench_layout});
   layout.footer(kLayoutFooter);
   layout.callback([options] {

@@ -33,9 +33,8 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  finetune check --train train.csv --eval dev.csv --label-column category\n"
-    "  finetune check --train train.csv --model minilm --max-length 64    also what is cut\n"
-    "  finetune check --train train.csv --fail-on error                   for a script: exit code "
-    "7\n"
+    "  finetune check --train train.csv --model minilm         also what is cut\n"
+    "  finetune check --train train.csv --fail-on error        exit code 7\n"
     "\n"
     "Nothing is trained but a linear model on n-grams, the figure that a fine-tuned model has to\n"
     "beat. Findings come most serious first: an error would stop train, a warning spoils or\n"
@@ -51,6 +50,7 @@ struct CheckOptions {
 const OptionRow<CheckOptions> kCheckRows[] = {
     {{.name = "fail-on",
       .group = "Output",
+      .common = commands::all,
       .help = "exit with code 7 if a finding is at least this serious",
       .words = "error|warning"},
      &CheckOptions::fail_on},

@@ -20,7 +20,7 @@ constexpr const char* kCompareExamples =
     "Examples:\n"
     "  finetune compare runs/a runs/b\n"
     "  finetune compare runs/* --by lr --metric eval_f1_macro\n"
-    "  finetune compare runs --markdown >> report.md        all runs in a directory, at any depth\n"
+    "  finetune compare runs --markdown >> report.md    all runs in a directory\n"
     "\n"
     "Runs that differ only in their seed are one row: mean ± standard deviation. Whether a\n"
     "difference to the best row is more than noise is judged by a paired bootstrap over the saved\n"

@@ -37,7 +37,7 @@ heads are kept, pre-training heads are not.
 
 Examples:
   finetune convert --model bert-base-uncased --output bert-base-safetensors
-  finetune convert --model uncased_L-12_H-768_A-12 --output bert-base --dtype bf16
+  finetune convert --model uncased_L-12_H-768_A-12 --output bert --dtype bf16
 )";
 
 struct ConvertOptions {

@@ -181,8 +181,7 @@ void add_doctor_command(Subcommand program, int&) {
   command.footer(
       "Examples:\n"
       "  finetune doctor\n"
-      "  mpirun -n 8 finetune doctor --pp 2 --tp 2            who is which replica, stage, tensor "
-      "rank\n"
+      "  mpirun -n 8 finetune doctor --pp 2 --tp 2     each process's replica and stage\n"
       "\n"
       "With --tp, --pp or --placement the table of the layout's ranks follows, and a warning "
       "where\n"

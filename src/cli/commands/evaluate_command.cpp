@@ -48,12 +48,14 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
     {{.name = "data",
       .group = "Data",
       .required = commands::all,
+      .common = commands::all,
       .help = "CSV, TSV, JSONL, or SQuAD JSON; several files are joined",
       .value = "FILE..."},
      &EvaluateOptions::data},
     {{.name = "min-probability",
       .group = "Answers",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "accuracy of the labels that have at least this probability, and their share",
       .value = "P",
       .range = between(0, 1)},
@@ -61,6 +63,7 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
     {{.name = "target-accuracy",
       .group = "Answers",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "find the least --min-probability with this accuracy",
       .value = "A",
       .range = between(0, 1)},
@@ -68,6 +71,7 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
     {{.name = "slice",
       .group = "Answers",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "metrics for each value of this column; seen:NAME: values in --seen-in, and others",
       .value = "NAME"},
      &EvaluateOptions::slices},
@@ -353,9 +357,9 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
   command.footer(
       "Examples:\n"
       "  finetune evaluate --model runs/a/model --data test.csv\n"
-      "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json\n"
-      "  finetune evaluate --model runs/a --data test.csv --assert \"eval_accuracy>=0.9\" --junit "
-      "gates.xml");
+      "  finetune evaluate --model runs/b --data dev-v2.0.json --output runs/b/test\n"
+      "  finetune evaluate --model runs/a --data test.csv \\\n"
+      "      --assert \"eval_accuracy>=0.9\" --junit gates.xml");
   command.callback([o, command, &exit_code] {
     take_answer_options(command, *o);
     append_given(command, kEvaluateRows, *o, o->given);

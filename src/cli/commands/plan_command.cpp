@@ -23,13 +23,13 @@ namespace {
 
 constexpr const char* kPlanExamples =
     "Examples:\n"
-    "  finetune plan --model minilm --train train.csv --eval dev.csv --label-column category\n"
-    "  finetune plan --config runs/a/config.toml --recompute --micro-batch-tokens 2048\n"
+    "  finetune plan --model minilm --train train.csv --label-column category\n"
+    "  finetune plan --config runs/a/config.toml --micro-batch-tokens 2048\n"
     "  finetune plan ... --processes 4 --json\n"
     "  finetune plan ... --device cuda --no-time\n"
     "  finetune plan --world 16 --hosts 2 --shape large --batch-size 256\n"
-    "  finetune plan --world 960 --hosts 120 --tp 8 --pp 12 --shape 96,12288,96,49152 \\\n"
-    "      --batch-size 960 --recompute --device-memory 40G\n"
+    "  finetune plan --world 960 --hosts 120 --tp 8 --pp 12 --batch-size 960 \\\n"
+    "      --shape 96,12288,96,49152 --recompute --device-memory 40G\n"
     "\n"
     "Options are those of train; --output is not needed. Data and model are read and checked as\n"
     "in train. Some steps are computed to measure their time, in the memory the run would take;\n"

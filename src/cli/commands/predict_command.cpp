@@ -43,6 +43,7 @@ const PredictRow kPredictRows[] = {
     {{.name = "input",
       .group = "Data",
       .required = commands::all,
+      .common = commands::all,
       .help = "CSV, TSV, JSONL, JSON, a text per line, SQuAD JSON, also as .gz or .zst; - is "
               "standard input",
       .value = "FILE|-"},
@@ -50,12 +51,14 @@ const PredictRow kPredictRows[] = {
     {{.name = "input-format",
       .group = "Data",
       .tasks = kLabels,
+
       .help = "form of the rows; auto: by suffix and content, standard input by its first line",
       .words = "auto|csv|tsv|jsonl|json|text"},
      &PredictOptions::input_format},
     {{.name = "output",
       .group = "Output",
       .required = commands::all,
+      .common = commands::all,
       .help =
           "CSV, or JSON Lines if it ends in .jsonl; for qa JSON {id: answer}; - is standard output",
       .value = "FILE|-"},
@@ -63,6 +66,7 @@ const PredictRow kPredictRows[] = {
     {{.name = "top-k",
       .group = "Output",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "the K most probable labels (default: 1)",
       .value = "K",
       .range = at_least(1)},
@@ -70,11 +74,13 @@ const PredictRow kPredictRows[] = {
     {{.name = "all-probabilities",
       .group = "Output",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "a column for every label"},
      &PredictOptions::all_probabilities},
     {{.name = "min-probability",
       .group = "Output",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "less likely labels become 'unsure'; the column best_label still has them",
       .value = "P",
       .range = between(0, 1)},
@@ -82,6 +88,7 @@ const PredictRow kPredictRows[] = {
     {{.name = "json-lines",
       .group = "Output",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "JSON Lines in place of CSV, as for an --output that ends in .jsonl"},
      &PredictOptions::json_lines},
     {{.name = "spreadsheet-safe",
@@ -235,8 +242,8 @@ void add_predict_command(Subcommand program, int&) {
   command.footer(
       "Examples:\n"
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
-      "  echo 'RONA BRACKETS' | finetune predict --model runs/a/model --input - --output -\n"
-      "  finetune predict --model runs/b/model --input questions.json --output answers.json");
+      "  echo 'RONA BRACKETS' | finetune predict --model runs/a --input - --output -\n"
+      "  finetune predict --model runs/b --input questions.json --output answers.json");
   command.callback([o, command] {
     take_answer_options(command, *o);
     append_given(command, kPredictRows, *o, o->given);

@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kReportExamples =
     "Examples:\n"
     "  finetune report runs/a\n"
-    "  finetune report runs --output sweep.html             all runs in a directory, at any depth\n"
+    "  finetune report runs --output sweep.html             all runs in a directory\n"
     "\n"
     "The file needs no network and runs no script. It shows curves, confused labels, scores of "
     "each\n"

@@ -123,8 +123,8 @@ void add_score_command(Subcommand program, int& exit_code) {
   command.footer(
       "Examples:\n"
       "  finetune score --data dev-v1.1.json --predictions runs/b/predictions.json\n"
-      "  finetune score --data dev-v2.0.json --predictions predictions.json "
-      "--na-prob null_odds.json --json");
+      "  finetune score --data dev-v2.0.json --predictions answers.json \\\n"
+      "      --na-prob null_odds.json --json");
   command.callback([options, &exit_code] {
     score(*options);
     exit_code = 0;

@@ -26,12 +26,11 @@ namespace {
 
 constexpr const char* kSweepExamples =
     "Examples:\n"
-    "  finetune sweep grid.toml --output runs/sweep           run again: it continues\n"
-    "  finetune sweep grid.toml --dry-run                     its runs, their time and disk\n"
-    "  finetune sweep grid.toml --jobs 4                      four runs at a time\n"
-    "  finetune sweep grid.toml --halving 3                   a third goes on after the first "
-    "epochs\n"
-    "  mpirun -n 4 finetune sweep grid.toml                   each run on all four processes\n"
+    "  finetune sweep grid.toml --output runs/sweep     run again: it continues\n"
+    "  finetune sweep grid.toml --dry-run               its runs, their time and disk\n"
+    "  finetune sweep grid.toml --jobs 4                four runs at a time\n"
+    "  finetune sweep grid.toml --halving 3             a third of them goes on\n"
+    "  mpirun -n 4 finetune sweep grid.toml             each run on four processes\n"
     "\n"
     "grid.toml holds train's options as --config takes them, and a table of those that differ:\n"
     "  model = \"minilm\"\n"
@@ -39,8 +38,8 @@ constexpr const char* kSweepExamples =
     "  eval = \"dev.csv\"\n"
     "\n"
     "  [sweep]\n"
-    "  lr = [1e-4, 3e-4]                                        all combinations are run\n"
-    "  dropout = { min = 0.0, max = 0.3, draws = 4 }            drawn at random by a seed\n"
+    "  lr = [1e-4, 3e-4]                                 all combinations are run\n"
+    "  dropout = { min = 0.0, max = 0.3, draws = 4 }     drawn at random by a seed\n"
     "  weight-decay = { min = 1e-3, max = 1e-1, log = true, draws = 4, seed = 7 }\n"
     "  seed = [1, 2, 3]\n"
     "Ranges without draws are drawn together, as often as draws in [sweep] says; draw-seed there\n"
@@ -60,6 +59,7 @@ const OptionRow<SweepCommand> kSweepRows[] = {
       .value = "GRID"},
      &SweepCommand::grid},
     {{.name = "output",
+      .common = commands::all,
       .help = "directory of the sweep; each run has its own in it, NAME=VALUE,... (default: output "
               "in GRID)",
       .value = "DIR"},
@@ -67,21 +67,29 @@ const OptionRow<SweepCommand> kSweepRows[] = {
 };
 const OptionRow<SweepSettings> kSettingsRows[] = {
     {{.name = "jobs",
+      .common = commands::all,
       .help = "runs at a time, each with its part of the cores",
       .range = between(1, 1024)},
      &SweepSettings::jobs},
     {{.name = "halving",
+      .common = commands::all,
       .help = "successive halving: along the way only the best one in N settings goes on (default: "
               "all do)",
       .range = between(2, 1024)},
      &SweepSettings::halving},
 };
 const OptionRow<SweepCommand> kSweepFlags[] = {
-    {{.name = "dry-run", .help = "the list of runs, with time and disk; runs nothing"},
+    {{.name = "dry-run",
+      .common = commands::all,
+      .help = "the list of runs, with time and disk; runs nothing"},
      &SweepCommand::dry_run},
-    {{.name = "json", .help = "one JSON object a run, one line each, then the summary"},
+    {{.name = "json",
+      .common = commands::all,
+      .help = "one JSON object a run, one line each, then the summary"},
      &SweepCommand::json},
-    {{.name = "quiet", .help = "no line for each run on standard error, only warnings"},
+    {{.name = "quiet",
+      .common = commands::all,
+      .help = "no line for each run on standard error, only warnings"},
      &SweepCommand::quiet},
 };
 

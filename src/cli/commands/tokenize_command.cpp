@@ -37,7 +37,7 @@ namespace {
 constexpr const char* kTokenizeExamples = R"(Examples:
   finetune tokenize --model bert-base-uncased reviews.txt
   echo "A naive café" | finetune tokenize --model bert-base-uncased
-  finetune tokenize --model DIR --jsonl --max-length 384 --doc-stride 128 questions.jsonl
+  finetune tokenize --model minilm --jsonl --max-length 384 questions.jsonl
 
 Each line of the input is one text. In a table (.csv, .tsv, .jsonl, .json) the column "text" or
 --text-column has the texts, as for predict; standard input is a table if that option is given.

@@ -16,14 +16,16 @@ namespace {
 
 constexpr const char* kTrainExamples =
     "Examples:\n"
-    "  finetune train --model minilm --train train.csv --eval dev.csv --label-column category \\\n"
-    "      --output runs/a\n"
-    "  finetune train --task qa --model minilm --train train-v1.1.json --eval dev-v1.1.json \\\n"
-    "      --batch-size 16 --lr 3e-5 --epochs 2 --output runs/b\n"
+    "  finetune train --model minilm --train train.csv --eval dev.csv \\\n"
+    "      --label-column category --output runs/a\n"
+    "  finetune train --task qa --model minilm --train train-v1.1.json \\\n"
+    "      --eval dev-v1.1.json --batch-size 16 --lr 3e-5 --epochs 2 --output runs/b\n"
     "  finetune train --config runs/a/config.toml --seed 43 --output runs/c\n"
-    "  finetune train --output runs/a --resume              continue after a stop or a kill\n"
-    "  mpirun -n 4 finetune train ... --pp 2                two replicas of two pipeline stages\n"
-    "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse\n"
+    "  finetune train --output runs/a --resume           continue after a stop\n"
+    "\n"
+    "Further examples:\n"
+    "  mpirun -n 4 finetune train ... --pp 2             two replicas of two stages\n"
+    "  finetune train ... --assert \"eval_accuracy>=0.9\"  exit 7 if it is worse\n"
     "\n"
     "--offload-activations N: what a layer's backward pass needs is back from the host N layers\n"
     "ahead of it (4 if N is left out). A larger N hides slower copies, but keeps N + 1 inputs of\n"
@@ -51,7 +53,8 @@ void add_train_command(Subcommand program, int& exit_code) {
   add_options(command, train_options(), *options, {.command = commands::train});
   command.add_option("--config", *config, "TOML file with the same names; the command line wins")
       .type_name("FILE")
-      .group("Data");
+      .group("Data")
+      .common();
   command.footer(kTrainExamples);
   command.callback([options, config, &exit_code] { run_training_command(*options, exit_code); });
 }

@@ -52,6 +52,7 @@ OptionEntry describe_option(const CLI::Option& option, const std::string& comman
   entry.standard = option.get_expected_max() > 0 ? option.get_default_str() : "";
   entry.group = option.get_group();
   entry.required = option.get_required();
+  entry.is_common = !option.get_configurable() && entry.name != "--help";
   entry.is_flag = option.get_expected_max() == 0;
   entry.may_be_bare = !entry.is_flag && option.get_expected_min() == 0;
   entry.takes_several = option.get_expected_max() > 1;
@@ -84,6 +85,22 @@ void append_commands(const CommandEntry& outer, std::vector<CommandEntry>& all) 
 
 }  // namespace
 
+std::vector<FooterBlock> footer_blocks(std::string_view footer) {
+  std::vector<FooterBlock> blocks;
+  bool continues = false;
+  for (std::string_view line : split(footer, '\n')) {
+    const bool is_verbatim = line.starts_with("  ");
+    if (!line.empty()) {
+      if (!continues || blocks.back().is_verbatim != is_verbatim)
+        blocks.push_back({"", is_verbatim});
+      std::string& text = blocks.back().text;
+      text += concat(text.empty() ? "" : is_verbatim ? "\n" : " ", line);
+    }
+    continues = !line.empty();
+  }
+  return blocks;
+}
+
 ValueKind kind_of_type(const std::string& type) {
   ValueKind kind;
   for (std::string_view piece : split(type, '|')) {
@@ -97,12 +114,24 @@ ValueKind kind_of_type(const std::string& type) {
 
 CommandEntry describe(const Subcommand& program) {
   CommandEntry entry = describe_command(program.app(), "");
-  OptionEntry command;
-  command.name = command.type = "COMMAND";
-  command.help = "whose options are shown";
-  for (const CommandEntry& each : entry.commands) command.kind.words.push_back(each.name);
-  for (CommandEntry& each : entry.commands) {
-    if (each.name == "help") each.arguments = {command};  // main.cpp reads it
+  for (CommandEntry& help : entry.commands) {
+    if (help.name != "help") continue;
+    for (const CommandEntry& each : entry.commands) {
+      help.arguments.at(0).kind.words.push_back(each.name);
+    }
+  }
+  return entry;
+}
+
+CommandEntry describe_given(const Subcommand& program) {
+  CommandEntry entry = describe(program);
+  const CLI::App* app = &program.app();
+  for (auto given = app->get_subcommands(); !given.empty(); given = app->get_subcommands()) {
+    app = given.front();
+    const auto found =
+        std::find_if(entry.commands.begin(), entry.commands.end(),
+                     [&](const CommandEntry& each) { return each.last_word() == app->get_name(); });
+    entry = CommandEntry(*found);
   }
   return entry;
 }

@@ -23,10 +23,17 @@ struct OptionEntry {
   std::string range;       // "at least 1", or empty
   std::string group;
   bool required = false, is_flag = false;
+  bool is_common = false;      // the short --help shows it
   bool may_be_bare = false;    // the value is optional
   bool takes_several = false;  // several values after one name
   bool may_repeat = false;     // all occurrences count, not only the last
   ValueKind kind;
+};
+
+// A part of what follows the options: examples, which keep their lines, or a paragraph.
+struct FooterBlock {
+  std::string text;
+  bool is_verbatim = false;
 };
 
 struct CommandEntry {
@@ -41,6 +48,11 @@ struct CommandEntry {
 
 // Describes the program with all its commands.
 CommandEntry describe(const Subcommand& program);
+// After parsing: describes the command that was given, or the program if none was.
+CommandEntry describe_given(const Subcommand& program);
+
+// Lines that begin with two blanks are verbatim; other lines are joined to paragraphs.
+std::vector<FooterBlock> footer_blocks(std::string_view footer);
 
 ValueKind kind_of_type(const std::string& type);
 

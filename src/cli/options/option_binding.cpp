@@ -100,6 +100,7 @@ Option add_option(Subcommand command, const OptionInfo& info, const OptionTarget
   else if (!info.group.empty())
     option.group(std::string(info.group));
   if (kind != OptionKind::flag) option.type_name(type_of(info, kind));
+  if ((info.common & use.command) != 0) option.common();
   return (info.required & use.command) != 0 ? option.required() : option;
 }
 

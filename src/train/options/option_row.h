@@ -71,6 +71,7 @@ struct OptionInfo {
   Tasks tasks = 0;                     // the only tasks that it is for; 0: all
   Commands commands = commands::runs;  // that show it; config.toml has every option of train
   Commands required = 0;               // that do not start without it
+  Commands common = 0;                 // whose short --help shows it
   bool is_argument = false;            // its value stands alone, without the name before it
   bool is_model = false;               // an id in the Hugging Face cache stands for its directory
   bool is_stored = false;  // a model keeps it: evaluate and predict have its value as default

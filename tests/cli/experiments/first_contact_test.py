@@ -45,7 +45,7 @@ def test_option_names_of_hugging_face(directory):
     for name, own in OPTIONS_OF_TRAIN.items():
         for given in (f"--{name}", f"--{name.replace('_', '-')}=1"):
             fail(2, "train", given, words=[f"--{name} is {own}"])
-        succeeded = succeed("train", "--help").out
+        succeeded = succeed("train", "--help", "all").out
         assert f"{own.split()[0]} " in succeeded, f"{own} is no option of train"
     for name in ("do_train", "load_best_model_at_end", "dataloader_num_workers"):
         fail(2, "train", f"--{name}", words=[f"--{name} is not needed here: "])

@@ -17,7 +17,8 @@ std::span<const TrainOption> optimization_options() {
         .wordings = {{adapt, "hf and auto have the same values here: Hugging Face's"}}},
        &TrainOptions::recipe},
       {{.name = "epochs",
-        .help = "passes over the training data (hf: 3; auto: by the rows)",
+        .common = runs,
+        .help = "passes over the data (hf: 3; auto: by the rows)",
         .range = above(0, 1e6),
         .wordings = {{adapt, "passes over the training data (default: 3)"}},
         .aliases =
@@ -25,6 +26,7 @@ std::span<const TrainOption> optimization_options() {
             "n_iter e"},
        &TrainOptions::epochs},
       {{.name = "max-steps",
+        .common = adapt,
         .help = "stop after N updates (default: --epochs decides)",
         .range = at_least(1),
         .aliases = "steps max_iter max_iters num_iterations iterations max_update total_steps "
@@ -33,6 +35,7 @@ std::span<const TrainOption> optimization_options() {
        &TrainOptions::max_steps},
       {{.name = "batch-size",
         .commands = runs | bench_layout,
+        .common = runs | bench_layout,
         .help = "sequences (qa: windows) per update, over all processes (hf: 32; auto: by the "
                 "rows)",
         .range = between(1, 1 << 24),
@@ -44,6 +47,7 @@ std::span<const TrainOption> optimization_options() {
        &TrainOptions::batch_size},
       {{.name = "micro-batch-tokens",
         .commands = runs | bench_layout,
+        .common = plan,
         .help = "most tokens at once in training (auto: by the model's size and a GPU's memory)",
         .words = "auto",
         .range = at_least(1),
@@ -51,6 +55,7 @@ std::span<const TrainOption> optimization_options() {
        &TrainOptions::micro_batch_tokens},
       {{.name = "micro-batches",
         .commands = runs | bench_layout,
+        .common = bench_layout,
         .help = "instead of --micro-batch-tokens: M parts of about equal tokens per virtual shard "
                 "(--pp: about 4 a stage)",
         .value = "M",
@@ -60,6 +65,7 @@ std::span<const TrainOption> optimization_options() {
                       "virtual shard"}}},
        &TrainOptions::micro_batches},
       {{.name = "lr",
+        .common = train | adapt,
         .help = "learning rate (hf: 5e-5; auto: by the model)",
         .range = below(1e3),
         .wordings = {{adapt, "learning rate (default: 5e-5)"}},
@@ -138,6 +144,7 @@ std::span<const TrainOption> optimization_options() {
        &TrainOptions::freeze},
       {{.name = "seed",
         .commands = runs | check,
+        .common = train | check,
         .help = "random seed of shuffling, dropout, new weights and held-out rows",
         .aliases = "random_state random_seed manual_seed data_seed rng_seed"},
        &TrainOptions::seed},

@@ -1,0 +1,140 @@
+// The pages that --help and --help all print, wrapped to a number of columns.
+#include <algorithm>
+#include <utility>
+
+#include "cli/completion/completion_scripts.h"
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kScreenLines = 39;  // of 40: the prompt needs one
+constexpr size_t kOptionColumns = 28, kCommandColumns = 14, kGap = 2;
+constexpr std::string_view kDefaultGroup = "Options";
+// Goes without saying on the short page.
+constexpr std::string_view kUsualTask = "classification: ";
+
+size_t columns_of(std::string_view text) {
+  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// Breaks `text` at spaces, so that what follows `line` ends before `columns`. Further lines begin
+// at column `indent`.
+std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns) {
+  std::string out;
+  bool at_start = true;
+  for (std::string_view word : split(text, ' ')) {
+    if (!at_start && columns_of(line) + 1 + columns_of(word) > columns) {
+      out += line + "\n";
+      line.assign(indent, ' ');
+      at_start = true;
+    }
+    line += concat(at_start ? "" : " ", word);
+    at_start = false;
+  }
+  return out + line + "\n";
+}
+
+// A name, and a text beside it; below it if the name is long.
+std::string item(const std::string& name, std::string_view text, size_t indent, size_t columns) {
+  std::string line = "  " + name, above;
+  if (columns_of(line) + kGap > indent) above = std::exchange(line, "") + "\n";
+  line.append(indent - columns_of(line), ' ');
+  return above + wrapped(line, text, indent, columns);
+}
+
+std::string option_item(const OptionEntry& option, size_t columns) {
+  std::string name = option.name, help = option.help;
+  if (!option.short_name.empty()) name = concat(option.short_name, ", ", name);
+  if (!option.is_flag && option.type != option.name) name += " " + option.type;
+  if (option.required) help = concat("required: ", help);
+  if (!option.standard.empty()) help += concat(" [", option.standard, "]");
+  return item(name, help, kOptionColumns, columns);
+}
+
+std::string usage(const CommandEntry& command, size_t columns) {
+  std::string words = concat("finetune", command.name.empty() ? "" : " ", command.name);
+  if (!command.commands.empty()) words += command.name.empty() ? " COMMAND" : " [COMMAND]";
+  for (const OptionEntry& argument : command.arguments) {
+    words += argument.required ? " " + argument.type : concat(" [", argument.type, "]");
+  }
+  for (const OptionEntry& option : command.options) {
+    if (option.required) words += concat(" ", option.name, " ", option.type);
+  }
+  return wrapped("Usage: ", words + " [OPTIONS]", 9, columns);
+}
+
+std::string options_by_group(const CommandEntry& command, size_t columns) {
+  std::vector<std::string> groups{std::string(kDefaultGroup)};
+  for (const OptionEntry& option : command.options) {
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) {
+      groups.push_back(option.group);
+    }
+  }
+  std::string text;
+  for (const std::string& group : groups) {
+    text += concat("\n", group, ":\n");
+    for (const OptionEntry& option : command.options) {
+      if (option.group == group) text += option_item(option, columns);
+    }
+  }
+  return text;
+}
+
+// Examples follow the line that announces them; other blocks have an empty line above.
+std::string blocks_text(const std::vector<FooterBlock>& blocks, size_t columns) {
+  std::string text;
+  for (const FooterBlock& block : blocks) {
+    text += block.is_verbatim ? block.text + "\n" : "\n" + wrapped("", block.text, 0, columns);
+  }
+  return text;
+}
+
+// The first examples.
+std::vector<FooterBlock> examples_in(const std::vector<FooterBlock>& blocks) {
+  for (size_t i = 0; i + 1 < blocks.size(); ++i) {
+    if (blocks[i].text == "Examples:") return {blocks[i], blocks[i + 1]};
+  }
+  return {};
+}
+
+std::string opening(const CommandEntry& command, size_t columns) {
+  std::string text = concat(wrapped("", command.help, 0, columns), "\n", usage(command, columns));
+  const auto has_help = [](const OptionEntry& argument) { return !argument.help.empty(); };
+  if (!std::any_of(command.arguments.begin(), command.arguments.end(), has_help)) return text;
+  text += "\nArguments:\n";
+  for (const OptionEntry& argument : command.arguments) {
+    if (has_help(argument)) text += option_item(argument, columns);
+  }
+  return text;
+}
+
+std::string short_page(const CommandEntry& command, size_t columns) {
+  std::string text = opening(command, columns) + "\n";
+  for (OptionEntry option : command.options) {
+    if (option.help.starts_with(kUsualTask)) option.help.erase(0, kUsualTask.size());
+    if (option.is_common) text += option_item(option, columns);
+  }
+  text += blocks_text(examples_in(footer_blocks(command.footer)), columns);
+  return concat(text, "\nfinetune ", command.name, " --help all shows all ", command.options.size(),
+                " options.\n");
+}
+
+}  // namespace
+
+std::string full_help_page(const CommandEntry& command, size_t columns) {
+  std::string text = opening(command, columns) + options_by_group(command, columns);
+  if (!command.commands.empty()) text += "\nCommands:\n";
+  for (const CommandEntry& inner : command.commands) {
+    text += item(inner.last_word(), inner.help, kCommandColumns, columns);
+  }
+  return text + blocks_text(footer_blocks(command.footer), columns);
+}
+
+std::string help_page(const CommandEntry& command, size_t columns) {
+  const std::string whole = full_help_page(command, columns);
+  const auto lines = size_t(std::count(whole.begin(), whole.end(), '\n'));
+  return lines <= kScreenLines ? whole : short_page(command, columns);
+}
+
+}  // namespace finetune
