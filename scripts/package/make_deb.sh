@@ -24,7 +24,7 @@ find "$package/usr/share" -type f -exec chmod 644 {} +
 patchelf --remove-rpath "$package/usr/bin/finetune"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$package/usr/bin/finetune"
 mv "$package/usr/share/zsh/site-functions" "$package/usr/share/zsh/vendor-completions"
-gzip -9n "$package/usr/share/man/man1/finetune.1"
+gzip -9n "$package"/usr/share/man/man1/*.1
 
 documents=$package/usr/share/doc/finetune
 mkdir -p "$documents"

@@ -100,7 +100,7 @@ Classifier: Programming Language :: C++
 Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
 Description-Content-Type: text/markdown
 
-The program `finetune`, its completions for shells and its manual page. No Python is used at run time. The processor
+The program `finetune`, its completions for shells and its manual pages. No Python is used at run time. The processor
 needs AVX2 (x86-64-v3). Under `mpirun` it uses the Open MPI (versions 4 and 5) that `mpirun` is of.
 """
 

@@ -1,17 +1,20 @@
-"""`meson install`: the installed program runs; its module, completions and manual page exist."""
+"""`meson install`: the installed program runs; its module, completions and manual pages exist."""
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 from harness import BINARY, PATIENCE, Skip, main, succeed
 
+COMMANDS = re.findall(r"^  (\w+)  ", succeed("--help").out.partition("Commands:\n")[2], re.M)
 BUILD = Path(BINARY).resolve().parent
 # The program's output for shells and man, and its places in share/.
 PRINTED = {"finetune": (["completion", "bash"], "bash-completion/completions"),
            "_finetune": (["completion", "zsh"], "zsh/site-functions"),
            "finetune.fish": (["completion", "fish"], "fish/vendor_completions.d"),
-           "finetune.1": (["help", "--man"], "man/man1")}
+           "finetune.1": (["help", "--man"], "man/man1"),
+           **{f"finetune-{command}.1": (["help", "--man", command], "man/man1") for command in COMMANDS}}
 
 
 def doctor(program):

@@ -5,6 +5,7 @@
 #include "cli/completion/completion_scripts.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
+#include "core/error.h"
 
 namespace finetune {
 namespace {
@@ -17,6 +18,20 @@ constexpr const char* kCompletionExamples =
     "  finetune completion fish > ~/.config/fish/completions/finetune.fish\n"
     "\n"
     "`meson install` and the Debian package have them where the shells look for them.";
+
+constexpr const char* kHelpExamples =
+    "Examples:\n"
+    "  finetune help train                   the options that people use\n"
+    "  finetune help train all               every option, as train --help all\n"
+    "  finetune help --man train | man -l -";
+
+std::string manual(const CommandEntry& program, const std::string& name) {
+  if (name.empty()) return man_page(program, FINETUNE_VERSION);
+  for (const CommandEntry& command : program.commands) {
+    if (command.name == name) return man_page_of(command, FINETUNE_VERSION);
+  }
+  throw usage_error("unknown command ", in_quotes(name), " (finetune help lists them)");
+}
 
 std::string script_for(const std::string& shell, const CommandEntry& program) {
   if (shell == "bash") return bash_script(program);
@@ -41,10 +56,16 @@ void add_help_command(Subcommand program, int&) {
   const Subcommand command =
       program.add_subcommand("help", "Show the help of a command, as COMMAND --help does");
   auto man = std::make_shared<bool>(false), markdown = std::make_shared<bool>(false);
-  command.add_flag("--man", *man, "the manual page instead, for man -l");
+  auto name = std::make_shared<std::string>();
+  command.add_option("command", *name, "whose options are shown").type_name("COMMAND");
+  command.add_flag("--man", *man, "the manual page instead, of finetune or a command, for man -l");
   command.add_flag("--markdown", *markdown, "the reference of all commands instead, in Markdown");
-  command.callback([program, man, markdown] {
-    if (*man) write_standard_output(man_page(describe(program), FINETUNE_VERSION));
+  command.footer(kHelpExamples);
+  command.callback([program, man, markdown, name] {
+    if (*man) write_standard_output(manual(describe(program), *name));
+    if (*markdown && !name->empty()) {
+      throw usage_error("--markdown is for all commands; leave out ", in_quotes(*name));
+    }
     if (*markdown) write_standard_output(reference_page(describe(program)));
   });
 }

@@ -1,4 +1,4 @@
-// The manual page, in the macros of man(7).
+// The manual pages, in the macros of man(7).
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -52,10 +52,13 @@ std::string man_item(const std::string& head, std::string_view text) {
   return concat(".TP\n", head, "\n", troff(text), "\n");
 }
 
-std::string man_lines(std::string_view text) {
-  if (text.empty()) return "";
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  return concat(".PP\n.EX\n", troff(text), "\n.EE\n");
+std::string man_footer(std::string_view footer) {
+  std::string text;
+  for (const FooterBlock& block : footer_blocks(footer)) {
+    text += block.is_verbatim ? concat(".PP\n.EX\n", troff(block.text), "\n.EE\n")
+                              : concat(".PP\n", troff(block.text), "\n");
+  }
+  return text;
 }
 
 std::string man_option(const OptionEntry& option) {
@@ -85,7 +88,7 @@ std::string man_options(const CommandEntry& command) {
   return plain + text;
 }
 
-std::string man_command(const CommandEntry& command) {
+std::string man_usage(const CommandEntry& command) {
   std::string line = bold(concat("finetune ", command.name));
   if (!command.commands.empty()) line += " [" + italic("COMMAND") + "]";
   for (const OptionEntry& argument : command.arguments) {
@@ -94,12 +97,29 @@ std::string man_command(const CommandEntry& command) {
   for (const OptionEntry& option : command.options) {
     if (option.required) line += concat(" ", bold(option.name), " ", italic(option.type));
   }
-  std::string text = concat(".SS ", troff(command.name), "\n", troff(command.help), ".\n", ".PP\n",
-                            line, " [", italic("OPTIONS"), "]\n");
+  return concat(line, " [", italic("OPTIONS"), "]\n");
+}
+
+std::string man_arguments(const CommandEntry& command) {
+  std::string text;
   for (const OptionEntry& argument : command.arguments) {
     if (!argument.help.empty()) text += man_item(italic(argument.type), argument.help);
   }
-  return concat(text, man_options(command), man_lines(command.footer));
+  return text;
+}
+
+std::string man_inner_command(const CommandEntry& command) {
+  return concat(".SS ", troff(command.name), "\n", troff(command.help), ".\n.PP\n",
+                man_usage(command), man_arguments(command), man_options(command),
+                man_footer(command.footer));
+}
+
+std::string man_title(std::string_view name, std::string_view version, std::string_view purpose) {
+  std::string upper(name);
+  for (char& c : upper) c = 'a' <= c && c <= 'z' ? char(c - 'a' + 'A') : c;
+  return concat(".\\\" Printed by `finetune help --man`.\n.TH ", troff(upper),
+                " 1 \"\" \"finetune ", version, "\" \"User Commands\"\n.SH NAME\n", troff(name),
+                " \\- ", troff(purpose), "\n.SH SYNOPSIS\n");
 }
 
 std::string man_environment() {
@@ -122,17 +142,28 @@ std::string man_exit_status() {
 
 std::string man_page(const CommandEntry& program, std::string_view version) {
   std::string text = concat(
-      ".\\\" Printed by `finetune help --man`.\n.TH FINETUNE 1 \"\" \"finetune ", version,
-      "\" \"User Commands\"\n.SH NAME\nfinetune \\- fine\\-tunes BERT on your data\n.SH SYNOPSIS\n",
-      bold("finetune"), " ", italic("COMMAND"), " [", italic("OPTIONS"), "]\n.SH DESCRIPTION\n",
-      troff(program.help),
+      man_title("finetune", version, "fine-tunes BERT on your data"), bold("finetune"), " ",
+      italic("COMMAND"), " [", italic("OPTIONS"), "]\n.SH DESCRIPTION\n", troff(program.help),
       "\nLong options take their value as the next word or after\n.BR = .\n"
       "Results go to standard output, everything else to standard error.\nA default is in "
-      "[brackets].\nEvery command takes\n.BR \\-\\-help .\n",
+      "[brackets].\nEvery command takes\n.BR \\-\\-help ,\nand has a page of its own.\n",
       man_options(program), ".SH COMMANDS\n");
-  for (const CommandEntry& command : all_commands(program)) text += man_command(command);
+  for (const CommandEntry& command : program.commands) {
+    text += man_item(concat(bold("finetune-" + command.name), "(1)"), command.help);
+  }
   return concat(text, man_environment(), man_exit_status(), ".SH EXAMPLES\n",
-                man_lines(program.footer));
+                man_footer(program.footer));
+}
+
+std::string man_page_of(const CommandEntry& command, std::string_view version) {
+  std::string text =
+      concat(man_title("finetune-" + command.name, version, command.help), man_usage(command));
+  const std::string options = man_arguments(command) + man_options(command);
+  if (!options.empty()) text += ".SH OPTIONS\n" + options;
+  if (!command.commands.empty()) text += ".SH COMMANDS\n";
+  for (const CommandEntry& inner : command.commands) text += man_inner_command(inner);
+  if (!command.footer.empty()) text += ".SH NOTES\n" + man_footer(command.footer);
+  return concat(text, ".SH \"SEE ALSO\"\n", bold("finetune"), "(1): environment, exit codes\n");
 }
 
 }  // namespace finetune

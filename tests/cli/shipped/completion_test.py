@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish, and the manual page, compared with --help."""
+"""Completion in bash, zsh and fish, and the manual pages, compared with --help all."""
 import os
 import pty
 import re
@@ -18,13 +18,13 @@ FILES, FOLDERS = {"FILE", "GRID"}, {"DIR"}
 
 
 class Command:
-    """What --help of a command says of its options and commands."""
+    """What --help all of a command says of its options and commands."""
 
     def __init__(self, path):
         self.path = path
-        self.help = succeed(*path, "--help").out
-        self.types = dict(re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9-]*)(?: (\S+))?", self.help, re.M))
-        listed = self.help.partition("Subcommands:\n")[2].partition("\n\n")[0]
+        self.help = succeed(*path, "--help", "all").out
+        self.types = dict(re.findall(r"^  (?:-\w, )?(--[a-z][a-z0-9-]*)(?: (\S+))?", self.help, re.M))
+        listed = self.help.partition("Commands:\n")[2].partition("\n\n")[0]
         self.commands = re.findall(r"^  (\w+)", listed, re.M)
         assert len(self.types) >= 1, self.help
 
@@ -229,26 +229,31 @@ def test_fish(directory):
         assert offers([line])[0] == expected, (line, offers([line]))
 
 
-def test_manual_page(directory):
-    page = succeed("help", "--man").out
-    text = page.replace("\\-", "-")
-    assert all(c.isascii() for c in page)
+def test_manual_pages(directory):
+    """finetune(1) names every command, whose page has all of its options."""
+    main_page = succeed("help", "--man").out
+    pages = {"": main_page}
     for command in every_command()[1:]:
-        section = text.partition(f"\n.SS {' '.join(command.path)}\n")[2].partition("\n.SS ")[0].partition("\n.SH ")[0]
+        name = command.path[0]
+        page = pages.setdefault(name, succeed("help", "--man", name).out if name not in pages else "")
+        assert f"\\fBfinetune\\-{name}\\fR(1)" in main_page and all(c.isascii() for c in page), name
+        section = page.replace("\\-", "-")
+        if command.path[1:]:
+            section = section.partition(f"\n.SS {' '.join(command.path)}\n")[2].partition("\n.SS ")[0]
         for option, kind in command.types.items():
             if option != "--help":
                 assert re.search(rf"^\\fB{option}\\fR( \\fI{re.escape(kind)}\\fR)?", section, re.M) if kind else \
                     f"\\fB{option}\\fR" in section, (command.path, option)
-    for name in ("FINETUNE_ISA", "\\fB85\\fR", "mpirun -n 4 finetune train"):
-        assert name in text, name
+    for name in ("FINETUNE_ISA", "\\fB85\\fR", "finetune predict"):
+        assert name in main_page.replace("\\-", "-"), name
     path = directory / "finetune.1"
-    path.write_text(page)
+    path.write_text("".join(pages.values()))
     if not shutil.which("groff"):
         raise Skip("groff is not installed")
     done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-c", path], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
     shown = re.sub(r".\x08", "", done.stdout)
-    for name in ("--micro-batch-tokens N|auto", "EXIT STATUS", "bench step"):
+    for name in ("--micro-batch-tokens N|auto", "EXIT STATUS", "bench step", "mpirun -n 4 finetune train"):
         assert name in shown, name
     if shutil.which("man"):
         done = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True,
@@ -259,7 +264,7 @@ def test_manual_page(directory):
 def test_mistakes(directory):
     fail(2, "completion", "tcsh", words=["tcsh", "bash, zsh, fish"])
     fail(2, "completion", words=["required"])
-    fail(2, "help", "--man", "train", words=["--man"])
+    fail(2, "help", "--man", "trian", words=["unknown command 'trian'"])
     with open("/dev/full", "w") as full:
         for line in (["completion", "bash"], ["help", "--man"]):
             done = subprocess.run([BINARY, *line], stdout=full, stderr=subprocess.PIPE, text=True)
