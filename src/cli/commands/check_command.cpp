@@ -56,6 +56,7 @@ const OptionRow<CheckOptions> kCheckRows[] = {
      &CheckOptions::fail_on},
     {{.name = "label-errors",
       .group = "Output",
+      .common = commands::all,
       .help = "write the rows of --train whose label is probably wrong, the surest first, as CSV",
       .value = "FILE"},
      &CheckOptions::label_errors},

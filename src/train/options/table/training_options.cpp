@@ -144,7 +144,7 @@ std::span<const TrainOption> optimization_options() {
        &TrainOptions::freeze},
       {{.name = "seed",
         .commands = runs | check,
-        .common = train | check,
+        .common = train,
         .help = "random seed of shuffling, dropout, new weights and held-out rows",
         .aliases = "random_state random_seed manual_seed data_seed rng_seed"},
        &TrainOptions::seed},
