@@ -18,8 +18,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
 // Besides the tokenizer's files.
-constexpr std::array<std::string_view, 4> kNames{"config.json", "model.safetensors", "ngrams.bin",
-                                                 kModelFactsFile};
+constexpr std::array<std::string_view, 5> kNames{"config.json", "model.safetensors", "ngrams.bin",
+                                                 kModelFactsFile, kModelCardFile};
 
 Json parse_object(const std::string& text, std::string_view what) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
@@ -52,6 +52,13 @@ Json inverse_of(const Json& id2label) {
 
 bool is_exported_name(std::string_view name) {
   return is_tokenizer_file(name) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+std::string card_of_user(const fs::path& directory) {
+  const fs::path card = directory / kModelCardFile;
+  if (kind_of(card, ExitCode::model) != FileKind::file) return "";
+  std::string text = read_text_file(card, ExitCode::model);
+  return text.find(kCardMarker) == std::string::npos ? text : "";
 }
 
 std::string exported_config(const ModelExport& model, DType dtype) {
@@ -96,9 +103,14 @@ void export_model(const fs::path& directory, const ModelExport& model, DType dty
   uint64_t bytes = uint64_t(model.tensors.table().count()) * size_of(dtype) + (1 << 20);
   for (const ModelFile& file : model.files) bytes += file.bytes.size();
   require_free_space(parent_of(target), bytes, "the model");
+  const std::string card = card_of_user(target);
   DirectoryReplacement output(target, kExportedModel);
   output.fill([&] {
-    for (const ModelFile& file : model.files) write_file(output.path() / file.name, file.bytes);
+    for (const ModelFile& file : model.files) {
+      const bool is_kept = file.name == kModelCardFile && !card.empty();
+      if (!is_kept) write_file(output.path() / file.name, file.bytes);
+    }
+    if (!card.empty()) write_file(output.path() / kModelCardFile, card);
     write_file(output.path() / "config.json", exported_config(model, dtype));
     write_weights(output.path() / "model.safetensors", model.tensors, dtype);
   });

@@ -14,9 +14,16 @@
 
 namespace finetune {
 
-// In an exported model: when, and on which data it was trained. Nothing else in the directory
-// depends on the date.
+// In an exported model: when, and on which data it was trained. Only this file and the card depend
+// on the date.
 inline constexpr std::string_view kModelFactsFile = "finetune.json";
+// The card that people and the Hugging Face hub read, with the same date. One without the marker is
+// a user's own and stays.
+inline constexpr std::string_view kModelCardFile = "README.md";
+inline constexpr std::string_view kCardMarker = "<!-- written by finetune ";
+
+// The text of a model directory's card if a user wrote it; else empty. Error(model).
+std::string card_of_user(const std::filesystem::path& directory);
 
 struct ModelExport {
   ModelTensors& tensors;

@@ -21,6 +21,7 @@
 #include "tasks/scores/result_lines.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
+#include "train/record/model_card.h"
 #include "train/record/result_line.h"
 #include "train/run/junit.h"
 #include "weights/hub_cache.h"
@@ -195,8 +196,27 @@ CalibrationReport finish_evaluation(const TrainingRun& run, Evaluator& best,
   return report;
 }
 
+ModelCard card_of(const TrainingRun& run, const Metrics& metrics, const std::string& sha256) {
+  const TrainOptions& given = run.settings.given;
+  const std::vector<ConfigEntry> kept =
+      read_config(run.books->directory->config(), ExitCode::model);
+  const Task& task = *run.inputs->task;
+  return {.task = task.kind(),
+          .model_type = std::string(run.settings.config.architecture->model_type),
+          .base = run.inputs->model,
+          .given = with_recipe_of(with_cut_of(given, kept), kept),
+          .labels = task.labels(),
+          .max_length = task.max_length(),
+          .train_rows = task.train_set().examples,
+          .eval_rows = rows_of(task.eval_set()),
+          .date = date_text(date_now()),
+          .data_sha256 = run.state.data_sha256,
+          .weights_sha256 = sha256,
+          .metrics = metrics};
+}
+
 // Collective: rank 0 writes the model's directory.
-void export_best(const TrainingRun& run) {
+void export_best(const TrainingRun& run, const Metrics& metrics, const std::string& sha256) {
   if (!run.books) {
     return with_model_tensors(run.machine, run.learner, WithMoments::no, [](ModelTensors&) {});
   }
@@ -207,6 +227,8 @@ void export_best(const TrainingRun& run) {
   for (const auto& [name, text] : run.inputs->tokenizer_files) files.push_back({name, text});
   const std::string facts = model_facts(task, run.state);
   files.push_back({std::string(kModelFactsFile), facts});
+  const std::string card = model_card(card_of(run, metrics, sha256));
+  files.push_back({std::string(kModelCardFile), card});
   with_model_tensors(run.machine, run.learner, WithMoments::no, [&](ModelTensors& tensors) {
     ScaledHeadTensors scaled(tensors, task.target_scale());
     const bool is_scaled = !task.target_scale().is_identity();
@@ -221,18 +243,20 @@ void tell(const TrainOptions& options, const std::string& line) {
   options.json ? log(line) : log_to_file(line);
 }
 
-// Rank 0: adds the rows, the baselines and the memory.
-void complete_metrics(const TrainingRun& run, Metrics& metrics) {
+// Rank 0: adds the rows and the baselines, which the model's card names.
+void add_rows_and_baselines(const TrainingRun& run, Metrics& metrics) {
   Task& task = *run.inputs->task;
-  metrics["peak_memory_mb"] = peak_memory_mb();
   metrics["train_rows"] = double(task.train_set().examples);
-  if (const int64_t peak = run.learner.engine->backend().device_memory().peak; peak > 0) {
-    metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
-  }
   if (!run.settings.has_eval) return;
   metrics["eval_rows"] = double(rows_of(task.eval_set()));
   add_baselines(task.baselines(), metrics);
-  for (const std::string& line : result_lines(metrics)) tell(run.settings.options, line);
+}
+
+void add_memory(const TrainingRun& run, Metrics& metrics) {
+  metrics["peak_memory_mb"] = peak_memory_mb();
+  if (const int64_t peak = run.learner.engine->backend().device_memory().peak; peak > 0) {
+    metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
+  }
 }
 
 }  // namespace
@@ -274,9 +298,11 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
     report = finish_evaluation(run, again ? *again : *best_evaluation, best_metrics, metrics);
   });
   world.set_patient(false);
-  export_best(run);
+  if (leads) add_rows_and_baselines(run, metrics);
+  export_best(run, metrics, sha256);
   if (!leads) return {};
-  complete_metrics(run, metrics);
+  add_memory(run, metrics);
+  for (const std::string& line : result_lines(metrics)) tell(run.settings.options, line);
   const RunDirectory& directory = *run.books->directory;
   const TrainOptions& options = run.settings.options;
   directory.require_there();

@@ -1,4 +1,4 @@
-"""A run as other programs read it: TensorBoard, pandas, DVC, JUnit readers.
+"""A run as other programs read it: TensorBoard, pandas, DVC, JUnit readers, the Hugging Face hub.
 
 Nothing here needs torch: an interpreter that has these packages alone will do. One that is absent is a skip.
 """
@@ -41,6 +41,29 @@ def train(out, *more, seed=1):
     succeed("train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--max-steps", 9,
             "--eval-every", 3, "--lr", "3e-3", "--seed", seed, "--quiet", "--output", out, *more)
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_model_card(directory):
+    """Names that YAML would take for its own reach the hub's reader as they are."""
+    need(DATA)
+    need_package("huggingface_hub", "yaml")
+    from huggingface_hub import ModelCard
+    data = directory / "it's: \"a\" {b} - [c] #d\n\u00e9 \U0001f600.csv"
+    shutil.copy(TRAIN, data)
+    base = directory / "base"
+    shutil.copytree(MODEL, base)
+    (base / "README.md").write_text("---\nlicense: apache-2.0\nlanguage: [en, \"fr\"]\n---\n")
+    succeed("train", "--model", base, "--train", data, "--eval", EVAL, "--label-column", "category", "--max-steps", 1,
+            "--output", directory / "run")
+    card = ModelCard.load(directory / "run/model/README.md")
+    found = card.data
+    assert (found.license, found.language, found.pipeline_tag) == ("apache-2.0", ["en", "fr"], "text-classification")
+    results = {result.metric_name: result for result in found.eval_results}
+    metrics = metrics_of(directory / "run")
+    assert results["Accuracy"].metric_value == metrics["eval_accuracy"], results
+    assert results["Macro F1"].metric_value == metrics["eval_f1_macro"], results
+    assert found.model_name == "base fine-tuned on " + data.name.replace("\n", "\\n"), found.model_name
+    assert results["Accuracy"].dataset_name == EVAL.name and "## Limits" in card.text, card.text
 
 
 def test_tensorboard(directory):

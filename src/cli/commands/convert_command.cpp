@@ -216,11 +216,19 @@ std::string converted_config(const EncoderConfig& config, const fs::path& path, 
   return with_version(json.dump());
 }
 
-// When and on what it was trained.
-void copy_model_facts(const fs::path& from, const fs::path& to) {
-  const fs::path facts = from / kModelFactsFile;
-  if (kind_of(facts, ExitCode::model) != FileKind::file) return;
-  write_file(to / kModelFactsFile, read_text_file(facts, ExitCode::model));
+// When and on what a model of ours was trained, and its card, unless the user's own `card` stays.
+void copy_model_facts(const fs::path& from, const fs::path& to, std::string card) {
+  const auto is_there = [&](std::string_view name) {
+    return kind_of(from / name, ExitCode::model) == FileKind::file;
+  };
+  const auto text_of = [&](std::string_view name) {
+    return read_text_file(from / name, ExitCode::model);
+  };
+  if (is_there(kModelFactsFile)) {
+    write_file(to / kModelFactsFile, text_of(kModelFactsFile));
+    if (card.empty() && is_there(kModelCardFile)) card = text_of(kModelCardFile);
+  }
+  if (!card.empty()) write_file(to / kModelCardFile, card);
 }
 
 void convert(const ConvertOptions& options) {
@@ -242,6 +250,7 @@ void convert(const ConvertOptions& options) {
   const DType dtype = parse_dtype(options.dtype);
   std::string config_text = converted_config(config, source.config, model, dtype);
 
+  const std::string card = card_of_user(output);
   DirectoryReplacement written(output, kExportedModel);
   written.fill([&] {
     write_safetensors(written.path() / "model.safetensors", model.views(), dtype);
@@ -249,7 +258,7 @@ void convert(const ConvertOptions& options) {
       write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
     }
     copy_ngrams(config_text, source.directory, written.path());
-    copy_model_facts(source.directory, written.path());
+    copy_model_facts(source.directory, written.path(), card);
     write_file(written.path() / "config.json", config_text);
   });
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still

@@ -61,7 +61,9 @@ void remove_file(const fs::path& path) {
 void remove_model(const fs::path& directory) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(directory, error))) return remove_file(directory);
+  const bool keeps_card = !card_of_user(directory).empty();
   for (const auto& entry : entries_of(directory)) {
+    if (keeps_card && entry.filename() == kModelCardFile) continue;
     if (is_exported_name(target_name(entry)) && !is_link_free_directory(entry)) remove_file(entry);
   }
   std::error_code not_empty;

@@ -5,6 +5,8 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,8 +101,61 @@ def test_results_say_when_and_on_what_they_were_computed(directory):
     assert facts_of(other)["started"] == "1970-01-02T00:00:00Z" == facts_of(other)["ended"]
     for path in (out / "model").iterdir():
         same = path.read_bytes() == (other / "model" / path.name).read_bytes()
-        assert same == (path.name != "finetune.json"), path
+        assert same == (path.name not in ("finetune.json", "README.md")), path
+    cards = [(folder / "README.md").read_text() for folder in (out / "model", copy, other / "model")]
+    assert cards[0] == cards[1], "convert copies the card"
+    days = [re.search(r" on (\d{4}-\d\d-\d\d) \(UTC\)", card)[1] for card in cards]
+    assert days[0] == model["exported"][:10] and days[2] == "1970-01-02", days
+    parts = [card.replace(day, "").partition("```sh") for card, day in zip(cards, days)]
+    assert parts[0][0] == parts[2][0], "but for the command, a card depends on nothing but the day"
     assert (out / "predictions.csv").read_bytes() == (other / "predictions.csv").read_bytes()
+
+
+SCALAR = re.compile(r'(?:- )*(?:([a-z_0-9-]+):)? ?("(?:[^"\\]|\\["\\])*"|[A-Za-z][A-Za-z0-9_-]*|-?[0-9.e+-]+)?')
+
+
+def front_matter(card):
+    """Keys with their values, of the plain YAML that cards have: a scalar a line, quoted where it is a name."""
+    front = re.match(r"---\n(.*?)\n---\n\n", card, re.S)[1]
+    assert all(c == "\n" or c.isprintable() for c in front), repr(front)
+    found = []
+    for line in front.splitlines():
+        key, value = SCALAR.fullmatch(line.strip()).groups()
+        found.append((key, json.loads(value) if value and value[0] == '"' else value))
+    return found
+
+
+def test_model_card(directory):
+    labels = ['say: "x"', "back\\slash", "- item", "</td>|*_", "# no", "two\nlines", "café \U0001f600", "{a: [b]}"]
+    data = directory / 'a "b": {c} # d.csv'
+    data.write_text("text,label\n" + "".join('word%d text,"%s"\n' % (i, label.replace('"', '""'))
+                                             for i in range(6) for label in labels))
+    base = directory / "base"
+    shutil.copytree(MODEL, base)
+    (base / "README.md").write_text("---\nlicense: mit\nlanguage:\n- en\n- 'x: {'\nbase_model: a/b\n---\nWords.\n")
+    out = directory / "run"
+    succeed("train", "--model", base, "--train", data, "--eval-fraction", 0.3, "--max-steps", 1, "--seed", 7,
+            "--output", out, "--reinit-head")
+    card = (out / "model/README.md").read_text()
+    items = front_matter(card)
+    found = dict(items)
+    assert (found["license"], found["pipeline_tag"]) == ("mit", "text-classification"), found
+    assert "base_model" not in found, "the parent that another's card names is not the model that was fine-tuned"
+    metrics = metrics_of(out)
+    for item in ((None, "en"), ("name", f"base fine-tuned on {data.name}"), ("name", data.name + " (held out)"),
+                 ("type", "accuracy"), ("value", str(metrics["eval_accuracy"])), ("type", "matthews_correlation")):
+        assert item in items, (item, items)
+    text = card.partition("\n---\n")[2]
+    for words in ("\\</td\\>\\|\\*\\_", "two\\\\nlines", "\n8: ", "2027-01-15 (UTC)", f"{metrics['train_rows']} rows",
+                  "--eval-fraction 0.3", "--seed 7", "--reinit-head",
+                  facts_of(out)["weights_sha256"]):
+        assert words in text, (words, text)
+    # predict passes over the card; a model that is trained on keeps what is known of its parent.
+    (out / "model/README.md").write_text(card.replace("license:", 'base_model: "a/b"\nlicense:'))
+    succeed("predict", "--model", out, "--input", data, "--output", directory / "labels.csv")
+    succeed("train", "--model", out / "model", "--train", data, "--max-steps", 1, "--output", directory / "next")
+    found = dict(front_matter((directory / "next/model/README.md").read_text()))
+    assert (found["license"], found["base_model"]) == ("mit", "a/b") and "metrics" not in found, found
 
 
 def test_a_wrong_date_is_an_error(directory):

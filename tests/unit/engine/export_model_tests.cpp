@@ -130,6 +130,11 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
   export_model(target, model);
   CHECK(names_in(target) ==
         std::vector<std::string>{"README.md", "config.json", "model.safetensors", "vocab.txt"});
+  CHECK(read_text_file(target / "README.md") == "mine");
+  write_file(target / "README.md", concat(kCardMarker, "1"));
+  model.files.push_back({"README.md", "a new card"});
+  export_model(target, model);
+  CHECK(read_text_file(target / "README.md") == "a new card");
   CHECK(names_in(directory / "run") == std::vector<std::string>{"model"});
 }
 

@@ -1,0 +1,317 @@
+// Writes model cards.
+#include "train/record/model_card.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "core/files/text_file.h"
+#include "core/text/counted.h"
+#include "core/text/printable.h"
+#include "core/text/shell_word.h"
+#include "core/text/shown_numbers.h"
+#include "engine/export_model.h"
+#include "tasks/registry.h"
+#include "tasks/scores/result_lines.h"
+#include "train/options/table/option_table.h"
+#include "train/record/result_line.h"
+#include "weights/hub_cache.h"
+
+namespace finetune {
+namespace {
+
+// A metric of a run, its name on the hub, and its title.
+struct CardMetric {
+  const char *name, *type, *title;
+};
+constexpr CardMetric kMetrics[] = {
+    {"eval_accuracy", "accuracy", "Accuracy"},
+    {"eval_f1_macro", "f1", "Macro F1"},
+    {"eval_f1_micro", "f1", "Micro F1"},
+    {"eval_mcc", "matthews_correlation", "Matthews correlation"},
+    {"eval_f1", "f1", "F1 (0 to 100)"},
+    {"eval_exact_match", "exact_match", "Exact match (0 to 100)"},
+    {"eval_mse", "mse", "Mean squared error"},
+    {"eval_mae", "mae", "Mean absolute error"},
+    {"eval_pearson", "pearsonr", "Pearson correlation"},
+    {"eval_spearman", "spearmanr", "Spearman correlation"},
+    {"eval_perplexity", "perplexity", "Perplexity"},
+};
+
+// A double-quoted scalar, which needs no other escapes once the text is printable.
+std::string yaml(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+// Text in which Markdown finds no markup.
+std::string markdown(std::string_view text) {
+  constexpr std::string_view kMarkup = "\\`*_[]<>|~&#$";
+  std::string out;
+  for (const char c : printable(text)) {
+    if (kMarkup.find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string file_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) names.push_back(fs::path(path).filename().string());
+  return join(names, ", ");
+}
+
+// What the card of the pretrained model says.
+struct BaseCard {
+  std::string model;  // its name on the hub; empty: unknown
+  std::string license;
+  std::vector<std::string> languages;
+};
+
+bool is_plain(std::string_view value) {
+  const auto fits = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '-' ||
+           c == '.' || c == '/' || c == '_';
+  };
+  return !value.empty() && value.size() <= 100 && std::all_of(value.begin(), value.end(), fits);
+}
+
+std::string_view unquoted(std::string_view value) {
+  value = trim(value);
+  const bool is_quoted = value.size() > 1 && value.front() == '"' && value.back() == '"';
+  return is_quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+void add_languages(std::string_view value, std::vector<std::string>& languages) {
+  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+  for (std::string_view each : split(value, ',')) {
+    if (is_plain(unquoted(each))) languages.emplace_back(unquoted(each));
+  }
+}
+
+// The beginning of a card; empty if there is none, or if it cannot be read.
+std::string card_text(const fs::path& path) {
+  constexpr size_t kMost = 1 << 16;
+  try {
+    return read_beginning(path, kMost, ExitCode::model);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// Reads the few keys that matter; anything unusual is left out.
+BaseCard read_card(const fs::path& path) {
+  BaseCard card;
+  const std::string text = card_text(path);
+  if (!text.starts_with("---\n")) return card;
+  const std::string_view front = std::string_view(text).substr(0, text.find("\n---", 3));
+  std::string_view key;
+  for (std::string_view line : split(front, '\n')) {
+    if (line.starts_with("- ") || line.starts_with("  - ")) {
+      if (key == "language") add_languages(trim(line).substr(2), card.languages);
+      continue;
+    }
+    const size_t colon = std::min(line.find(':'), line.size());
+    key = line.substr(0, colon);
+    const std::string_view value = trim(line.substr(std::min(colon + 1, line.size())));
+    const bool is_own = text.find(kCardMarker) != std::string::npos;
+    if (key == "language") add_languages(value, card.languages);
+    if (key == "license" && is_plain(unquoted(value))) card.license = unquoted(value);
+    if (key == "base_model" && is_own && is_plain(unquoted(value))) card.model = unquoted(value);
+  }
+  return card;
+}
+
+// The pretrained model's id on the hub, else its directory's name.
+std::string name_of_base(const fs::path& base) {
+  if (const auto origin = hub_origin(base)) return origin->id;
+  return fs::absolute(base / "").lexically_normal().parent_path().filename().string();
+}
+
+const char* pipeline_of(TaskKind task) {
+  return task == TaskKind::qa    ? "question-answering"
+         : task == TaskKind::mlm ? "fill-mask"
+                                 : "text-classification";
+}
+
+// "dev.csv", or "train.csv (held out)".
+std::string evaluation_data(const ModelCard& card) {
+  return card.given.eval.empty() ? file_names(card.given.train) + " (held out)"
+                                 : file_names(card.given.eval);
+}
+
+std::vector<CardMetric> metrics_in(const ModelCard& card) {
+  std::vector<CardMetric> found;
+  const bool has_one_label = card.metrics.contains("eval_mcc");  // micro F1 is its accuracy
+  for (const CardMetric& metric : kMetrics) {
+    if (has_one_label && std::string_view(metric.name) == "eval_f1_micro") continue;
+    if (card.metrics.contains(metric.name)) found.push_back(metric);
+  }
+  return found;
+}
+
+std::string title_of(const ModelCard& card) {
+  return concat(name_of_base(card.base), " fine-tuned on ", file_names(card.given.train));
+}
+
+// Names the model's results as the hub's index of models has them.
+std::string model_index(const ModelCard& card) {
+  const std::vector<CardMetric> metrics = metrics_in(card);
+  if (metrics.empty()) return "";
+  std::string text = "metrics:\n", listed;
+  for (const CardMetric& metric : metrics) {
+    const std::string line = concat("- ", metric.type, "\n");
+    if (listed.find(line) == std::string::npos) listed += line;
+  }
+  text += concat(listed, "model-index:\n- name: ", yaml(title_of(card)),
+                 "\n  results:\n  - task:\n      type: ", pipeline_of(card.task),
+                 "\n    dataset:\n      name: ", yaml(evaluation_data(card)),
+                 "\n      type: ", card.task == TaskKind::qa ? "squad" : "csv", "\n    metrics:\n");
+  for (const CardMetric& metric : metrics) {
+    text += concat("    - type: ", metric.type, "\n      name: ", yaml(metric.title),
+                   "\n      value: ", number_text(card.metrics.at(metric.name)), "\n");
+  }
+  return text;
+}
+
+std::string front_matter(const ModelCard& card) {
+  BaseCard base = read_card(card.base / "README.md");
+  if (const auto origin = hub_origin(card.base)) base.model = origin->id;
+  std::string text =
+      concat("---\nlibrary_name: transformers\npipeline_tag: ", pipeline_of(card.task), "\n");
+  if (!base.model.empty()) text += concat("base_model: ", yaml(base.model), "\n");
+  if (!base.license.empty()) text += concat("license: ", yaml(base.license), "\n");
+  if (!base.languages.empty()) text += "language:\n";
+  for (const std::string& language : base.languages) text += concat("- ", yaml(language), "\n");
+  text += concat("tags:\n- finetune\n- ", yaml(card.model_type), "\n", model_index(card), "---\n");
+  return text;
+}
+
+std::string results(const ModelCard& card) {
+  const std::vector<std::string> lines = result_lines(card.metrics);
+  if (lines.empty()) return "No rows were held out: how good the model is, is not known.\n";
+  std::string text;
+  for (const std::string& line : lines) text += concat("- ", markdown(line), "\n");
+  text += "\n| measure | value |\n|---|---|\n";
+  for (const CardMetric& metric : metrics_in(card)) {
+    text += concat("| ", metric.title, " | ", three_digits(card.metrics.at(metric.name)), " |\n");
+  }
+  return text;
+}
+
+std::string data(const ModelCard& card) {
+  const auto row = [](std::string_view name, const std::string& value) {
+    return value.empty() ? "" : concat("| ", name, " | ", markdown(value), " |\n");
+  };
+  const bool is_qa = card.task == TaskKind::qa, has_eval = card.eval_rows > 0;
+  const auto count = [&](int64_t rows) { return counted(rows, is_qa ? "question" : "row"); };
+  const TrainOptions& given = card.given;
+  return concat(
+      "| | |\n|---|---|\n",
+      row("training", concat(file_names(given.train), ": ", count(card.train_rows))),
+      has_eval ? row("evaluation", concat(evaluation_data(card), ": ", count(card.eval_rows))) : "",
+      row("text", join(given.text_columns, ", ")), row("second text", given.text_pair_column),
+      card.labels.empty() ? "" : row("label", given.label_column),
+      row(given.train.size() + given.eval.size() > 1 ? "sha256 of the files' sha256" : "sha256",
+          card.data_sha256));
+}
+
+std::string labels(const ModelCard& card) {
+  constexpr size_t kMost = 100;
+  if (card.labels.empty()) return "";
+  std::vector<std::string> names;
+  for (const std::string& label : card.labels) names.push_back(markdown(label));
+  std::string more;
+  if (names.size() > kMost) {
+    more = concat("; and ", names.size() - kMost, " more (id2label in config.json)");
+    names.resize(kMost);
+  }
+  return concat("\n## Labels\n\n", card.labels.size(), ": ", join(names, "; "), more, ".\n");
+}
+
+std::string limits(const ModelCard& card) {
+  const bool has_windows = card.task == TaskKind::qa || card.given.long_text == "windows";
+  std::string text = concat("\n## Limits\n\n- Texts beyond ", card.max_length, " tokens are ",
+                            has_windows ? "read in overlapping windows" : "cut", ".\n");
+  if (!card.labels.empty()) {
+    text += "- Every text gets one of these labels, also one that fits none.\n";
+  }
+  if (card.eval_rows > 0 && card.task != TaskKind::mlm) {
+    text +=
+        "- The best checkpoint was chosen on the rows of the results above, so results on new rows "
+        "are usually\n  a little worse.\n";
+  }
+  if (card.metrics.contains("baseline_unmixed_accuracy")) {
+    text +=
+        "- The results are those of `finetune`, which combines the model with n-grams of words "
+        "(`ngrams.bin`).\n  transformers computes BERT alone.\n";
+  }
+  return text + "- It repeats what is wrong or one-sided in its training rows.\n";
+}
+
+bool is_path(const OptionInfo& info) {
+  return info.value.starts_with("FILE") || info.value.starts_with("DIR");
+}
+
+std::vector<std::string> words_of(const ConfigValue& value) {
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return *list;
+  if (const auto* text = std::get_if<std::string>(&value)) return {*text};
+  if (const auto* number = std::get_if<double>(&value)) return {format_number(*number)};
+  if (const auto* number = std::get_if<int64_t>(&value)) return {concat(*number)};
+  return {};
+}
+
+// Each option with its values.
+std::vector<std::string> command_parts(const ModelCard& card) {
+  const Commands command = card.task == TaskKind::mlm ? commands::adapt : commands::train;
+  std::vector<std::string> parts{command == commands::adapt ? "finetune adapt" : "finetune train"};
+  if (card.task == TaskKind::qa) parts.emplace_back("--task qa");
+  for (const ConfigItem& item : options_given(card.given)) {
+    const TrainOption* row = find_train_option(item.name);
+    FINETUNE_CHECK(row != nullptr);
+    std::string part = concat("--", row->info.name_in(command));
+    for (std::string word : words_of(item.value)) {
+      if (row->info.is_model)
+        word = name_of_base(card.base);
+      else if (is_path(row->info))
+        word = fs::path(word).filename().string();
+      part += " " + shell_word(word);
+    }
+    parts.push_back(std::move(part));
+  }
+  if (card.given.seed != TrainOptions().seed) parts.push_back(concat("--seed ", card.given.seed));
+  parts.emplace_back("--output RUN");
+  return parts;
+}
+
+}  // namespace
+
+std::string command_of(const ModelCard& card) {
+  constexpr size_t kColumns = 90;
+  std::string text, line;
+  for (const std::string& part : command_parts(card)) {
+    if (!line.empty() && line.size() + part.size() > kColumns) {
+      text += line + " \\\n";
+      line = "   ";
+    }
+    line += concat(line.empty() ? "" : " ", part);
+  }
+  return text + line;
+}
+
+std::string model_card(const ModelCard& card) {
+  return concat(front_matter(card), "\n", kCardMarker, FINETUNE_VERSION,
+                "; a card without this line is kept when the model is trained again -->\n\n# ",
+                markdown(title_of(card)), "\n\nFor ", traits_of(card.task).title,
+                ", trained with finetune " FINETUNE_VERSION " on ", card.date.substr(0, 10),
+                " (UTC).\n\n## Results\n\n", results(card), "\n## Data\n\n", data(card),
+                labels(card), limits(card), "\n## How it was made\n\n```sh\n", command_of(card),
+                "\n```\n\nsha256 of the weights: ", card.weights_sha256, "\n");
+}
+
+}  // namespace finetune
