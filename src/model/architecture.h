@@ -53,7 +53,14 @@ constexpr bool is_of_head(Role role) {
 
 struct Module {
   Role role;
-  std::string_view name;  // Hugging Face's; "*" stands for the number of the encoder layer
+  // Hugging Face's. "*" stands for the number of the encoder layer; where layers share weights, the
+  // first "*" for the number of the group and the second one for the layer in the group.
+  std::string_view name;
+};
+
+// The numbers in place of "*".
+struct LayerName {
+  int64_t number = 0, inner = 0;
 };
 
 class ConfigReader;
@@ -70,8 +77,8 @@ struct Architecture {
   // Reads config.json into a configuration that has the defaults of EncoderConfig.
   void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 
-  // The name of a module; `layer`: 0 for the first encoder layer. The role must be there.
-  std::string module_of(Role role, int64_t layer = 0) const;
+  // The name of a module; `layer`: EncoderConfig::layer_name. The role must be there.
+  std::string module_of(Role role, LayerName layer = {}) const;
 };
 
 // The first one is taken for a config.json without model_type.

@@ -22,6 +22,11 @@ struct EmbeddingBlock {
 
 struct LayerBlock {
   bool attention_output_dropout = true;  // after the projection of attention's output
+  bool output_dropout = true;            // after the feed-forward
+  // Layers share weights in groups (EncoderConfig::weights_layer): each group of neighbouring
+  // layers goes through its `inner` sets of weights again and again. 0 groups: none is shared.
+  int64_t groups = 0;
+  int64_t inner = 1;
 };
 
 struct HeadBlock {

@@ -159,6 +159,29 @@ const Architecture& read_architecture(const ConfigReader& reader) {
 
 }  // namespace
 
+int64_t EncoderConfig::weights_layer(int64_t number) const {
+  if (layer.groups == 0) return number;
+  const int64_t group = layer_name(number).number;
+  int64_t first = number / layer.inner * layer.inner;
+  while (first > 0 && layer_name(first - 1).number == group) first -= layer.inner;
+  return first + number % layer.inner;
+}
+
+bool EncoderConfig::shares_above(int64_t number) const {
+  const int64_t weights = weights_layer(number);
+  for (int64_t above = number + 1; layer.groups > 0 && above < num_hidden_layers; ++above) {
+    if (weights_layer(above) == weights) return true;
+  }
+  return false;
+}
+
+// As Hugging Face divides layers among groups, in double precision.
+LayerName EncoderConfig::layer_name(int64_t number) const {
+  if (layer.groups == 0) return {number, 0};
+  const double layers_of_group = double(num_hidden_layers / layer.inner) / double(layer.groups);
+  return {int64_t(double(number / layer.inner) / layers_of_group), number % layer.inner};
+}
+
 std::vector<std::string> default_labels(int64_t count) {
   std::vector<std::string> labels;
   for (int64_t i = 0; i < count; ++i) labels.push_back(concat("LABEL_", i));

@@ -20,7 +20,7 @@ struct EncoderConfig {
   const Architecture* architecture = &default_architecture();
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
-  int64_t num_hidden_layers = 12;
+  int64_t num_hidden_layers = 12;  // that are computed; some may share weights
   int64_t num_attention_heads = 12;
   int64_t intermediate_size = 3072;
   int64_t max_position_embeddings = 512;
@@ -46,6 +46,12 @@ struct EncoderConfig {
 
   // Tokens of the longest input: it has the rows from first_position on.
   int64_t max_length() const { return max_position_embeddings - embeddings.first_position; }
+  // The lowest layer whose weights encoder layer `layer` uses: itself, unless layers share weights.
+  int64_t weights_layer(int64_t layer) const;
+  // Whether a higher layer uses the weights of this one.
+  bool shares_above(int64_t layer) const;
+  // "*" and the second "*" in names of the layer's modules.
+  LayerName layer_name(int64_t layer) const;
   int64_t head_size() const { return hidden_size / num_attention_heads; }
   int64_t embedding_size() const { return has_projection() ? embeddings.narrow_size : hidden_size; }
   bool has_projection() const { return embeddings.narrow_size > 0; }  // of embeddings

@@ -131,7 +131,7 @@ Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& 
     for (int64_t l = layers.begin; l < layers.end; ++l) {
       std::vector<LayerSlots>& shards = of.layers.emplace_back();
       for (int64_t shard = part.shards.begin; shard < part.shards.end; ++shard) {
-        shards.emplace_back(table, l, int(shard));
+        shards.emplace_back(table, c.weights_layer(l), int(shard));
       }
     }
     chunks.push_back(std::move(of));
@@ -365,7 +365,8 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
                            plan.query_gradient,
                            plan.gradient};
     LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites);
-    pass.accumulate = accumulate;
+    // Layers that share weights add their gradients from the top down.
+    pass.accumulate = accumulate || s.config.shares_above(l);
     // The last layer's results are those of the forward pass still, where no other can have come
     // between.
     const int64_t input = plan.first_input + (l - of.layers.begin);

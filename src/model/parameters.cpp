@@ -32,8 +32,8 @@ enum class Cut { none, rows, columns };
 // Lays out the whole model region by region, and lists what the part has.
 class Builder {
  public:
-  Builder(const Architecture& architecture, int64_t tensor_shards)
-      : architecture_(architecture), shards_(tensor_shards) {}
+  Builder(const EncoderConfig& config, int64_t tensor_shards)
+      : config_(config), shards_(tensor_shards) {}
 
   // What is added from here on is of a region that the part has or not. An empty one is none.
   void region(int layer, int shard, bool held) {
@@ -94,7 +94,8 @@ class Builder {
     region_size_ += slice.rows * slice.cols;
     if (!held_) return;
     Parameter& p = parameters.emplace_back();
-    p.name = architecture_.module_of(role, layer_ - 1);
+    p.name = config_.architecture->module_of(
+        role, is_of_layer(role) ? config_.layer_name(layer_ - 1) : LayerName{});
     p.name += part == ParameterPart::weight ? ".weight" : ".bias";
     p.shape = std::move(shape);
     p.whole_shape = std::move(whole_shape);
@@ -109,17 +110,25 @@ class Builder {
     p.head = is_of_head(role);
   }
 
-  const Architecture& architecture_;
+  const EncoderConfig& config_;
   int64_t shards_;
   int layer_ = 0, shard_ = kReplicated;
   bool held_ = false;
   int64_t region_size_ = 0, whole_ = 0;  // so far
 };
 
+// Whether the part has a layer with the weights of encoder layer `weights`, 0 for the first.
+bool uses_weights(const ModelPart& part, const EncoderConfig& config, int64_t weights) {
+  for (int64_t layer = weights; layer < config.num_hidden_layers; ++layer) {
+    if (config.weights_layer(layer) == weights && part.holds_layer(layer)) return true;
+  }
+  return false;
+}
+
 void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,
                        const ModelPart& part) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size;
-  const bool held = part.holds_layer(layer - 1);
+  const bool held = uses_weights(part, config, layer - 1);
   builder.region(layer, kReplicated, held);
   builder.layer_norm(Role::output_norm, h);
   builder.layer_norm(Role::attention_norm, h);
@@ -169,12 +178,16 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
     : architecture_(config.architecture), head_(head), part_(part) {
   FINETUNE_CHECK(config.num_attention_heads % part.tensor_shards == 0 &&
                  config.intermediate_size % part.tensor_shards == 0);
-  Builder builder(*architecture_, part.tensor_shards);
+  Builder builder(config, part.tensor_shards);
   const int64_t h = config.hidden_size, e = config.embedding_size();
   const int layers = int(config.num_hidden_layers);
   builder.region(layers + 1, kReplicated, part.head);
   add_head(builder, head, config);
-  for (int layer = layers; layer > 0; --layer) add_encoder_layer(builder, config, layer, part);
+  for (int layer = layers; layer > 0; --layer) {
+    if (config.weights_layer(layer - 1) == layer - 1) {
+      add_encoder_layer(builder, config, layer, part);
+    }
+  }
   builder.region(0, kReplicated, part.embeddings);
   if (config.has_projection()) builder.linear(Role::embedding_projection, h, e);
   builder.layer_norm(Role::embedding_norm, e);

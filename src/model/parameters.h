@@ -37,8 +37,10 @@ struct Parameter {
   TensorSlice slice;                 // of the whole tensor: what is in the arena, row-major
   int64_t offset = 0;                // in elements, in every arena
   bool decay = false;                // weight decay: not for biases and LayerNorm
-  int layer = 0;                     // 0 embeddings, 1..L encoder layers, L+1 pooler and head
-  int shard = kReplicated;           // tensor shard that it belongs to
+  // 0 embeddings, 1..L encoder layers, L+1 pooler and head. Shared weights have the lowest layer
+  // that uses them, where the backward pass completes their gradient.
+  int layer = 0;
+  int shard = kReplicated;  // tensor shard that it belongs to
   Init init = Init::normal;
   Role role = Role::word_embeddings;
   ParameterPart part = ParameterPart::weight;
@@ -76,7 +78,8 @@ class ParameterTable {
   int64_t count() const;                  // trainable values, without gaps
   // The first slice that there is; nullptr if there is none.
   const Parameter* find(std::string_view name) const;
-  // `layer`: 0 for the first encoder layer, of roles that each of them has. `shard`: of tensors
+  // `layer`: 0 for the first encoder layer, of roles that each of them has; of layers that share
+  // weights the lowest (EncoderConfig::weights_layer). `shard`: of tensors
   // that are cut; nullptr if the part does not have it.
   const Parameter* find(Role role, ParameterPart part, int64_t layer = 0, int shard = 0) const;
   const Architecture& architecture() const { return *architecture_; }

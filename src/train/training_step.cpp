@@ -213,6 +213,7 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
   adamw.beta2 = float(options_.adam_beta2);
   adamw.epsilon = float(options_.adam_epsilon);
   adamw.step = step + 1;
+  // Shared weights have the rate of the lowest layer that uses them.
   auto options_for = [&](const Parameter& parameter) {
     adamw.learning_rate =
         float(learning_rate * std::pow(options_.layer_lr_decay, double(top - parameter.layer)));

@@ -22,7 +22,8 @@ def inputs_of(tokenizer, texts, numbers, epoch, **masks):
     attention = torch.zeros(len(texts), size, dtype=torch.long)
     for row, (own, number) in enumerate(zip(encoded, numbers)):
         ids[row, :len(own)], attention[row, :len(own)] = torch.tensor(own), 1
-        for place in hidden(tokenizer.convert_ids_to_tokens(own), tokenizer.all_special_tokens, number, epoch, **masks):
+        for place in hidden(tokenizer.convert_ids_to_tokens(own), tokenizer.all_special_tokens, number, epoch,
+                            added=tokenizer.get_added_vocab(), **masks):
             labels[row, place] = own[place]
             ids[row, place] = replacement(own[place], tokenizer.mask_token_id, len(tokenizer), place, number, epoch)
     return {"input_ids": ids, "attention_mask": attention, "labels": labels}
@@ -139,6 +140,10 @@ def compare_family(directory, name):
         shutil.copyfile(file, source / file.name)
     log = compare(directory, source)
     assert "of the weights is kept" in log, log
+
+
+def test_albert(directory):
+    compare_family(directory, "albert")
 
 
 def test_distilbert(directory):

@@ -193,6 +193,19 @@ def same_questions(directory, name):
     same_answers(directory, exported, data, 96, 32, 8)
 
 
+def test_albert(directory):
+    same_rows(directory, "albert", ["a [MASK] b"])
+
+
+def test_albert_pairs(directory):
+    same_pairs(directory, "albert")
+
+
+def test_albert_answers(directory):
+    need_sentencepiece()
+    same_questions(directory, "albert")
+
+
 def test_distilbert(directory):
     same_rows(directory, "distilbert", ["a [PAD] b"])
 

@@ -21,8 +21,9 @@ def unit_interval(bits):
     return (bits + 0.5) * 2.0 ** -32
 
 
-def hidden(pieces, special, sample, epoch, seed=42, probability=0.15, whole_words=True):
-    """Places of the masked pieces (strings), of WordPiece, byte-level BPE or Unigram; special: pieces that are never masked."""
+def hidden(pieces, special, sample, epoch, seed=42, probability=0.15, whole_words=True, added=()):
+    """Places of the masked pieces (strings), of WordPiece, byte-level BPE or Unigram; special: pieces that are never masked.
+    added: pieces that begin a word of their own."""
     key = key_of(seed)
     if not whole_words:
         return [i for i, piece in enumerate(pieces) if piece not in special
@@ -33,7 +34,7 @@ def hidden(pieces, special, sample, epoch, seed=42, probability=0.15, whole_word
     for i, piece in enumerate(pieces):
         if piece in special:
             is_open = False
-        elif is_open and (not piece.startswith(mark) if mark else piece.startswith("##")):
+        elif is_open and piece not in added and (not piece.startswith(mark) if mark else piece.startswith("##")):
             words[-1].append(i)
         else:
             words.append([i])

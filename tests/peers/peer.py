@@ -44,6 +44,10 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "XLMRobertaForQuestionAnswering": transformers.XLMRobertaForQuestionAnswering,
            "XLMRobertaForMaskedLM": transformers.XLMRobertaForMaskedLM,
            "XLMRobertaModel": transformers.XLMRobertaModel,
+           "AlbertForSequenceClassification": transformers.AlbertForSequenceClassification,
+           "AlbertForQuestionAnswering": transformers.AlbertForQuestionAnswering,
+           "AlbertForMaskedLM": transformers.AlbertForMaskedLM,
+           "AlbertModel": transformers.AlbertModel,
            "CamembertForSequenceClassification": transformers.CamembertForSequenceClassification}
 
 
@@ -79,6 +83,12 @@ def load(directory, dtype="float32"):
         model, info = CLASSES[config["architectures"][0]].from_pretrained(directory, dtype=dtype,
                                                                                 output_loading_info=True)
         tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    if config["model_type"] == "albert" and (Path(directory) / "tokenizer.json").exists():
+        # transformers 5 builds other steps than those of the file, and no token types.
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_file=str(Path(directory) / "tokenizer.json"), pad_token="<pad>", unk_token="<unk>",
+            cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
+            model_input_names=["input_ids", "token_type_ids", "attention_mask"])
     for kind, keys in info.items():
         assert not keys, f"{directory}: {kind}: {keys}"
     assert not listener.lines, f"{directory}: {listener.lines}"

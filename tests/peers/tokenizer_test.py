@@ -69,6 +69,12 @@ def test_byte_level_bpe_with_options(directory):
         compare_directory(model, "--random", 1000, "--pieces", 2000, "--seed", number)
 
 
+def test_albert(directory):
+    model = shared_path("golden/family/albert/classification")
+    compare_directory(model, "--random", 1000)
+    compare_directory(model, SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
+
+
 def metaspace(**settings):
     return {"type": "Metaspace", "replacement": "\u2581", **settings}
 

@@ -31,14 +31,14 @@ void sort_marks(std::vector<Changed>& chars, size_t begin) {
       [](const Changed& a, const Changed& b) { return class_of(a.c) < class_of(b.c); });
 }
 
-std::vector<Changed> decomposed(std::string_view text) {
+std::vector<Changed> decomposed(std::string_view text, bool compatible) {
   std::vector<Changed> out;
   size_t marks = 0;  // where the marks behind the last starter begin
   for (size_t at = 0; at < text.size();) {
     const utf8::Decoded d = utf8::decode(text, at);
     at += d.length;
     int change = 0;
-    decompose(d.c, false, [&](char32_t part) {
+    decompose(d.c, compatible, [&](char32_t part) {
       if (class_of(part) == 0) {
         sort_marks(out, marks);
         marks = out.size() + 1;
@@ -107,6 +107,17 @@ void SourcedText::append(char32_t c, uint32_t begin, uint32_t end) {
   ends.resize(text.size(), end);
 }
 
+void decompose_with_sources(const SourcedText& from, SourcedText& out) {
+  size_t next = 0, source = 0;  // bytes of `from`
+  for (const Changed& each : decomposed(from.text, true)) {
+    if (each.change == 0) {
+      source = next;
+      next += utf8::decode(from.text, next).length;
+    }
+    out.append(each.c, from.begins[source], from.ends[source]);
+  }
+}
+
 bool may_compose(std::string_view text) {
   static const ComposingChars composing;
   const char* const end = text.data() + text.size();
@@ -129,7 +140,7 @@ void compose_with_sources(std::string_view text, uint32_t base, SourcedText& out
   }
   starts.push_back(base + uint32_t(text.size()));
   size_t taken = 0;
-  for (const Changed& each : recomposed(decomposed(text))) {
+  for (const Changed& each : recomposed(decomposed(text, false))) {
     const size_t source = each.change > 0 ? taken - std::min<size_t>(taken, 1) : taken;
     const bool exists = source + 1 < starts.size() && !(each.change > 0 && taken == 0);
     out.append(each.c, exists ? starts[source] : base, exists ? starts[source + 1] : base);

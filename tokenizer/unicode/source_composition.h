@@ -26,4 +26,8 @@ bool may_compose(std::string_view text);
 // sources in order, by the number of characters that each step takes.
 void compose_with_sources(std::string_view text, uint32_t base, SourcedText& out);
 
+// Appends NFKD of `from`: parts of one character have its source. Marks are put in order, and the
+// sources stay in theirs, as in Hugging Face.
+void decompose_with_sources(const SourcedText& from, SourcedText& out);
+
 }  // namespace finetune::unicode

@@ -16,6 +16,8 @@ namespace finetune::unigram {
 extern const char* const kJoiningRanges;
 extern const char* const kPrependedRanges;
 extern const char* const kControlRanges;
+// The code points that Hugging Face's StripAccents removes.
+extern const char* const kAccentRanges;
 
 // What is known of a code point. No flag: it is a cluster of its own, and the map leaves it alone.
 enum CharFlag : uint8_t {
@@ -25,6 +27,7 @@ enum CharFlag : uint8_t {
   kReplaced = 1 << 3,    // by the map
   kWhiteSpace = 1 << 4,  // White_Space
   kOther = 1 << 5,       // for the tokenizer
+  kPrepared = 1 << 6,    // by a step before the map
 };
 
 // The flags of all code points.

@@ -1,4 +1,6 @@
-// Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's.
+// Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's; and
+// ALBERT's.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -6,9 +8,11 @@
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
+#include "core/text/utf8.h"
 #include "tokenizer/sentencepiece/model_fields.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/surroundings.h"
+#include "tokenizer/unicode/unicode_tables.h"
 #include "tokenizer/unigram/unigram_files.h"
 
 namespace finetune {
@@ -68,6 +72,15 @@ std::optional<SentencePieceModel> parse(std::string_view bytes) {
   return model;
 }
 
+int32_t unknown_id(const SentencePieceModel& model, PieceIds ids, const fs::path& path) {
+  constexpr int32_t kShifted = 3;
+  if (ids != PieceIds::albert) return kShifted;
+  for (size_t i = 0; i < model.pieces.size(); ++i) {
+    if (model.pieces[i].type == kUnknown) return int32_t(i);
+  }
+  throw model_error(path.string(), ": none of its pieces is the unknown token");
+}
+
 void require_fairseq_layout(const SentencePieceModel& model, const fs::path& path) {
   constexpr std::string_view kFirst[] = {"<unk>", "<s>", "</s>"};
   for (size_t i = 0; i < std::size(kFirst); ++i) {
@@ -87,17 +100,27 @@ Layout layout_of(PieceIds ids) {
   if (ids == PieceIds::camembert) {
     return {{{"<s>NOTUSED"}, {"<pad>"}, {"</s>NOTUSED"}, {"<unk>"}, {"<unk>NOTUSED", -100}}, 1};
   }
+  if (ids == PieceIds::albert) return {{}, 0};
   return {{{"<s>"}, {"<pad>"}, {"</s>"}, {"<unk>"}}, 3};
 }
-constexpr int32_t kUnknownId = 3;
 
-void read_pieces(const SentencePieceModel& model, PieceIds ids, const fs::path& path,
-                 UnigramDefinition& definition) {
+// As transformers converts the file: "9," must lose against "9" and ",".
+double score_of(const Piece& piece, PieceIds ids) {
+  constexpr double kLast = 100;
+  if (ids != PieceIds::albert || piece.text.size() < 2 || piece.text.back() != ',') {
+    return piece.score;
+  }
+  const char32_t before = utf8::decode_before(piece.text, piece.text.size() - 1).c;
+  return unicode::has(before, unicode::kDigit) ? piece.score - kLast : piece.score;
+}
+
+void read_pieces(const SentencePieceModel& model, PieceIds ids, int32_t unknown,
+                 const fs::path& path, UnigramDefinition& definition) {
   Layout layout = layout_of(ids);
   std::vector<Piece>& pieces = layout.front;
   pieces.insert(pieces.end(), model.pieces.begin() + std::ptrdiff_t(layout.from),
                 model.pieces.end());
-  pieces.push_back({"<mask>"});
+  if (ids != PieceIds::albert) pieces.push_back({"<mask>"});
   if (int64_t(pieces.size()) > kMostTokens) {
     throw model_error(path.string(), ": the vocabulary has more than ", kMostTokens, " tokens");
   }
@@ -109,10 +132,10 @@ void read_pieces(const SentencePieceModel& model, PieceIds ids, const fs::path& 
                         " is not a finite number");
     }
     definition.vocabulary.add(piece.text, int32_t(scores.size()));
-    scores.push_back(piece.score);
+    scores.push_back(score_of(piece, ids));
   }
   definition.vocabulary.finish();
-  definition.model = unigram::UnigramModel(definition.vocabulary.sorted(), scores, kUnknownId);
+  definition.model = unigram::UnigramModel(definition.vocabulary.sorted(), scores, unknown);
 }
 
 // Control and user-defined pieces are found in the text as they are.
@@ -120,7 +143,10 @@ void add_special_pieces(const SentencePieceModel& model, PieceIds ids,
                         UnigramDefinition& definition) {
   const auto add = [&](std::string_view content, bool special) {
     const int32_t id = definition.vocabulary.find(content);
-    if (id >= 0 && !content.empty()) {
+    const bool is_known =
+        std::any_of(definition.added.begin(), definition.added.end(),
+                    [&](const AddedToken& token) { return token.content == content; });
+    if (id >= 0 && !content.empty() && !is_known) {
       definition.added.push_back({std::string(content), id, false, false, false, false, special});
     }
   };
@@ -133,7 +159,24 @@ void add_special_pieces(const SentencePieceModel& model, PieceIds ids,
   for (const char* name : {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}) add(name, true);
 }
 
-void set_steps(const SentencePieceModel& model, const fs::path& path,
+// By the options of tokenizer_config.json, which may be absent.
+void set_albert_preparation(const JsonFile* config, UnigramDefinition& definition) {
+  const auto option = [&](const char* key, bool otherwise) {
+    return config ? config->get<bool>(config->root(), key).value_or(otherwise) : otherwise;
+  };
+  const auto add = [&](Kind kind, std::string content = {}) {
+    definition.steps.push_back({kind, false, false, std::move(content)});
+  };
+  add(Kind::join_quotes, "`");
+  add(Kind::join_quotes, "'");
+  if (!option("keep_accents", false)) {
+    add(Kind::decompose);
+    add(Kind::strip_accents);
+  }
+  if (option("do_lower_case", true)) add(Kind::lowercase);
+}
+
+void set_steps(const SentencePieceModel& model, PieceIds ids, const fs::path& path,
                UnigramDefinition& definition) {
   if (!model.charsmap.empty()) {
     definition.charsmap = CharsMap::read(model.charsmap);
@@ -141,6 +184,10 @@ void set_steps(const SentencePieceModel& model, const fs::path& path,
       throw model_error(path.string(), ": its character map is damaged");
     }
     definition.steps.push_back({Kind::charsmap, false, false, {}});
+  }
+  if (ids == PieceIds::albert) {
+    definition.steps.push_back({Kind::join_spaces, false, false, " "});
+    return;
   }
   definition.steps.push_back({Kind::strip, false, true, {}});
   definition.steps.push_back({Kind::join_spaces, false, false, "\xE2\x96\x81"});
@@ -155,6 +202,7 @@ std::string text_of(const fs::path& path, const char* key) {
 }  // namespace
 
 PieceIds piece_ids_of(const fs::path& directory) {
+  if (text_of(directory / "config.json", "model_type") == "albert") return PieceIds::albert;
   std::string name = text_of(directory / "tokenizer_config.json", "tokenizer_class");
   for (const char* key : {"tokenizer_class", "model_type"}) {
     if (name.empty()) name = text_of(directory / "config.json", key);
@@ -169,18 +217,24 @@ UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids)
   const auto model = parse(bytes);
   if (!model) throw model_error(path.string(), " is not a sentencepiece model, or is damaged");
   if (!model->is_unigram) throw model_error(path.string(), " is not a unigram model");
-  require_fairseq_layout(*model, path);
+  if (ids != PieceIds::albert) require_fairseq_layout(*model, path);
   UnigramDefinition definition;
-  read_pieces(*model, ids, path, definition);
-  add_special_pieces(*model, ids, definition);
-  set_steps(*model, path, definition);
+  const int32_t unknown = unknown_id(*model, ids, path);
   const fs::path directory = path.parent_path();
   const auto config = open_tokenizer_config(directory);
+  read_pieces(*model, ids, unknown, path, definition);
+  if (ids != PieceIds::albert) add_special_pieces(*model, ids, definition);
+  if (ids == PieceIds::albert) set_albert_preparation(config.get(), definition);
+  set_steps(*model, ids, path, definition);
   if (config) definition.model_max_length = read_model_max_length(*config);
   SpecialNames own = own_names(definition);
   own.mask_normalized = ids == PieceIds::xlm_roberta;
+  if (ids == PieceIds::albert) own = {"<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, false};
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition, own);
-  set_special_tokens(names, {names.cls, names.sep, 2}, kUnknownId, path, definition);
+  // ALBERT's own, whose mask takes the space before it unless a file says otherwise.
+  if (ids == PieceIds::albert) add_special_pieces(*model, ids, definition);
+  const int32_t separators = ids == PieceIds::albert ? 1 : 2;
+  set_special_tokens(names, {names.cls, names.sep, separators}, unknown, path, definition);
   definition.files = present_files(directory, {path.filename().c_str(), "tokenizer_config.json",
                                                "special_tokens_map.json", "added_tokens.json"});
   return definition;

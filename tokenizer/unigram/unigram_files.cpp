@@ -83,11 +83,32 @@ void read_model(const JsonFile& file, UnigramDefinition& definition) {
       unigram::UnigramModel(definition.vocabulary.sorted(), scores, int32_t(*unknown));
 }
 
+// Returns whether the part is a step that comes before the map.
+bool read_preparation(const JsonFile& file, const Object& part, std::string_view type,
+                      UnigramDefinition& definition) {
+  constexpr std::pair<std::string_view, Kind> kKinds[] = {{"NFKD", Kind::decompose},
+                                                          {"StripAccents", Kind::strip_accents},
+                                                          {"Lowercase", Kind::lowercase}};
+  for (const auto& [name, kind] : kKinds) {
+    if (type == name) return definition.steps.push_back({kind, false, false, {}}), true;
+  }
+  const auto pattern = type == "Replace" ? file.get<Object>(part, "pattern") : std::nullopt;
+  if (!pattern) return false;
+  const auto quotes = file.get<std::string_view>(*pattern, "String").value_or("");
+  if (quotes != "``" && quotes != "''") return false;
+  if (file.get<std::string_view>(part, "content").value_or("") != "\"") return false;
+  definition.steps.push_back({Kind::join_quotes, false, false, std::string(quotes.substr(1))});
+  return true;
+}
+
 void read_step(const JsonFile& file, const Object& part, UnigramDefinition& definition) {
   constexpr std::string_view kSupported =
-      "Precompiled, then Strip, and Replace of / {2,}/ by a space or U+2581 are";
+      "Replace of two quotes, NFKD, StripAccents and Lowercase, then Precompiled, then Strip, and "
+      "Replace of / {2,}/ by a space or U+2581 are";
   const std::string_view type = type_of(file, part);
-  if (type == "Precompiled" && definition.steps.empty()) {
+  const bool is_first = definition.steps.empty() || definition.steps.back().prepares();
+  if (is_first && read_preparation(file, part, type, definition)) return;
+  if (type == "Precompiled" && is_first) {
     const auto encoded = file.get<std::string_view>(part, "precompiled_charsmap").value_or("");
     const auto bytes = decode_base64(encoded);
     definition.charsmap = bytes ? CharsMap::read(*bytes) : std::nullopt;
@@ -181,7 +202,7 @@ UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file) {
   set_special_tokens(names, around, definition.special.unk, file.path(), definition);
   definition.files = present_files(
       directory, {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                  "added_tokens.json", "sentencepiece.bpe.model"});
+                  "added_tokens.json", "sentencepiece.bpe.model", "spiece.model"});
   return definition;
 }
 

@@ -11,8 +11,10 @@ namespace finetune {
 UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file);
 
 // How a tokenizer class numbers the pieces of its sentencepiece model.
-enum class PieceIds { as_stored, xlm_roberta, camembert };
-// By tokenizer_class of tokenizer_config.json or config.json, else by the latter's model_type.
+// albert: as stored too, but read as the tokenizer.json that transformers makes of it.
+enum class PieceIds { as_stored, albert, xlm_roberta, camembert };
+// By config.json's model_type for ALBERT; else by tokenizer_class of tokenizer_config.json or
+// config.json, else by the latter's model_type.
 PieceIds piece_ids_of(const std::filesystem::path& directory);
 
 // Reads the sentencepiece model at `path` with tokenizer_config.json, special_tokens_map.json and

@@ -6,6 +6,7 @@
 #include "core/per_thread.h"
 #include "core/text/utf8.h"
 #include "tokenizer/unicode/code_point_ranges.h"
+#include "tokenizer/unigram/prepared_text.h"
 #include "tokenizer/valid_text.h"
 #include "tokenizer/word_cache.h"
 
@@ -104,6 +105,7 @@ UnigramTokenizer::UnigramTokenizer(UnigramDefinition definition)
   for (const UnigramStep& step : definition_.steps) joins_spaces_ |= step.kind == Kind::join_spaces;
   skips_normalization_ = can_skip_normalization();
   flags_.add(kMark, unigram::kOther);
+  for (const UnigramStep& step : definition_.steps) unigram::flag_prepared_chars(step, flags_);
   build_added_tokens();
 }
 
@@ -241,16 +243,22 @@ size_t UnigramTokenizer::encode_changed(size_t segment, size_t at, size_t end,
 bool UnigramTokenizer::normalize(std::string_view text, size_t begin, size_t end, bool is_first,
                                  bool is_last, Scratch& scratch, SourcedText& out) const {
   bool shifted = false;
-  const bool maps = !definition_.steps.empty() && definition_.charsmap.has_value();
-  if (!maps) {
+  const auto& steps = definition_.steps;
+  const bool maps_first = !steps.empty() && steps.front().kind == Kind::charsmap;
+  if (!maps_first) {
     for (size_t at = begin; at < end;) {
       const utf8::Decoded d = utf8::decode(text, at);
       out.append(d.c, uint32_t(at), uint32_t(at) + d.length);
       at += d.length;
     }
   }
-  for (const UnigramStep& step : definition_.steps) {
-    if (step.kind == Kind::charsmap) {
+  for (const UnigramStep& step : steps) {
+    if (step.prepares()) {
+      unigram::prepare(step, out, scratch.memory);
+    } else if (step.kind == Kind::charsmap && !maps_first) {
+      shifted = unigram::normalize_prepared(*definition_.charsmap, flags_, scratch.changes, out,
+                                            scratch.memory);
+    } else if (step.kind == Kind::charsmap) {
       shifted = unigram::normalize_clusters(*definition_.charsmap, flags_, text, begin, end,
                                             scratch.changes, out);
     } else if (step.kind == Kind::strip) {

@@ -16,10 +16,23 @@ namespace finetune {
 
 // One step of normalization.
 struct UnigramStep {
-  enum class Kind { charsmap, strip, join_spaces };
+  enum class Kind {
+    join_quotes,
+    decompose,
+    strip_accents,
+    lowercase,
+    charsmap,
+    strip,
+    join_spaces
+  };
   Kind kind;
   bool left = false, right = false;  // strip: white space at the beginning, at the end
-  std::string content;               // join_spaces: what replaces two and more spaces
+  // join_spaces: what replaces two and more spaces; join_quotes: the character two of which become
+  // a double quote.
+  std::string content;
+
+  // ALBERT's steps, which come before the map.
+  bool prepares() const { return kind < Kind::charsmap; }
 };
 
 struct UnigramDefinition : TokenizerDefinition {

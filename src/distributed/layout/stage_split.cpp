@@ -182,6 +182,24 @@ StageSplit split_stages(std::string_view words, int stages, int chunks, const La
   return dealt(sizes, stages);
 }
 
+bool has_own_weights(const StageSplit& split, const EncoderConfig& config) {
+  for (const std::vector<IndexRange>& of_stage : split.chunks) {
+    for (const IndexRange& chunk : of_stage) {
+      for (int64_t layer = chunk.begin; layer < chunk.end; ++layer) {
+        if (!chunk.contains(config.weights_layer(layer))) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void require_own_weights(const StageSplit& split, const EncoderConfig& config) {
+  if (has_own_weights(split, config)) return;
+  throw usage_error(
+      "--pp ", split.stages(), ": layers that share weights must be in one stage, and ",
+      config.architecture->model_type, " shares them; use --tp, or processes without --pp");
+}
+
 ModelPart part_of(const StageSplit& split, int stage, int64_t tensor_shards, int tp, int t) {
   FINETUNE_CHECK(tensor_shards % tp == 0);
   ModelPart held;

@@ -44,6 +44,10 @@ struct StageSplit {
 // the numbers if there are fewer layers than stages times chunks, or the words do not fit.
 StageSplit split_stages(std::string_view words, int stages, int chunks, const LayerCosts& costs);
 
+// Error(usage) if layers of different chunks share weights: each chunk sums its own gradients.
+void require_own_weights(const StageSplit& split, const EncoderConfig& config);
+bool has_own_weights(const StageSplit& split, const EncoderConfig& config);
+
 // The part of tensor rank t of a stage: its layers and its run of the tensor shards, whose number
 // is a multiple of `tp`. The first stage has the embeddings, the last one the head.
 ModelPart part_of(const StageSplit& split, int stage, int64_t tensor_shards, int tp, int t);

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "model/architecture.h"
+#include "model/architectures/albert.h"
 #include "model/architectures/bert.h"
 #include "model/architectures/distilbert.h"
 #include "model/architectures/electra.h"
@@ -12,9 +13,9 @@
 namespace finetune {
 namespace {
 
-constexpr std::array kArchitectures{kBertArchitecture,       kDistilBertArchitecture,
-                                    kElectraArchitecture,    kRobertaArchitecture,
-                                    kXlmRobertaArchitecture, kCamembertArchitecture};
+constexpr std::array kArchitectures{
+    kBertArchitecture,    kAlbertArchitecture,     kDistilBertArchitecture, kElectraArchitecture,
+    kRobertaArchitecture, kXlmRobertaArchitecture, kCamembertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;
@@ -25,12 +26,14 @@ const Module* find_module(const Architecture& architecture, Role role) {
 
 }  // namespace
 
-std::string Architecture::module_of(Role role, int64_t layer) const {
+std::string Architecture::module_of(Role role, LayerName layer) const {
   const Module* module = find_module(*this, role);
   FINETUNE_CHECK(module != nullptr);
   std::string name(module->name);
-  if (const size_t number = name.find('*'); number != name.npos) {
-    name.replace(number, 1, std::to_string(layer));
+  for (int64_t number : {layer.number, layer.inner}) {
+    if (const size_t at = name.find('*'); at != name.npos) {
+      name.replace(at, 1, std::to_string(number));
+    }
   }
   return name;
 }

@@ -14,7 +14,6 @@ namespace {
 // Token ids are 32-bit; a dropout element of attention is query * length + key in 32 bits.
 constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
 constexpr int64_t kMostPositions = int64_t{1} << 16;
-constexpr int64_t kMostLayers = 4096;
 constexpr double kMostParameters = 0x1p40;  // a thousand billion
 
 double parameters_of(const EncoderConfig& c) {
@@ -115,6 +114,12 @@ std::string ConfigReader::shown(simdjson::dom::element value) {
   if (value.get(text) == simdjson::SUCCESS) return in_quotes(text);
   if (value.is_object()) return "an object";
   return value.is_array() ? "a list" : simdjson::minify(value);
+}
+
+void require_narrow_embeddings(const ConfigReader& reader, const EncoderConfig& c) {
+  if (c.embeddings.narrow_size <= c.hidden_size) return;
+  throw reader.error("embedding_size ", c.embeddings.narrow_size, " is above hidden_size ",
+                     c.hidden_size, ": only narrower embeddings can be loaded");
 }
 
 void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig& c) {

@@ -20,6 +20,7 @@ namespace finetune {
 struct EncoderConfig;
 
 constexpr int64_t kWidest = int64_t{1} << 20;  // of a layer
+constexpr int64_t kMostLayers = 4096;
 
 // The name of a key, and another name for it. Where config.json has both, the first one counts.
 struct ConfigKey {
@@ -70,5 +71,7 @@ struct SizeKeys {
 // Reads the sizes of embeddings and layers; type_vocab_size unless it is 0. Error(model) for a size
 // out of range, and for heads that do not divide the hidden size.
 void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig& config);
+// Error(model): embedding_size is above hidden_size.
+void require_narrow_embeddings(const ConfigReader& reader, const EncoderConfig& config);
 
 }  // namespace finetune

@@ -43,10 +43,7 @@ inline void read_electra_config(const ConfigReader& reader, EncoderConfig& confi
   config.head = {.input_dropout = true, .activation = Activation::gelu, .masked_gelu = true};
   reader.integer("hidden_size", 1, kWidest, config.hidden_size);
   reader.integer("embedding_size", 1, kWidest, config.embeddings.narrow_size);
-  if (config.embeddings.narrow_size > config.hidden_size) {
-    throw reader.error("embedding_size ", config.embeddings.narrow_size, " is above hidden_size ",
-                       config.hidden_size, ": only narrower embeddings can be loaded");
-  }
+  require_narrow_embeddings(reader, config);
   if (config.embeddings.narrow_size == config.hidden_size) config.embeddings.narrow_size = 0;
   read_bert_config(reader, config);
 }

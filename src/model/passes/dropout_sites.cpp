@@ -46,10 +46,11 @@ Dropout DropoutSites::token_head() const {
 LayerDropout DropoutSites::layer(int64_t layer) const {
   const int64_t first = kLayerStreams + 3 * layer;
   auto use = [&](RandomUse of) { return layer_use(of, int(layer)); };
-  return {site(plan_ ? plan_->attention : 0, use(RandomUse::attention_dropout), first),
-          site(config_.layer.attention_output_dropout ? hidden() : 0,
-               use(RandomUse::attention_output_dropout), first + 1),
-          site(hidden(), use(RandomUse::output_dropout), first + 2)};
+  return {
+      site(plan_ ? plan_->attention : 0, use(RandomUse::attention_dropout), first),
+      site(config_.layer.attention_output_dropout ? hidden() : 0,
+           use(RandomUse::attention_output_dropout), first + 1),
+      site(config_.layer.output_dropout ? hidden() : 0, use(RandomUse::output_dropout), first + 2)};
 }
 
 Dropout DropoutSites::site(double probability, uint32_t use, int64_t stream) const {

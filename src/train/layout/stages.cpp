@@ -43,7 +43,9 @@ StageSplit stages_of(const TrainOptions& o, const EncoderConfig& config, HeadKin
   const int chunks = chunks_of(parse_pipeline_kind(o.pipeline_schedule), stages,
                                int(o.chunks.value_or(kDefaultChunks)));
   const int64_t length = o.max_length.value_or(kUnknownLength);
-  return split_stages(o.stages, stages, chunks, layer_costs(config, {head, 2}, length));
+  StageSplit split = split_stages(o.stages, stages, chunks, layer_costs(config, {head, 2}, length));
+  require_own_weights(split, config);
+  return split;
 }
 
 PipelineShape pipeline_shape(const TrainOptions& o, const EncoderConfig& config,

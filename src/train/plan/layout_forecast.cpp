@@ -32,6 +32,17 @@ int64_t layer_matrices(const EncoderConfig& c) {
   return 4 * c.hidden_size * c.hidden_size + 2 * c.hidden_size * c.intermediate_size;
 }
 
+// How many of the part's layers have weights of their own.
+int64_t layers_with_weights(const EncoderConfig& c, const ModelPart& part) {
+  int64_t count = 0;
+  for (const IndexRange& chunk : part.chunks) {
+    for (int64_t layer = chunk.begin; layer < chunk.end; ++layer) {
+      count += c.weights_layer(layer) == layer || !part.holds_layer(c.weights_layer(layer));
+    }
+  }
+  return count;
+}
+
 int64_t embedding_rows(const EncoderConfig& c) {
   return c.vocab_size + c.max_position_embeddings + c.type_vocab_size;
 }
@@ -156,7 +167,8 @@ int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards) {
 int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) {
   const int64_t h = c.hidden_size, e = c.embedding_size();
   const int64_t cut = layer_matrices(c) + 3 * h + c.intermediate_size;
-  int64_t count = part.layers() * (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
+  int64_t count = layers_with_weights(c, part) *
+                  (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
   if (part.embeddings) count += embedding_rows(c) * e + 2 * e;
   if (part.embeddings && c.has_projection()) count += e * h + h;
   if (part.head) {
@@ -196,7 +208,7 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
   m.parameters = parameters_of(c, run.head, part);
   m.weights = kWeightBytes * m.parameters;
   if (run.compute == DType::bf16) {
-    m.weights += element * (part.layers() * (layer_matrices(c) / t) +
+    m.weights += element * (layers_with_weights(c, part) * (layer_matrices(c) / t) +
                             (part.head ? head_matrices(c, run.head) : 0));
   }
   // A process without shards has an arena for sums all the same.

@@ -119,6 +119,7 @@ class Planner {
       check_tensor_shards(train_.tensor_shards.value_or(tp), tp, config_.num_attention_heads,
                           config_.intermediate_size);
       plan.chosen = forecast(asked);
+      require_own_weights(plan.chosen.run.split, config_);
       return plan;
     }
     plan.all = all();
@@ -136,7 +137,7 @@ class Planner {
         continue;
       }
       for (int64_t pp = 1; pp <= world_ / tp && pp * chunks(pp) <= layers(); ++pp) {
-        if (world_ / tp % pp != 0) continue;
+        if (world_ / tp % pp != 0 || !has_own_weights(split_of(pp), config_)) continue;
         found.push_back(forecast(Layout(world_, pp, tp, parse_placement(train_.placement))));
       }
     }
@@ -160,14 +161,18 @@ class Planner {
     return chunks_of(kind_, int(pp), int(train_.chunks.value_or(kDefaultChunks)));
   }
 
+  StageSplit split_of(int64_t pp) const {
+    return split_stages(train_.stages, int(pp), int(chunks(pp)),
+                        layer_costs(config_, head_, length_));
+  }
+
   LayoutForecast forecast(const Layout& layout) const {
     LayoutForecast out;
     LayoutRun& run = out.run;
     run.config = config_;
     run.head = head_;
     run.layout = layout;
-    run.split = split_stages(train_.stages, layout.pp(), int(chunks(layout.pp())),
-                             layer_costs(config_, head_, length_));
+    run.split = split_of(layout.pp());
     run.schedule = kind_;
     run.first_rank = first_rank_;
     run.tensor_shards = train_.tensor_shards.value_or(layout.tp());

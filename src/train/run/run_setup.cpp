@@ -190,7 +190,15 @@ int lowest_trained_layer(const TrainOptions& options, const EncoderConfig& confi
                       ": must be none, embeddings, or a number of layers up to ",
                       config.num_hidden_layers);
   }
-  return int(*layers) + 1;
+  const int lowest = int(*layers) + 1;
+  for (int64_t layer = lowest - 1; layer < config.num_hidden_layers; ++layer) {
+    if (config.weights_layer(layer) >= lowest - 1) continue;
+    throw usage_error("--freeze ", options.freeze, ": layer ", layer + 1,
+                      " has the weights of layer ", config.weights_layer(layer) + 1,
+                      ", which would be frozen; use --freeze embeddings or --freeze ",
+                      config.num_hidden_layers);
+  }
+  return lowest;
 }
 
 Schedule make_schedule(const TrainOptions& options, int64_t samples) {

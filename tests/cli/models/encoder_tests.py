@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import evaluate, kill_when, predict, rows_of, write
-from harness import DEVICE, GOLDEN, facts_of, metrics_of, need, steps_of, succeed
+from harness import DEVICE, GOLDEN, facts_of, metrics_of, need, nightly, steps_of, succeed
 
 FAMILY = GOLDEN / "family"
 TRAIN = FAMILY / "trajectory-classification-train.csv"
@@ -67,6 +67,7 @@ def trajectory(encoder, directory, name, line, precision, *more):
     encoder.need()
     golden = json.loads((FAMILY / encoder.name / f"trajectory-{name}.json").read_text())
     run = directory / "run"
+    line[line.index("--lr") + 1] = golden["lr"]
     succeed(*line, "--warmup-ratio", golden["warmup_ratio"], "--weight-decay", golden["weight_decay"], "--dropout", 0,
             "--no-shuffle", "--precision", precision, "--output", run, *more)
     ours = steps_of(run)
@@ -243,6 +244,14 @@ def test_planned_before_the_run(encoder, directory):
     assert "memory" in said, said
 
 
-def tests_of(encoder):
-    """The tests above for one architecture, as a test file's globals."""
-    return {name: partial(test, encoder) for name, test in globals().items() if name.startswith("test_")}
+# What differs least between architectures.
+COSTLY = ("test_trajectory_of_questions_in_bf16", "test_dropout_is_that_of_the_config", "test_two_texts_of_a_row",
+          "test_resumed_run", "test_planned_before_the_run")
+
+
+def tests_of(encoder, at_night=()):
+    """The tests above for one architecture, as a test file's globals; some run in the nightly job alone."""
+    tests = {name: partial(test, encoder) for name, test in globals().items() if name.startswith("test_")}
+    for name in at_night:
+        nightly(tests[name])
+    return tests

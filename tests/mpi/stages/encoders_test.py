@@ -1,19 +1,26 @@
 """Architectures beside BERT on several processes: every layout gives the bits of one process."""
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import cut_back, results_of, same_results, succeed_on
-from harness import GOLDEN, main, succeed
+from ranks import cut_back, one_error, results_of, run_on, same_results, succeed_on
+from harness import GOLDEN, main, nightly, succeed
 from training_jobs import prepared
 
 FAMILY = GOLDEN / "family"
-ENCODERS = ("distilbert", "electra", "roberta", "xlm-roberta")
+ENCODERS = ("albert", "distilbert", "electra", "roberta", "xlm-roberta")
 COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-shards", 2, "--tensor-shards", 2,
           "--micro-batches", 2, "--no-progress", "--quiet"]
 LAYOUTS = ([2], [2, "--shard-optimizer", "--recompute"], [2, "--pp", 2], [2, "--tp", 2],
            [4, "--pp", 2, "--tp", 2, "--recompute"])
+AT_NIGHT = ("albert",)  # some of whose tests run in the nightly job alone
+SHARED = ("albert",)  # whose layers have the same weights, which cannot be trained in several stages
+
+
+def layouts_of(encoder):
+    return [layout for layout in LAYOUTS if not (encoder in SHARED and "--pp" in layout)]
 
 
 def rows_of(encoder):
@@ -29,6 +36,10 @@ def questions_of(encoder):
 
 def same_on(directory, encoder, line, layouts):
     prepared(f"golden/family/{encoder}")
+    same_lines_on(directory, line, layouts)
+
+
+def same_lines_on(directory, line, layouts):
     expected = directory / "one"
     succeed(*line, *COMMON, "--output", expected)
     expected = results_of(expected)
@@ -39,16 +50,16 @@ def same_on(directory, encoder, line, layouts):
 
 
 def rows(encoder, directory):
-    same_on(directory, encoder, rows_of(encoder), LAYOUTS)
+    same_on(directory, encoder, rows_of(encoder), layouts_of(encoder))
 
 
 def rows_in_bf16(encoder, directory):
-    same_on(directory, encoder, [*rows_of(encoder), "--precision", "bf16"], LAYOUTS[1:4])
+    same_on(directory, encoder, [*rows_of(encoder), "--precision", "bf16"], layouts_of(encoder)[1:4])
 
 
 def questions(encoder, directory):
     """The dropout before DistilBERT's head is named by the whole batch's rows."""
-    same_on(directory, encoder, questions_of(encoder), LAYOUTS)
+    same_on(directory, encoder, questions_of(encoder), layouts_of(encoder))
 
 
 def resumed_on_another_layout(encoder, directory):
@@ -59,14 +70,37 @@ def resumed_on_another_layout(encoder, directory):
     succeed_on(2, *line, "--tp", 2)
     expected = results_of(out)
     for processes, *more in ((2, "--pp", 2), (1,), (2, "--shard-optimizer", "--recompute")):
+        if encoder in SHARED and "--pp" in more:
+            continue
         cut_back(out, 2)
         resumed = [*line, "--resume", *more]
         succeed(*resumed) if processes == 1 else succeed_on(processes, *resumed)
         same_results(out, expected)
 
 
+def test_albert_in_stages(directory):
+    """Groups of layers are cut between them; predictions and evaluation have stages of any layers."""
+    prepared("golden/family/albert")
+    refused = run_on(2, *rows_of("albert"), *COMMON, "--pp", 2, "--output", directory / "refused")
+    one_error(refused, 2, "--pp 2: layers that share weights must be in one stage, and albert shares them; use --tp")
+    model = directory / "groups"
+    shutil.copytree(FAMILY / "albert-groups/classification", model)
+    shutil.copyfile(FAMILY / "albert/classification/tokenizer.json", model / "tokenizer.json")
+    line = rows_of("albert")
+    line[line.index("--model") + 1] = model
+    same_lines_on(directory, line, [[2, "--pp", 2, "--stages", "4,4"]])
+    data = FAMILY / "trajectory-classification-train.csv"
+    albert = ["predict", "--model", FAMILY / "albert/classification", "--input", data]
+    succeed(*albert, "--output", directory / "one.csv")
+    succeed_on(2, *albert, "--pp", 2, "--output", directory / "two.csv")
+    assert (directory / "one.csv").read_bytes() == (directory / "two.csv").read_bytes()
+
+
 for name in ENCODERS:
     for test in (rows, rows_in_bf16, questions, resumed_on_another_layout):
-        globals()[f"test_{name.replace('-', '_')}_{test.__name__}"] = partial(test, name)
+        run = partial(test, name)
+        globals()[f"test_{name.replace('-', '_')}_{test.__name__}"] = run
+        if name in AT_NIGHT and test in (rows_in_bf16, questions):
+            nightly(run)
 
 main(globals())

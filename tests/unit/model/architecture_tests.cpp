@@ -103,7 +103,7 @@ TEST_CASE("each architecture is found by its model_type and has what the model c
       if (optional && !named) continue;
       REQUIRE(named);
       const bool numbered =
-          architecture.module_of(Role(role), 7) != architecture.module_of(Role(role), 8);
+          architecture.module_of(Role(role), {7}) != architecture.module_of(Role(role), {8});
       CHECK(numbered == is_of_layer(Role(role)));
       const bool in_base =
           architecture.module_of(Role(role)).starts_with(architecture.names.base_prefix);

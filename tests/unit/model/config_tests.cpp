@@ -166,6 +166,43 @@ TEST_CASE("ELECTRA's embeddings are as wide as it says, and no wider than its la
                 "embedding_size 128 is above hidden_size 64");
 }
 
+TEST_CASE("ALBERT's layers share weights as Hugging Face divides them into groups") {
+  EncoderConfig c = parse_config(R"({"model_type": "albert"})", "c");
+  CHECK(c.architecture->class_prefix == "Albert");
+  CHECK(c.vocab_size == 30000);
+  CHECK(c.hidden_size == 4096);
+  CHECK(c.num_attention_heads == 64);
+  CHECK(c.intermediate_size == 16384);
+  CHECK(c.embedding_size() == 128);
+  CHECK(c.hidden_act == Activation::gelu_tanh);
+  CHECK(c.hidden_dropout_prob == 0);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.1);
+  CHECK(c.head_dropout(HeadKind::token) == 0);
+  CHECK_FALSE(c.layer.output_dropout);
+  CHECK(c.num_hidden_layers == 12);
+  CHECK(c.weights_layer(11) == 0);
+  CHECK(c.shares_above(10));
+  CHECK_FALSE(c.shares_above(11));
+  const auto weights_of = [](std::string_view layers) {
+    const EncoderConfig c =
+        parse_config(concat(R"({"model_type": "albert", "hidden_size": 64, "embedding_size": 64, )",
+                            layers, "}"),
+                     "c");
+    CHECK(c.has_projection());  // also where widths are equal
+    std::vector<int64_t> found;
+    for (int64_t l = 0; l < c.num_hidden_layers; ++l) found.push_back(c.weights_layer(l));
+    return found;
+  };
+  CHECK(weights_of(R"("num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2)") ==
+        std::vector<int64_t>{0, 1, 0, 1, 4, 5, 4, 5});
+  // int(i / (7 / 3)) in Python.
+  CHECK(weights_of(R"("num_hidden_layers": 7, "num_hidden_groups": 3)") ==
+        std::vector<int64_t>{0, 0, 0, 3, 3, 5, 5});
+  check_refused(R"({"model_type": "albert", "num_hidden_groups": 13})", "num_hidden_groups 13");
+  check_refused(R"({"model_type": "albert", "inner_group_num": 400})", "times inner_group_num 400");
+  check_refused(R"({"model_type": "albert", "embedding_size": 5000})", "embedding_size 5000");
+}
+
 TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs have one type") {
   EncoderConfig c = parse_config(R"({"model_type": "roberta"})", "c");
   CHECK(c.architecture->class_prefix == "Roberta");
@@ -195,10 +232,10 @@ TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs h
   check_refused(R"({"model_type": "roberta", "pad_token_id": 600})",
                 "max_position_embeddings 512 leaves no position for a text");
   check_refused(R"({"model_type": "roberta", "pad_token_id": -1})", "pad_token_id is -1");
-  check_refused(
-      R"({"model_type": "gpt2"})",
-      "model_type is 'gpt2'; only 'bert', 'distilbert', 'electra', 'roberta', 'xlm-roberta' and "
-      "'camembert' can be loaded");
+  check_refused(R"({"model_type": "gpt2"})",
+                "model_type is 'gpt2'; only 'bert', 'albert', 'distilbert', 'electra', 'roberta', "
+                "'xlm-roberta' and "
+                "'camembert' can be loaded");
 }
 
 TEST_CASE("XLM-RoBERTa and CamemBERT are RoBERTa under other names") {

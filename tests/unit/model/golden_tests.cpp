@@ -79,13 +79,16 @@ double padded_difference(const std::vector<float>& packed, const GoldenTensor& p
 }
 
 void check_hidden_states(const NamedBackend& named, const Encoder& encoder, const Golden& golden,
-                         const PackedBatch& batch, bool sequence_head) {
-  for (int64_t i = 0; i <= 2; ++i) {
+                         const PackedBatch& batch, bool sequence_head,
+                         const EncoderConfig& config) {
+  // A layer of transformers is several of ours in ALBERT.
+  const int64_t inner = config.layer.inner, layers = config.num_hidden_layers / inner;
+  for (int64_t i = 0; i <= layers; ++i) {
     // Some files have the encoder's output alone.
     const bool all = golden.contains("hidden.0");
-    if (!all && i < 2) continue;
-    Tensor hidden = encoder.hidden_state(i);
-    bool first_only = sequence_head && i == 2;
+    if (!all && i < layers) continue;
+    Tensor hidden = encoder.hidden_state(i * inner);
+    bool first_only = sequence_head && i == layers;
     double difference = padded_difference(download(*named.backend, hidden),
                                           golden.at(all ? concat("hidden.", i) : "encoder"), batch,
                                           hidden.cols, first_only);
@@ -167,7 +170,7 @@ void check_classification(const std::string& forward, const std::string& name, i
     }
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= named.golden_tolerance);
-    check_hidden_states(named, encoder, golden, batch, true);
+    check_hidden_states(named, encoder, golden, batch, true, model.config);
 
     auto device_labels = backend.allocate(size_t(b) * sizeof(int32_t));
     backend.upload(device_labels.get(), labels.data(), labels.size() * sizeof(int32_t));
@@ -213,7 +216,7 @@ void check_answers(const std::string& forward, const std::string& name, size_t l
                             padded_difference(ends, golden.at("end_logits"), batch, 1, false));
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= named.golden_tolerance);
-    check_hidden_states(named, encoder, golden, batch, false);
+    check_hidden_states(named, encoder, golden, batch, false, model.config);
 
     auto device_spans = backend.allocate(spans.size() * sizeof(int32_t));
     backend.upload(device_spans.get(), spans.data(), spans.size() * sizeof(int32_t));
@@ -267,7 +270,7 @@ void check_masked(const std::string& forward, const std::string& name, double to
     }
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= tolerances * named.golden_tolerance);
-    check_hidden_states(named, encoder, golden, batch, false);
+    check_hidden_states(named, encoder, golden, batch, false, model.config);
     Arena losses(backend, m);
     backend.cross_entropy(logits, device.targets(), {}, 0, device.scored_loss_scale(),
                           vector(losses.data(), m), logits);
@@ -344,6 +347,20 @@ TEST_CASE("golden CamemBERT: logits, hidden states, loss, gradients of its class
 TEST_CASE("golden ELECTRA: logits, hidden states, loss, gradients of its three heads") {
   check_family("electra", {}, 2);  // 6.3e-8 in the bias of the answers' head
   check_masked("family/electra/forward-mlm.safetensors", "family/electra/mlm");
+}
+
+TEST_CASE("golden ALBERT: logits, hidden states, loss, gradients of its three heads") {
+  check_family("albert");
+  check_masked("family/albert/forward-mlm.safetensors", "family/albert/mlm", 2);  // 1.2e-6
+}
+
+TEST_CASE("golden ALBERT of two groups of two layers: logits, hidden states, loss, gradients") {
+  check_classification("family/albert-groups/forward-classification.safetensors",
+                       "family/albert-groups/classification", 20);
+}
+
+TEST_CASE("golden ALBERT: Trainer's parameters without weight decay") {
+  check_decay("albert");
 }
 
 TEST_CASE("golden DistilBERT: Trainer's parameters without weight decay") {

@@ -129,7 +129,7 @@ inline void check_golden_pairs(const Tokenizer& tokenizer, std::string_view voca
             append_pair(special, a.ids.data(), first, b.ids.data() + second.begin,
                         second.end - second.begin, ids);
         CHECK(ids == integers(line["ids"]));
-        CHECK(begin == first + 3);
+        CHECK(begin == first + 1 + special.separators);
       });
   CHECK(seen == count);
 }

@@ -72,6 +72,28 @@ TEST_CASE("golden tokenization with CamemBERT's ids") {
   CHECK(special.mask == tokenizer->vocabulary_size() - 1);
 }
 
+// As transformers converts the file; the sentencepiece library gives other ids for some texts.
+TEST_CASE("golden tokenization with ALBERT's vocabulary") {
+  if (!have_shared("tokenizers/albert-base-v2")) return;
+  check_golden_file(shared_path("tokenizers/albert-base-v2"),
+                    "golden/family/tokenization/albert-base-v2-fast.jsonl", 200);
+  if (!have_shared("golden/family/tokenization/pairs.jsonl")) return;
+  const auto tokenizer = Tokenizer::load(shared_path("tokenizers/albert-base-v2"));
+  test::check_golden_pairs(*tokenizer, "albert-base-v2-fast", 15);
+}
+
+TEST_CASE("ALBERT's tokenizer.json and its sentencepiece model are the same vocabulary") {
+  const fs::path family = shared_path("golden/family/albert");
+  const auto from_json = Tokenizer::load(family / "classification");
+  const auto from_pieces = Tokenizer::load(family / "qa");
+  CHECK(from_json->vocabulary_size() == from_pieces->vocabulary_size());
+  for (const char* text : {"Fuel at  the station", " a\u00a0b ", "``x'' 9,9 1, \ufb01n [MASK] B",
+                           "\u00c9t\u00e9 e\u0301\u0323 \u0130\u03a3 \u1e9b\u0323 \uac00"}) {
+    CAPTURE(text);
+    CHECK(test::encode(*from_json, text) == test::encode(*from_pieces, text));
+  }
+}
+
 TEST_CASE("golden pairs and windows: two separators, no token types") {
   if (!have_shared("golden/family/tokenization")) return;
   TemporaryDirectory camembert;

@@ -311,5 +311,9 @@ TEST_CASE("windows with XLM-RoBERTa's sentencepiece model are Hugging Face's") {
   check_windows_of("xlm-roberta");
 }
 
+TEST_CASE("windows with ALBERT's sentencepiece model are Hugging Face's") {
+  check_windows_of("albert");
+}
+
 }  // namespace
 }  // namespace finetune
