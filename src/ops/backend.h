@@ -218,7 +218,7 @@ class Backend {
 
   // ---- attention ------------------------------------------------------------------------------
   // All tensors of a call except lse are f32, or all are bf16; scores, sums and lse are fp32. For
-  // each sequence and head: P = softmax(scale * Q K^T), out = dropout(P) V. q (Tq,
+  // each sequence and head: P = softmax(scale * Q K^T + shape.bias), out = dropout(P) V. q (Tq,
   // heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
   // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of
   // query i of sequence b for its key j in head h (i, j inside the sequence, h from 0) uses
@@ -228,10 +228,17 @@ class Backend {
   // Whether a library computes the attention of long sequences. Its dropout masks differ: they
   // depend on the key, the step and the first sample of the call. Forward and backward masks agree.
   virtual bool library_attention() const { return false; }
-  // dq, dk, dv overwritten.
+  // dq, dk, dv overwritten, and the gradient of shape.bias if it is wanted.
   virtual void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                                   Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq,
                                   Tensor dk, Tensor dv) = 0;
+  // The values of AttentionShape::bias: values (heads, 2 * span - 1), element (h, d) = table
+  // (position_bucket(d - span + 1), h), with table (32, heads).
+  virtual void position_bias(Tensor table, Tensor values) = 0;
+  // dtable (32, heads) =, with `accumulate` +=, sums of dvalues (heads, 2T) as attention_backward
+  // writes them: over the sequences in order, then over distances in order.
+  virtual void position_bias_backward(Tensor dvalues, Segments keys, Tensor dtable,
+                                      bool accumulate) = 0;
 
   // ---- encoder layer in inference ---------------------------------------------------------------
   // A layer in two operations, for backends on which that is faster than the single operations.

@@ -23,6 +23,42 @@ struct Segments {
   const int32_t* offsets = nullptr;  // (B+1), offsets[0] == 0
 };
 
+// The bucket, 0 to 31, of a key that is `distance` tokens behind its query: of both signs eight
+// near distances one by one, the others in steps of a factor sqrt(2) up to 91 (MPNet; T5's function
+// with 32 buckets up to 128). In integers, so that every backend has the same ones.
+constexpr int32_t kPositionBuckets = 32;
+constexpr int32_t position_bucket(int64_t distance) {
+  constexpr int64_t kFarther[] = {12, 16, 23, 32, 46, 64, 91};
+  const int64_t apart = distance < 0 ? -distance : distance;
+  int64_t bucket = apart < 8 ? apart : 8;
+  for (int64_t begin : kFarther) bucket += apart >= begin;
+  return int32_t(bucket + (distance > 0 ? kPositionBuckets / 2 : 0));
+}
+
+// What attention adds to scores, by head and distance key - query (Backend::position_bias).
+struct PositionBias {
+  // (heads, 2 * span - 1): of distances 1 - span to span - 1; null: nothing is added.
+  const float* values = nullptr;
+  int64_t span = 0;  // at least the longest sequence
+  // Written by attention_backward: (heads, gradient_stride), which is 2 * Tk. Sequence b has
+  // columns from 2 * its first key on, of distances 1 - length to length - 1. Null: not wanted.
+  float* gradient = nullptr;
+  int64_t gradient_stride = 0;
+
+  constexpr bool on() const { return values != nullptr; }
+  // The value of a query's key 0; keys follow each other.
+  constexpr const float* row(int64_t head, int64_t query) const {
+    return values + head * (2 * span - 1) + span - 1 - query;
+  }
+  constexpr float* gradients(int64_t head, int64_t first_key) const {
+    return gradient + head * gradient_stride + 2 * first_key;
+  }
+  constexpr float* gradient_row(int64_t head, int64_t first_key, int64_t keys,
+                                int64_t query) const {
+    return gradients(head, first_key) + keys - 1 - query;
+  }
+};
+
 // Attention of packed sequences. Queries and keys may have different segments: the last layer of
 // classification has one query per sequence, its first token. Query i of sequence b always has
 // position i in its sequence.
@@ -35,6 +71,7 @@ struct AttentionShape {
   const uint32_t* samples = nullptr;  // (B) place in the global batch; selects the dropout stream
   // number of the first head in the whole model; selects the dropout stream
   int64_t first_head = 0;
+  PositionBias bias;
   uint32_t head_name(int64_t head) const { return uint32_t(first_head + head); }
 };
 

@@ -116,6 +116,11 @@ struct ProfilingBackend::Formulas : EachTensorOnce {
     return {8 * scores(shape), bytes_of({q, k, v, out, lse, dout, dq, dk, dv})};
   }
 
+  Work position_bias(Tensor, Tensor values) const { return {.bytes = 2 * bytes_of(values)}; }
+  Work position_bias_backward(Tensor dvalues, Segments, Tensor dtable, bool accumulate) const {
+    return {.bytes = bytes_of({dvalues, dtable}) + (accumulate ? bytes_of(dtable) : 0)};
+  }
+
   Work self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
                       Tensor bias, Tensor context) const {
     const int64_t h = x.cols;

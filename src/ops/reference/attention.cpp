@@ -50,6 +50,7 @@ double softmax_row(const AttentionShape& shape, const Block& block, const Rows& 
     double dot = 0;
     for (int64_t d = 0; d < shape.head_size; ++d) dot += double(query[d]) * double(key[d]);
     p[size_t(j)] = double(shape.scale) * dot;
+    if (shape.bias.on()) p[size_t(j)] += double(shape.bias.row(block.head, i)[j]);
   }
   double largest = *std::max_element(p.begin(), p.end());
   double sum = 0;
@@ -115,6 +116,7 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
   for_each_block(shape, [&](const Block& block) {
     std::vector<double> key_sums(static_cast<size_t>(block.keys * size), 0.0);
     std::vector<double> value_sums(static_cast<size_t>(block.keys * size), 0.0);
+    std::vector<double> bias_sums(size_t(2 * block.keys - 1), 0.0);
     for (int64_t i = 0; i < block.queries; ++i) {
       softmax_row(shape, block, queries, keys, i, p);
       masks.assign(p.size(), 0.0);
@@ -129,6 +131,9 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
         }
         weighted += p[size_t(j)] * dp[size_t(j)];
       }
+      for (int64_t j = 0; j < block.keys; ++j) {
+        bias_sums[size_t(j - i + block.keys - 1)] += p[size_t(j)] * (dp[size_t(j)] - weighted);
+      }
       for (int64_t d = 0; d < size; ++d) {
         double dout_value = at(dout, block.query_begin + i, block.column + d);
         double query = at(q, block.query_begin + i, block.column + d);
@@ -142,6 +147,10 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
         at(dq, block.query_begin + i, block.column + d) = float(query_sum);
       }
     }
+    if (shape.bias.gradient) {
+      float* const gradients = shape.bias.gradients(block.head, block.key_begin);
+      for (size_t d = 0; d < bias_sums.size(); ++d) gradients[d] = float(bias_sums[d]);
+    }
     for (int64_t j = 0; j < block.keys; ++j) {
       for (int64_t d = 0; d < size; ++d) {
         at(dk, block.key_begin + j, block.column + d) = float(key_sums[size_t(j * size + d)]);
@@ -149,6 +158,33 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
       }
     }
   });
+}
+
+void ReferenceBackend::position_bias(Tensor table, Tensor values) {
+  check_shape(table, kPositionBuckets, values.rows);
+  const int64_t span = (values.cols + 1) / 2;
+  for (int64_t h = 0; h < values.rows; ++h) {
+    for (int64_t d = 0; d < values.cols; ++d) {
+      at(values, h, d) = at(table, position_bucket(d - span + 1), h);
+    }
+  }
+}
+
+void ReferenceBackend::position_bias_backward(Tensor dvalues, Segments keys, Tensor dtable,
+                                              bool accumulate) {
+  check_shape(dtable, kPositionBuckets, dvalues.rows);
+  for (int64_t h = 0; h < dvalues.rows; ++h) {
+    double sums[kPositionBuckets] = {};
+    for (int64_t b = 0; b < keys.count; ++b) {
+      const int64_t first = keys.offsets[b], length = keys.offsets[b + 1] - first;
+      for (int64_t d = 1 - length; d < length; ++d) {
+        sums[position_bucket(d)] += double(at(dvalues, h, 2 * first + length - 1 + d));
+      }
+    }
+    for (int32_t k = 0; k < kPositionBuckets; ++k) {
+      at(dtable, k, h) = float(sums[k] + (accumulate ? double(at(dtable, k, h)) : 0));
+    }
+  }
 }
 
 }  // namespace finetune

@@ -74,6 +74,9 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
     product<false>(count, padded_keys, size, queries, kt, padded_keys, p, padded_keys, false);
     float inverse[cpu::kQueryBlock];
     for (int64_t i = 0; i < count; ++i) {
+      if (shape.bias.on()) {
+        add_to(shape.bias.row(task.head, first + i), p + i * padded_keys, keys);
+      }
       const RowSum s = exponentials(p + i * padded_keys, keys, padded_keys,
                                     factors ? factors + i * keys : nullptr);
       inverse[i] = 1.0f / s.sum;

@@ -39,6 +39,13 @@ HWY_INLINE float weighted_sum(const float* s, const float* dm, int64_t count, fl
   return sum.total();
 }
 
+// y += factor * x
+HWY_INLINE void add_times(const float* x, float factor, float* y, int64_t count) {
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), hn::Set(d, factor), hn::LoadU(d, y + i)), d, y + i);
+  });
+}
+
 HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
   LaneSum sum;
   for_lanes(count, [&](auto d, int64_t i)
@@ -86,6 +93,8 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* dq = packed_dout + block * padded_size;        // (block, padded_size)
   float* mask_buffer = dq + block * padded_size;
 
+  const PositionBias& bias = shape.bias;
+  if (bias.gradient) std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
   const int64_t next = task.another_follows ? size : 0;
   if (task.heads_to_come > 1) {  // short sequences: no earlier task has fetched the first head
     prefetch(task.at<T>(t.dq, task.first_query, size), t.dq.stride, task.queries, size);
@@ -124,10 +133,15 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
       const float* mask_row = factors ? factors + i * keys : nullptr;
       float* scores = p + i * padded_keys;
       float* dm = ds + i * padded_keys;
+      if (bias.on()) add_to(bias.row(task.head, first + i), scores, keys);
       if constexpr (!std::is_same_v<T, float>) {
         weighted[i] = weighted_sum(scores, dm, keys, lse, mask_row);
       }
       score_gradients(scores, dm, keys, padded_keys, lse, weighted[i], shape.scale, mask_row);
+      if (bias.gradient) {
+        add_times(dm, 1 / shape.scale,
+                  bias.gradient_row(task.head, task.first_key, keys, first + i), keys);
+      }
     }
     product<true>(keys, padded_size, count, {p, padded_keys}, packed_dout, padded_size, dv,
                   padded_size, first > 0);

@@ -94,6 +94,10 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
     float inverse[kQueries];
     for (int64_t i = 0; i < count; ++i) {
       uint16_t* p = space.p + i / kTileSide * padded * kTileSide + i % kTileSide * kTileDepth;
+      if (shape.bias.on()) {
+        add_times(shape.bias.row(task.head, first + i), 1 / shape.scale, space.scores + i * padded,
+                  keys);
+      }
       const RowSum s = exponentials(space.scores + i * padded, keys, factor,
                                     mask ? mask + i * keys : nullptr, p);
       inverse[i] = 1.0f / s.sum;

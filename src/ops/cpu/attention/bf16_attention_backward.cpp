@@ -99,6 +99,15 @@ void store_gradients(const ScoreRow& even, const ScoreRow& odd, int64_t r, int64
   }
 }
 
+// Adds a query's gradients of the scores to `sums`.
+void add_gradients(const ScoreRow& row, int64_t keys, float* sums) {
+  for (int64_t i = 0; i < keys; i += kTileSide) {
+    const __mmask16 live = lane_mask(keys - i);
+    const __m512 sum = _mm512_maskz_loadu_ps(live, sums + i);
+    _mm512_mask_storeu_ps(sums + i, live, _mm512_add_ps(sum, gradients_of(row, i, keys, 1).ds));
+  }
+}
+
 void attend_backward(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
                      const HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor lse, Tensor dout,
                      Tensor dq, Tensor dk, Tensor dv) {
@@ -106,6 +115,8 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   const int64_t block = std::min(kQueries, round_up(task.queries, kTileDepth));
   const auto lay_out = [&](float* at) { return Space(keys, block, size, dropout.on(), at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
+  const PositionBias& bias = shape.bias;
+  if (bias.gradient) std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
   const TaskHead head{task, size};
   const HeadRows key_rows = head.keys(k), value_rows = head.keys(v);
   for (const HeadRows& x : {head.queries(q), key_rows, value_rows, head.queries(dout)})
@@ -144,10 +155,15 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
       for (int64_t i = r; i < std::min(r + 2, count); ++i) {
         float* p = space.p + i * padded;
         const float* dm = space.dm + i * padded;
+        if (bias.on()) add_times(bias.row(task.head, first + i), 1 / shape.scale, p, keys);
         const float* factors = mask ? mask + i * keys : nullptr;
         const float log_sum = lse.f32()[task.head * lse.stride + row + i];
         pair[i - r] = {p, dm, factors,
                        probabilities(p, dm, keys, padded, factor, log_sum, factors)};
+        if (bias.gradient) {
+          add_gradients(pair[i - r], keys,
+                        bias.gradient_row(task.head, task.first_key, keys, first + i));
+        }
       }
       store_gradients(pair[0], pair[1], r, keys, padded, shape.scale, space);
     }

@@ -49,6 +49,15 @@ struct TaskHead {
   void fetch(const HeadRows& x) const { fetch_heads(x, task.heads_to_come * size); }
 };
 
+// Adds factor * x to y. Both have `count` elements; y is aligned and has whole vectors.
+inline void add_times(const float* x, float factor, float* y, int64_t count) {
+  const __m512 times = _mm512_set1_ps(factor);
+  for (int64_t i = 0; i < count; i += kTileSide) {
+    const __m512 from = _mm512_maskz_loadu_ps(lane_mask(count - i), x + i);
+    _mm512_store_ps(y + i, _mm512_fmadd_ps(from, times, _mm512_load_ps(y + i)));
+  }
+}
+
 inline __m512i row_part(const bfloat16* row, int64_t i) {
   return row ? _mm512_loadu_si512(row + i) : _mm512_setzero_si512();
 }

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t block_begin = int64_t(blockIdx.z) * kQueries;
   if (block_begin >= queries) return;
   const int64_t size = shape.head_size, column = head * size;
-  const int row = warp() * kRows;  // this warp's first row in query_tile
+  const int row = warp() * kRows;           // this warp's first row in query_tile
   const int64_t begin = block_begin + row;  // its query
   load_tile<kSize>(query_tile, q, first_query + block_begin, queries - block_begin, column, size);
 
@@ -54,7 +54,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
       for (int r = 0; r < kRows; ++r) p[r] = fmaf(query_tile[row + r][d], key, p[r]);
     }
     for (int r = 0; r < kRows; ++r) {
-      const float score = p[r] * shape.scale;
+      float score = p[r] * shape.scale;
+      if (shape.bias.on() && j < keys && begin + r < queries) {
+        score += shape.bias.row(head, begin + r)[j];
+      }
       const float most = fmaxf(largest[r], warp_max(j < keys ? score : -INFINITY));
       const float shrink = expf(largest[r] - most);  // 0 in the first round
       largest[r] = most;

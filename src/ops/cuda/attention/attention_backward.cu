@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t block_begin = int64_t(blockIdx.z) * kStaying;
   if (block_begin >= own) return;
   const int64_t size = shape.head_size, column = head * size;
-  const int row = warp() * kRows;  // this warp's first row in the tiles that stay
+  const int row = warp() * kRows;           // this warp's first row in the tiles that stay
   const int64_t begin = block_begin + row;  // its row in the sequence
   load_tile<kSize>(own_a, kKeysStay ? t.k : t.q, own_first + block_begin, own - block_begin, column,
                    size);
@@ -98,7 +98,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
       ds_tile[row + r][lane()] = m_tile[row + r][lane()] = 0;
       if (begin + r >= own || other >= others) continue;
       const int64_t i = kKeysStay ? other : begin + r, j = kKeysStay ? begin + r : other;
-      const float p = expf(score[r] * shape.scale - t.lse.row(head)[first_query + i]);
+      const float bias = shape.bias.on() ? shape.bias.row(head, i)[j] : 0.0f;
+      const float p = expf(score[r] * shape.scale + bias - t.lse.row(head)[first_query + i]);
       const float m = dropout.on() ? p * attention_factor(shape, dropout, b, head, i, j, keys) : p;
       m_tile[row + r][lane()] = m;
       ds_tile[row + r][lane()] =
@@ -127,6 +128,39 @@ __global__ void __launch_bounds__(kAttentionThreads)
       put((kKeysStay ? t.dk : t.dq).row(own_first + begin + r) + column + d, first[r][c]);
       if constexpr (kKeysStay) put(t.dv.row(own_first + begin + r) + column + d, second[r][c]);
     }
+  }
+}
+
+template <typename T>
+__device__ float head_product(const T* a, const T* b, int64_t size) {
+  float sum = 0;
+  for (int64_t d = 0; d < size; ++d) sum = fmaf(as_float(a[d]), as_float(b[d]), sum);
+  return sum;
+}
+
+// The gradient of shape.bias. Block x is a sequence, block y a head; a thread sums a distance over
+// the queries in order, and computes the scores again.
+template <typename T>
+__global__ void bias_gradient_kernel(AttentionShape shape, Dropout dropout,
+                                     AttentionGradients<T> t) {
+  dropout = dropout.taken();
+  const int64_t b = blockIdx.x, head = blockIdx.y, size = shape.head_size, column = head * size;
+  const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
+  const int64_t queries = shape.queries.offsets[b + 1] - first_query;
+  const int64_t keys = shape.keys.offsets[b + 1] - first_key;
+  for (int64_t place = threadIdx.x; place < 2 * keys - 1; place += blockDim.x) {
+    const int64_t distance = place - keys + 1;
+    float sum = 0;
+    for (int64_t i = distance < 0 ? -distance : 0; i < queries && i + distance < keys; ++i) {
+      const int64_t j = i + distance, query = first_query + i, key = first_key + j;
+      const float score = head_product(t.q.row(query) + column, t.k.row(key) + column, size);
+      const float dm = head_product(t.dout.row(query) + column, t.v.row(key) + column, size);
+      const float p =
+          expf(score * shape.scale + shape.bias.row(head, i)[j] - t.lse.row(head)[query]);
+      const float m = dropout.on() ? p * attention_factor(shape, dropout, b, head, i, j, keys) : p;
+      sum += m * dm - p * t.weighted.row(head)[query];
+    }
+    shape.bias.gradients(head, first_key)[place] = sum;
   }
 }
 
@@ -164,6 +198,10 @@ void attention_backward(Context& context, const AttentionShape& shape, Dropout d
     }
     const AttentionGradients<T> t = {q.as<T>(), k.as<T>(),  v.as<T>(),  dout.as<T>(), lse,
                                      weighted,  dq.as<T>(), dk.as<T>(), dv.as<T>()};
+    if (shape.bias.gradient) {
+      launch(context, dim3(unsigned(shape.keys.count), unsigned(shape.heads)), kAttentionThreads,
+             bias_gradient_kernel<T>, shape, dropout, t);
+    }
     if constexpr (std::is_same_v<T, bfloat16>) {
       if (fits_tensor_cores(shape, q, k, v, dout, dq, dk, dv)) {
         return attention_backward_bf16(context, shape, dropout, t);

@@ -173,12 +173,13 @@ __device__ inline void store_rows(const Bf16Matrix& to, const Task& task, int64_
   }
 }
 
-// Whether these kernels support the call: bf16, heads of 32, 64 or 128, rows in packs of 16 bytes.
+// Whether these kernels support the call: bf16, heads of 32, 64 or 128, rows in packs of 16 bytes,
+// no position bias.
 template <typename... Matrices>
 bool fits_tensor_cores(const AttentionShape& shape, const AnyMatrix& q, const Matrices&... others) {
   const int64_t size = shape.head_size;
-  return q.bf16 && (size == 32 || size == 64 || size == 128) && packs(q.as<bfloat16>()) &&
-         (packs(others.template as<bfloat16>()) && ...);
+  return q.bf16 && !shape.bias.on() && (size == 32 || size == 64 || size == 128) &&
+         packs(q.as<bfloat16>()) && (packs(others.template as<bfloat16>()) && ...);
 }
 
 // attention_bf16.cu, attention_backward_bf16.cu: attention on tensor cores, for supported calls.

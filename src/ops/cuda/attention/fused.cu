@@ -39,7 +39,8 @@ __global__ void ragged_kernel(AttentionShape shape, Dropout dropout, FusedShape 
     to.stats[b] = query * int32_t(plan.heads);
     if (b == 0 && dropout.on()) {
       dropout = dropout.taken();
-      const PhiloxBlock bits = philox(dropout.key, {uint32_t(shape.first_head), 0, shape.samples[0], dropout.step});
+      const PhiloxBlock bits =
+          philox(dropout.key, {uint32_t(shape.first_head), 0, shape.samples[0], dropout.step});
       *to.seed = int64_t((uint64_t(bits[0]) | uint64_t(bits[1]) << 32) >> 1);
       *to.offset = 0;
     }
@@ -118,7 +119,7 @@ bool fits(const AttentionShape& shape, const AnyMatrix& q, const Matrices&... ot
   auto fit = [&](const AnyMatrix& x) {
     return x.bf16 && packs(x.as<bfloat16>()) && x.rows * x.stride <= kMost;
   };
-  return shape.queries.max_length > library_attention::kOwnLength &&
+  return !shape.bias.on() && shape.queries.max_length > library_attention::kOwnLength &&
          shape.queries.max_length == shape.keys.max_length && shape.head_size % 8 == 0 &&
          shape.head_size <= kLargestHead && fit(q) && (fit(others) && ...);
 }

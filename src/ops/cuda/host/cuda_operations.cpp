@@ -209,6 +209,18 @@ void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropou
        dq, dk, dv);
 }
 
+void CudaBackend::position_bias(Tensor table, Tensor values) {
+  check_shape(table, kPositionBuckets, values.rows);
+  call("position_bias", functions_.position_bias, table, values);
+}
+
+void CudaBackend::position_bias_backward(Tensor dvalues, Segments keys, Tensor dtable,
+                                         bool accumulate) {
+  check_shape(dtable, kPositionBuckets, dvalues.rows);
+  call("position_bias_backward", functions_.position_bias_backward, dvalues, keys, dtable,
+       accumulate);
+}
+
 // ---- losses -------------------------------------------------------------------------------------
 
 void CudaBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,

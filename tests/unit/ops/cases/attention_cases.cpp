@@ -15,6 +15,7 @@ struct Case {
   bool first_only;               // one query per sequence, as in the last layer of classification
   double dropout;
   int64_t first_head = 0;  // of the model's heads
+  bool bias = false;       // a position bias
 
   int64_t hidden() const { return heads * head_size; }
   int64_t count() const { return int64_t(lengths.size()); }
@@ -31,7 +32,7 @@ struct Case {
     for (int32_t n : lengths) all += concat(" ", n);
     return concat(heads, " heads of ", head_size, ", lengths", all,
                   first_only ? ", first queries" : "", ", p ", dropout,
-                  first_head > 0 ? concat(", from head ", first_head) : "");
+                  first_head > 0 ? concat(", from head ", first_head) : "", bias ? ", bias" : "");
   }
 };
 
@@ -44,6 +45,20 @@ AttentionShape shape_of(const Case& c, const OpData& t) {
   shape.keys = t.segments("key offsets");
   shape.samples = t.uints("samples");
   shape.first_head = c.first_head;
+  return shape;
+}
+
+// With the values that the table gives; `gradient` false: that of the bias is not wanted.
+AttentionShape biased_shape(const Case& c, Backend& backend, OpData& t, bool gradient) {
+  AttentionShape shape = shape_of(c, t);
+  if (!c.bias) return shape;
+  const Tensor values = t["bias values"];
+  backend.position_bias(t["table"], values);
+  shape.bias.values = values.f32();
+  shape.bias.span = (values.cols + 1) / 2;
+  if (!gradient) return shape;
+  shape.bias.gradient = t["dvalues"].f32();
+  shape.bias.gradient_stride = 2 * c.tokens();
   return shape;
 }
 
@@ -65,6 +80,10 @@ OpCaseMaker start(const char* op, const Case& c, double factor) {
   }
   maker.view("k", "qkv", h, h).view("v", "qkv", 2 * h, h);
   maker.result("lse", c.heads, c.query_rows()).result("out", c.query_rows(), h);
+  if (c.bias) {
+    maker.input("table", kPositionBuckets, c.heads, 0, 2);
+    maker.result("bias values", c.heads, 2 * c.longest() + 5);  // wider than it needs to be
+  }
   std::vector<int32_t> keys{0}, queries{0}, samples;
   for (int32_t n : c.lengths) {
     keys.push_back(keys.back() + n);
@@ -100,16 +119,22 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
   const Dropout dropout = dropout_of(c);
   const int64_t h = c.hidden();
   auto forward = [c, dropout](Backend& backend, OpData& t) {
-    backend.attention(shape_of(c, t), t.streamed(dropout), t["q"], t["k"], t["v"], t["out"],
-                      t["lse"]);
+    backend.attention(biased_shape(c, backend, t, false), t.streamed(dropout), t["q"], t["k"],
+                      t["v"], t["out"], t["lse"]);
   };
-  table.push_back(start("attention", c, 1).run(forward, {"out", "lse"}));
+  std::vector<std::string> outputs{"out", "lse"}, gradients{"dq", "dk", "dv"};
+  if (c.bias) {
+    outputs.push_back("bias values");
+    for (const char* name : {"bias values", "dvalues", "dtable"}) gradients.push_back(name);
+  }
+  table.push_back(start("attention", c, 1).run(forward, outputs));
   table.push_back(with_our_masks(
       in_bf16(table.back(), {"qkv", "q", "out"}, kRoundedInside, kRoundedInsideReason), c));
   OpCaseMaker inference = start("attention", c, 1);
   inference.get().views.erase("lse");
   inference.get().shape += ", inference";
-  table.push_back(inference.run(forward, {"out"}));
+  outputs.erase(outputs.begin() + 1);
+  table.push_back(inference.run(forward, outputs));
   table.push_back(with_our_masks(
       in_bf16(table.back(), {"qkv", "q", "out"}, kRoundedInside, kRoundedInsideReason), c));
 
@@ -121,24 +146,59 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
     backward.view("dq", "dqkv", 0, h);
   }
   backward.view("dk", "dqkv", h, h).view("dv", "dqkv", 2 * h, h);
+  std::vector<OpGradient> of_inputs{{"q", "dq"}, {"k", "dk"}, {"v", "dv"}};
+  if (c.bias) {
+    // Between two sequences there is a place without a distance.
+    backward.constant("dvalues", c.heads, 2 * c.tokens(), 0).result("dtable", 32, c.heads);
+    of_inputs.push_back({"table", "dtable"});
+  }
+  auto run_backward = [c, dropout](Backend& backend, OpData& t) {
+    const AttentionShape shape = biased_shape(c, backend, t, true);
+    backend.attention_backward(shape, t.streamed(dropout), t["q"], t["k"], t["v"], t["out"],
+                               t["lse"], t["dout"], t["dq"], t["dk"], t["dv"]);
+    if (c.bias) {
+      backend.position_bias_backward(t["dvalues"], shape.keys, t["dtable"], false);
+    }
+  };
   table.push_back(
-      backward
-          .run(
-              [c, dropout](Backend& backend, OpData& t) {
-                backend.attention_backward(shape_of(c, t), t.streamed(dropout), t["q"], t["k"],
-                                           t["v"], t["out"], t["lse"], t["dout"], t["dq"], t["dk"],
-                                           t["dv"]);
-              },
-              {"dq", "dk", "dv"})
-          .gradient_of(forward, {{"out", "dout"}}, {{"q", "dq"}, {"k", "dk"}, {"v", "dv"}}));
+      backward.run(run_backward, gradients).gradient_of(forward, {{"out", "dout"}}, of_inputs));
   table.push_back(with_our_masks(in_bf16(table.back(), {"qkv", "q", "out", "dout", "dqkv", "dq"},
                                          backward_tolerance(c), kRoundedInsideReason),
                                  c));
 }
 
+void add_position_bias_cases(std::vector<OpCase>& table) {
+  for (int64_t heads : {1, 5, 12}) {
+    for (int64_t span : {1, 9, 200}) {
+      const std::string shape = concat(heads, " heads, span ", span);
+      table.push_back(OpCaseMaker("position_bias", shape, 0, "a copy")
+                          .input("table", kPositionBuckets, heads)
+                          .result("values", heads, 2 * span - 1)
+                          .run([](Backend& backend,
+                                  OpData& t) { backend.position_bias(t["table"], t["values"]); },
+                               {"values"}));
+      for (bool accumulate : {false, true}) {
+        const int32_t end = int32_t(span + 4);
+        OpCaseMaker maker("position_bias_backward", concat(shape, accumulate ? ", added" : ""),
+                          1.2e-7, "one rounding of sums in double precision");
+        maker.input("dvalues", heads, 2 * end).integers("keys", {0, 1, int32_t(span + 1), end});
+        accumulate ? maker.input("dtable", kPositionBuckets, heads)
+                   : maker.result("dtable", kPositionBuckets, heads);
+        table.push_back(maker.run(
+            [accumulate](Backend& backend, OpData& t) {
+              backend.position_bias_backward(t["dvalues"], t.segments("keys"), t["dtable"],
+                                             accumulate);
+            },
+            {"dtable"}));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void add_attention_cases(std::vector<OpCase>& table) {
+  add_position_bias_cases(table);
   std::vector<int32_t> many_short;
   for (int32_t i = 0; i < 24; ++i) many_short.push_back(1 + i * 7 % 13);
   const Case shapes[] = {
@@ -159,7 +219,13 @@ void add_attention_cases(std::vector<OpCase>& table) {
       {3, 64, {31, 32, 33}, false, 0},
       {2, 64, {63, 64, 65}, false, 0},
       {5, 64, {16, 9, 1, 12}, false, 0},
-      {3, 128, {17, 1, 129}, false, 0}};
+      {3, 128, {17, 1, 129}, false, 0},
+      // A position bias.
+      {1, 7, {1}, false, 0, 0, true},
+      {3, 11, {7, 1, 33}, false, 0, 0, true},
+      {2, 32, {100, 1, 17}, false, 0, 0, true},
+      {5, 64, {16, 9, 1, 12}, false, 0, 0, true},
+      {2, 64, {131, 2}, false, 0, 4, true}};
   for (Case c : shapes) {
     for (bool first_only : {false, true}) {
       for (double p : {0.0, 0.1}) {
