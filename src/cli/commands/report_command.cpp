@@ -23,9 +23,10 @@ constexpr const char* kReportExamples =
     "  finetune report runs/a\n"
     "  finetune report runs --output sweep.html             all runs in a directory\n"
     "\n"
-    "The file needs no network and runs no script. It shows curves, confused labels, scores of "
-    "each\n"
-    "label, calibration, lengths, the worst errors with their texts, options and facts.";
+    "The file needs no network and runs no script. Of a run it shows the result beside simpler\n"
+    "answers, how much can be automatic, calibration, confused labels, the worst errors with "
+    "their\n"
+    "texts, curves, options and facts; of several runs the settings compared, then the best run.";
 
 struct ReportOptions {
   std::vector<std::string> directories;

@@ -140,7 +140,8 @@ std::string worst_answers_html(const SavedAnswers& saved,
   });
   order.resize(std::min(order.size(), size_t(kMostErrors)));
   HtmlTable table("The worst answers",
-                  {"id", "question", "right answers", "answer", "F1", "probability", "context"});
+                  {"id", "question", "right answers", "answer", "F1", "probability", "context"},
+                  true);
   for (size_t q : order) {
     const SquadQuestion& question = saved.data.questions[q];
     const std::string* answer = saved.predictions.answers[q];
@@ -160,8 +161,7 @@ std::string worst_answers_html(const SavedAnswers& saved,
   table.note(concat(wrong, " of ", counted(saved.scores.size(), "answer"),
                     wrong == 1 ? " is" : " are",
                     " not exact; the lowest F1 first, then the surest."));
-  return concat("<h3>The worst answers</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" ",
-                "aria-label=\"The worst answers\">\n", table.html(), "</div>\n");
+  return concat("<h3>The worst answers</h3>\n", table.region(true));
 }
 
 }  // namespace
@@ -191,7 +191,8 @@ std::string answers_html(const RunRecord& run) {
   std::string out =
       concat(changed_data(run), "<div class=\"figures\">\n", scores_of_answers_html(saved));
   if (has_probabilities) {
-    out += calibration.calibration_html("answers") + calibration.confidence_html("answers");
+    out += calibration.coverage_html("answers") + calibration.calibration_html("answers") +
+           calibration.confidence_html("answers");
   } else {
     out +=
         "<p class=\"note\">No calibration: the run's nbest_predictions.json is missing or "

@@ -14,10 +14,6 @@ constexpr double kLeft = 46, kTop = 24, kRight = 14, kBottom = 40;
 constexpr size_t kMostMarkers = 40;  // of a line's points
 constexpr size_t kColours = 8, kDashes = 4;
 
-PlotArea plot_area(Interval x, Interval y) {
-  return {std::max(kLeft, numbers_width(y)), kTop, kWidth - kRight, kHeight - kBottom, x, y};
-}
-
 // Squares and names, in the line above a picture.
 void draw_legend(const std::vector<std::string>& names, const std::vector<std::string>& classes,
                  double x, Canvas& canvas) {
@@ -42,8 +38,20 @@ double longest_bar(const std::vector<BarRow>& rows, bool stacked) {
 
 }  // namespace
 
+PlotArea plot_area(Interval x, Interval y) {
+  return {std::max(kLeft, numbers_width(y)), kTop, kWidth - kRight, kHeight - kBottom, x, y};
+}
+
+Picture framed_picture(const std::string& title, const Canvas& canvas) {
+  return {title, "", "", kWidth, kHeight, canvas.svg()};
+}
+
 std::string line_style(size_t style) {
   return concat("line c", style % kColours, " d", style / kColours % kDashes);
+}
+
+std::string dot_style(size_t style) {
+  return concat("dot c", style % kColours);
 }
 
 Picture line_picture(const std::string& title, const std::string& x_name,
@@ -70,7 +78,7 @@ Picture line_picture(const std::string& title, const std::string& x_name,
     if (places.size() > 1) canvas.polyline(places, line_style(one.style), one.name);
     if (places.size() <= kMostMarkers) {
       for (size_t i = 0; i < places.size(); ++i) {
-        canvas.circle(places[i].first, places[i].second, 2.2, concat("dot c", one.style % kColours),
+        canvas.circle(places[i].first, places[i].second, 2.2, dot_style(one.style),
                       concat(one.name, ", ", x_name, " ", report_number(one.points[i].first), ": ",
                              report_number(one.points[i].second)));
       }

@@ -17,6 +17,10 @@ struct LineSeries {
   std::vector<std::pair<double, double>> points;
 };
 std::string line_style(size_t style);  // classes of the page's style
+std::string dot_style(size_t style);
+// The area of a picture of the usual size, and the picture of what is drawn there.
+PlotArea plot_area(Interval x, Interval y);
+Picture framed_picture(const std::string& title, const Canvas& canvas);
 Picture line_picture(const std::string& title, const std::string& x_name,
                      const std::vector<LineSeries>& series);
 
@@ -50,7 +54,8 @@ Histogram make_histogram(EqualBins bins, bool whole,
 std::string histogram_html(const std::string& title, const std::string& x_name,
                            const std::string& note, const Histogram& histogram);
 
-// Counts predictions and right ones by probability, in ten bins of [0, 1].
+// Counts predictions and right ones by probability, in ten bins of [0, 1], and by how sure they
+// are.
 class Calibration {
  public:
   void add(double probability, bool right);
@@ -58,6 +63,8 @@ class Calibration {
   double expected_error() const;
   std::string calibration_html(const std::string& of) const;
   std::string confidence_html(const std::string& of) const;
+  // Accuracy of the surest part, by the size of that part.
+  std::string coverage_html(const std::string& of) const;
 
  private:
   struct Bin {
@@ -65,6 +72,7 @@ class Calibration {
     double probability = 0;  // the sum
   };
   std::vector<Bin> bins_ = std::vector<Bin>(10);
+  std::vector<std::pair<double, bool>> all_;
   int64_t count_ = 0;
 };
 

@@ -29,6 +29,11 @@ bool has_mix(const RunRecord& run) {
   return run.metrics.contains("eval_mix_ngrams");
 }
 
+// Micro F1 of one label a row is its accuracy.
+bool is_repeated(const std::string& name, const RunRecord& run) {
+  return name == "eval_f1_micro" && run.metrics.contains("eval_mcc");
+}
+
 bool is_drawn(const std::string& name) {
   return name == "loss" || name == "lr" || name == "grad_norm" ||
          (name.starts_with("eval_") && name != "eval_runtime" &&
@@ -92,13 +97,6 @@ Points thinned(const Points& points, size_t most) {
   return out;
 }
 
-std::string title_of(const std::string& name) {
-  if (name == "loss") return "Training loss";
-  if (name == "lr") return "Learning rate";
-  if (name == "grad_norm") return "Gradient norm, before clipping";
-  return name;
-}
-
 // Nothing for a metric that is not the mix's.
 std::optional<std::pair<double, double>> mix_point(const RunRecord& run,
                                                    const std::string& metric) {
@@ -111,17 +109,17 @@ std::optional<std::pair<double, double>> mix_point(const RunRecord& run,
 }
 
 std::string curve_html(const std::string& metric, const std::vector<Curves>& runs,
-                       const std::vector<std::string>& names,
-                       const std::vector<RunRecord>& records) {
+                       const std::vector<std::string>& names, const std::vector<RunRecord>& records,
+                       const RunSettings& settings) {
   const size_t most = std::clamp(kMostPoints / runs.size(), kLeastRunPoints, kMostRunPoints);
   std::vector<LineSeries> series;
   size_t thickest = 1;
   bool mixes = false;
-  HtmlTable table(title_of(metric), {"run", "step", metric});
+  HtmlTable table(metric_title(metric), {"run", "step", metric});
   for (size_t r = 0; r < runs.size(); ++r) {
     const auto found = runs[r].find(metric);
     if (found == runs[r].end()) continue;
-    LineSeries one{names[r], r, thinned(found->second, most)};
+    LineSeries one{names[r], settings.of_run[r], thinned(found->second, most)};
     thickest = std::max(thickest, (found->second.size() + most - 1) / most);
     for (const auto& [step, value] : one.points) {
       table.text(one.name).number(step).number(value).end_row();
@@ -129,12 +127,12 @@ std::string curve_html(const std::string& metric, const std::vector<Curves>& run
     series.push_back(std::move(one));
     if (const auto point = mix_point(records[r], metric)) {
       mixes = true;
-      LineSeries mix{concat(names[r], ", with n-grams"), r, {*point}};
+      LineSeries mix{concat(names[r], ", with n-grams"), settings.of_run[r], {*point}};
       table.text(mix.name).number(point->first).number(point->second).end_row();
       series.push_back(std::move(mix));
     }
   }
-  Picture picture = line_picture(title_of(metric), "step", series);
+  Picture picture = line_picture(metric_title(metric), "step", series);
   if (thickest > 1) picture.note = concat("Points are means of up to ", thickest, " neighbours.");
   if (mixes) {
     picture.note += concat(picture.note.empty() ? "" : " ",
@@ -144,28 +142,34 @@ std::string curve_html(const std::string& metric, const std::vector<Curves>& run
   return figure_html(picture, table);
 }
 
+std::string legend_html(const RunSettings& settings) {
+  std::string out = "<ul class=\"legend\">\n";
+  for (size_t s = 0; s < settings.names.size(); ++s) {
+    out += concat(
+        "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><polyline "
+        "points=\"0,4 28,4\" class=\"",
+        line_style(s), "\"/></svg><bdi>", markup_escaped(settings.names[s], 300), "</bdi></li>\n");
+  }
+  return out + "</ul>\n";
+}
+
 }  // namespace
 
-std::string curves_html(const std::vector<RunRecord>& runs) {
+std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& settings) {
   std::vector<Curves> curves;
-  std::vector<std::string> metrics{"loss", "lr", "grad_norm"};
+  std::vector<std::string> metrics{"loss", "eval_loss", "eval_accuracy", "eval_f1_macro"};
   std::set<std::string> seen(metrics.begin(), metrics.end());
   const std::vector<std::string> names = run_names(runs);
   std::string notes;
   for (size_t r = 0; r < runs.size(); ++r) {
     curves.push_back(read_curves(runs[r], names[r], notes));
     for (const auto& [name, points] : curves.back()) {
-      if (seen.insert(name).second) metrics.push_back(name);
+      if (!is_repeated(name, runs[r]) && seen.insert(name).second) metrics.push_back(name);
     }
   }
-  std::string out = concat(notes, "<ul class=\"legend\">\n");
-  for (size_t r = 0; r < runs.size(); ++r) {
-    out += concat(
-        "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><polyline "
-        "points=\"0,4 28,4\" class=\"",
-        line_style(r), "\"/></svg><bdi>", markup_escaped(names[r], 300), "</bdi></li>\n");
-  }
-  out += "</ul>\n<div class=\"figures\">\n";
+  std::string out = concat("<h2>Training</h2>\n", notes);
+  if (runs.size() > 1) out += legend_html(settings);
+  out += "<div class=\"figures\">\n";
   size_t drawn = 0, left_out = 0;
   for (const std::string& metric : metrics) {
     const bool known = std::any_of(curves.begin(), curves.end(),
@@ -175,7 +179,7 @@ std::string curves_html(const std::vector<RunRecord>& runs) {
       ++left_out;
       continue;
     }
-    out += curve_html(metric, curves, names, runs);
+    out += curve_html(metric, curves, names, runs, settings);
     ++drawn;
   }
   if (left_out > 0) {

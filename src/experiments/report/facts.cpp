@@ -1,5 +1,6 @@
 // Tables of what runs are, and which part of a report their task has.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -16,11 +17,6 @@ namespace {
 
 constexpr size_t kMostValueBytes = 300;
 constexpr size_t kShownSum = 12;  // digits of a sha256 in the overview
-
-std::string scrolled_table(const std::string& name, const HtmlTable& table) {
-  return concat("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", name, "\">\n",
-                table.html(), "</div>\n");
-}
 
 // The runs' best metrics first, then what else most people ask for.
 std::vector<std::string> overview_metrics(const std::vector<RunRecord>& runs) {
@@ -56,6 +52,32 @@ std::vector<std::string> run_names(const std::vector<RunRecord>& runs) {
   return names;
 }
 
+std::string metric_title(const std::string& name) {
+  static const std::map<std::string, std::string> titles = {
+      {"eval_accuracy", "Accuracy"},
+      {"eval_f1_macro", "Macro F1"},
+      {"eval_f1_micro", "Micro F1"},
+      {"eval_f1_weighted", "F1, weighted by rows"},
+      {"eval_f1", "F1"},
+      {"eval_exact_match", "Exact match"},
+      {"eval_loss", "Loss of evaluation"},
+      {"eval_mcc", "Matthews correlation"},
+      {"eval_brier", "Brier score"},
+      {"eval_ece", "Calibration error"},
+      {"eval_coverage_at_95", "Share of rows at 95 % accuracy"},
+      {"eval_mse", "Mean squared error"},
+      {"eval_mae", "Mean absolute error"},
+      {"eval_r2", "R²"},
+      {"eval_perplexity", "Perplexity"},
+      {"loss", "Loss of training"},
+      {"train_loss", "Loss of training"},
+      {"lr", "Learning rate"},
+      {"grad_norm", "Gradient norm, before clipping"},
+  };
+  const auto found = titles.find(name);
+  return found == titles.end() ? name : found->second;
+}
+
 std::string overview_html(const std::vector<RunRecord>& runs) {
   const std::vector<std::string> names = run_names(runs), metrics = overview_metrics(runs);
   const std::vector<std::string> options = differing_options(runs);
@@ -64,10 +86,10 @@ std::string overview_html(const std::vector<RunRecord>& runs) {
   header.push_back("seed");
   header.insert(header.end(), metrics.begin(), metrics.end());
   header.insert(header.end(), {"ended", "data_sha256", "weights_sha256"});
-  HtmlTable table("Runs", header);
+  HtmlTable table("Runs", header, true);
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunRecord& run = runs[r];
-    table.text(names[r], kMostValueBytes).text(run.option("task"));
+    table.name(names[r], kMostValueBytes).text(run.option("task"));
     for (const std::string& option : options) table.text(run.effective(option), kMostValueBytes);
     table.text(run.option("seed"));
     for (const std::string& metric : metrics) {
@@ -81,23 +103,24 @@ std::string overview_html(const std::vector<RunRecord>& runs) {
     table.text(fact_named(run.facts, "data_sha256").substr(0, kShownSum));
     table.text(fact_named(run.facts, "weights_sha256").substr(0, kShownSum)).end_row();
   }
-  return scrolled_table("Runs", table);
+  return concat("<h2>Runs</h2>\n", table.region());
 }
 
 std::string facts_html(const RunRecord& run) {
   HtmlTable options("Options other than the defaults", {"option", "value"});
   for (const auto& [name, value] : changed_options(run)) {
-    options.text(name).text(value, kMostValueBytes).end_row();
+    options.name(name).text(value, kMostValueBytes).end_row();
   }
   HtmlTable metrics("Metrics", {"metric", "value"});
-  for (const auto& [name, value] : run.metrics)
-    metrics.text(name, kMostValueBytes).exact(value).end_row();
+  for (const auto& [name, value] : run.metrics) {
+    metrics.name(name, kMostValueBytes).number(value).end_row();
+  }
   HtmlTable facts("Facts", {"fact", "value"});
   for (const auto& [name, value] : run.facts) {
-    facts.text(name, kMostValueBytes).text(value, kMostValueBytes).end_row();
+    facts.name(name, kMostValueBytes).text(value, kMostValueBytes).end_row();
   }
-  return concat("<div class=\"tables\">\n", scrolled_table("Metrics", metrics),
-                scrolled_table("Options", options), scrolled_table("Facts", facts), "</div>\n");
+  return concat("<h3>Numbers, options and facts</h3>\n<div class=\"tables\">\n", metrics.html(),
+                options.html(), facts.html(), "</div>\n");
 }
 
 std::string evaluation_html(const RunRecord& run) {

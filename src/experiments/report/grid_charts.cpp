@@ -10,8 +10,11 @@ namespace finetune {
 namespace {
 
 constexpr double kSide = 360, kPlotLeft = 46, kPlotTop = 24, kPlotRight = 14, kPlotBottom = 40;
-constexpr size_t kMostNumberedLabels = 14;  // cells have numbers in them
-constexpr double kDarkest = 0.65;           // text on it stays readable
+constexpr size_t kFewLabels = 14;       // their cells are large
+constexpr double kDarkest = 0.65;       // text on it stays readable
+constexpr double kMostNameWidth = 220;  // of a label beside a matrix
+constexpr double kTarget = 0.95;        // share right that makes a part automatic
+constexpr int64_t kFewRows = 10;        // whose share says little
 
 PlotArea square_area(double height, Interval x, Interval y) {
   return {std::max(kPlotLeft, numbers_width(y)),
@@ -36,6 +39,7 @@ void Calibration::add(double probability, bool right) {
   ++bin.count;
   bin.right += right;
   bin.probability += clamped;
+  all_.emplace_back(clamped, right);
   ++count_;
 }
 
@@ -70,7 +74,9 @@ std::string Calibration::calibration_html(const std::string& of) const {
                      area.bottom - area.y(share), "right",
                      concat(bin.count, " ", of, " of probability ", report_number(low), " to ",
                             report_number(high), ": ", format_fixed(100 * share, 1), " % right"),
-                     0.4);
+                     bin.count < kFewRows ? 0.12 : 0.4);
+    canvas.text(area.x((low + high) / 2), area.bottom - 4, Anchor::middle,
+                report_number(double(bin.count)), "count");
   }
   canvas.line(area.left, area.bottom, area.right, area.top, "diagonal");
   if (points.size() > 1) canvas.polyline(points, "line c0 d0", "");
@@ -79,11 +85,82 @@ std::string Calibration::calibration_html(const std::string& of) const {
       "Calibration",
       concat("On the dashed line probabilities are what they say; below it they are too "
              "high. Expected calibration error: ",
-             report_number(expected_error()), "."),
+             shown_number(expected_error()),
+             ". The numbers in the bars count rows; pale bars have fewer than ", kFewRows, "."),
       concat("Share of right ", of, " by their probability, in ", bins_.size(), " bins"),
       kSide,
       height,
       canvas.svg()};
+  return figure_html(picture, table);
+}
+
+namespace {
+
+// The surest `rows` of all, of which `right` are right; the least sure has this probability.
+struct SurestPart {
+  double probability;
+  int64_t rows, right;
+
+  double accuracy() const { return double(right) / double(rows); }
+};
+
+// A part for each different probability.
+std::vector<SurestPart> surest_parts(std::vector<std::pair<double, bool>> all) {
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SurestPart> parts;
+  int64_t right = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    right += all[i].second;
+    const bool is_tied = i + 1 < all.size() && all[i + 1].first == all[i].first;
+    if (!is_tied) parts.push_back({all[i].first, int64_t(i) + 1, right});
+  }
+  return parts;
+}
+
+std::string percent(double share) {
+  return format_fixed(100 * share, 1) + " %";
+}
+
+}  // namespace
+
+std::string Calibration::coverage_html(const std::string& of) const {
+  constexpr double height = 300;
+  constexpr size_t kMostPoints = 150;
+  const std::vector<SurestPart> parts = surest_parts(all_);
+  if (parts.empty()) return "";
+  const double all = double(parts.back().rows);
+  double lowest = kTarget;
+  const SurestPart* automatic = nullptr;
+  for (const SurestPart& part : parts) {
+    if (double(part.rows) >= 0.02 * all) lowest = std::min(lowest, part.accuracy());
+    if (part.accuracy() >= kTarget) automatic = &part;
+  }
+  const PlotArea area = square_area(height, {0, 1}, rounded_outwards({lowest, 1}, 6));
+  Canvas canvas;
+  draw_axes(area, "share of the rows, the surest first", "share right", canvas);
+  canvas.line(area.left, area.y(kTarget), area.right, area.y(kTarget), "diagonal");
+  HtmlTable table("Accuracy of the surest part",
+                  {"probability at least", "share of the rows", "share right", "rows"});
+  std::vector<std::pair<double, double>> points;
+  const size_t each = (parts.size() + kMostPoints - 1) / kMostPoints;
+  for (size_t i = (parts.size() - 1) % each; i < parts.size(); i += each) {
+    const double share = double(parts[i].rows) / all;
+    points.emplace_back(area.x(share), area.y(parts[i].accuracy()));
+    table.number(parts[i].probability).number(share).number(parts[i].accuracy());
+    table.number(double(parts[i].rows)).end_row();
+  }
+  canvas.polyline(points, "line c0 d0", "");
+  std::string note = concat("No part of the ", of, " is right ", percent(kTarget), " of the time.");
+  if (automatic) {
+    const double share = double(automatic->rows) / all;
+    note = concat("The dot: the surest ", percent(share), " of the ", of, " (probability at least ",
+                  shown_number(automatic->probability), ") are right ", percent(kTarget),
+                  " of the time.");
+    canvas.circle(area.x(share), area.y(automatic->accuracy()), 4, "dot c1", note);
+  }
+  Picture picture{"Accuracy of the surest part", note, "", kSide, height, canvas.svg()};
+  picture.description =
+      concat("All ", of, ": ", percent(parts.back().accuracy()), " right. ", note);
   return figure_html(picture, table);
 }
 
@@ -100,16 +177,16 @@ std::string Calibration::confidence_html(const std::string& of) const {
 Picture confusion_picture(const std::string& title, const std::vector<std::string>& names,
                           const std::vector<std::vector<int64_t>>& counts) {
   const size_t n = names.size();
-  const double cell = n <= 6 ? 46 : n <= kMostNumberedLabels ? 38 : 22;
+  const double cell = n <= 6 ? 46 : n <= kFewLabels ? 38 : 27;
   double longest = 40;
   for (const std::string& name : names)
-    longest = std::max(longest, text_width(fitting_text(name, 150)));
+    longest = std::max(longest, text_width(fitting_text(name, kMostNameWidth)));
   const double left = longest + 26, top = longest + 30;
   Canvas canvas;
   canvas.text(left - 6, 12, Anchor::end, "predicted →", "name");
   canvas.text(2, top - 8, Anchor::start, "true ↓", "name");
   for (size_t i = 0; i < n; ++i) {
-    const std::string name = fitting_text(names[i], 150);
+    const std::string name = fitting_text(names[i], kMostNameWidth);
     canvas.text(left - 6, top + (double(i) + 0.5) * cell + 4, Anchor::end, name);
     canvas.upward_text(left + (double(i) + 0.5) * cell + 4, top - 6, name);
   }
@@ -127,17 +204,19 @@ Picture confusion_picture(const std::string& title, const std::vector<std::strin
                        concat(names[t], " → ", names[p], ": ", count, ", ",
                               format_fixed(100 * share, 1), " % of the row"),
                        shade(share));
-      if (n <= kMostNumberedLabels) {
-        canvas.text(x + cell / 2, y + cell / 2 + 4, Anchor::middle, report_number(double(count)));
-      }
+      canvas.text(x + cell / 2, y + cell / 2 + 4, Anchor::middle, report_number(double(count)),
+                  n <= kFewLabels ? "" : "count");
     }
+    canvas.text(left + double(n) * cell + 34, top + (double(t) + 0.5) * cell + 4, Anchor::end,
+                report_number(double(sum)), "name");
   }
+  canvas.text(left + double(n) * cell + 34, top - 6, Anchor::end, "rows", "name");
   const double right = left + double(n) * cell, bottom = top + double(n) * cell;
   for (size_t i = 0; i <= n; ++i) {
     canvas.line(left, top + double(i) * cell - 0.5, right, top + double(i) * cell - 0.5, "grid");
     canvas.line(left + double(i) * cell - 0.5, top, left + double(i) * cell - 0.5, bottom, "grid");
   }
-  Picture picture{title, "", "", right + 8, bottom + 8, canvas.svg(), true};
+  Picture picture{title, "", "", right + 40, bottom + 8, canvas.svg(), true};
   picture.description = concat(n, " labels, ", on, " right on the diagonal and ", off, " off it");
   return picture;
 }

@@ -1,44 +1,96 @@
 // Escapes text and writes tables and figures.
 #include "experiments/report/html.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "experiments/report/canvas.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
 
-HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& header) {
-  html_ = concat("<table>\n<caption>", markup_escaped(caption), "</caption>\n<thead><tr>");
-  for (const std::string& name : header) {
-    html_ += concat("<th scope=\"col\">", markup_escaped(name, 200), "</th>");
-  }
-  html_ += "</tr></thead>\n<tbody>\n";
+namespace {
+
+// Blocks are no table to a browser, so cells that may become blocks say what they are.
+std::string role(bool cards, std::string_view name) {
+  return cards ? concat(" role=\"", name, "\"") : "";
 }
 
-HtmlTable& HtmlTable::cell(const std::string& content) {
-  if (!in_row_) html_ += "<tr>";
-  in_row_ = true;
-  html_ += content;
-  html_ += "</td>";
+}  // namespace
+
+HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& header, bool cards)
+    : caption_(markup_escaped(caption)), cards_(cards) {
+  html_ = concat("<table", role(cards, "table"), ">\n<caption>", caption_, "</caption>\n<thead",
+                 role(cards, "rowgroup"), "><tr", role(cards, "row"), ">");
+  for (const std::string& name : header) {
+    header_.push_back(markup_escaped(name, 200));
+    html_ += concat("<th scope=\"col\"", role(cards, "columnheader"), ">", header_.back(), "</th>");
+  }
+  html_ += concat("</tr></thead>\n<tbody", role(cards, "rowgroup"), ">\n");
+}
+
+HtmlTable& HtmlTable::cell(std::string_view element, const std::string& attributes,
+                           const std::string& content) {
+  const bool is_name = element == "th";
+  row_ += concat("<", element, is_name ? " scope=\"row\"" : "",
+                 role(cards_, is_name ? "rowheader" : "cell"), attributes);
+  if (cards_ && !is_name && column_ < header_.size() && !header_[column_].empty()) {
+    row_ += concat(" data-label=\"", header_[column_], "\"");
+  }
+  row_ += concat(">", content, "</", element, ">");
+  ++column_;
   return *this;
 }
 
 // Text of any writing direction does not disturb what stands beside it.
 HtmlTable& HtmlTable::text(std::string_view text, size_t limit) {
-  return cell(concat("<td dir=\"auto\">", markup_escaped(text, limit)));
+  return cell("td", " dir=\"auto\"", markup_escaped(text, limit));
 }
+
+HtmlTable& HtmlTable::name(std::string_view text, size_t limit) {
+  return cell("th", " dir=\"auto\"", markup_escaped(text, limit));
+}
+
+namespace {
+
+// All digits, where the shown number does not have them.
+std::string title_of(double value) {
+  const bool has_more = std::isfinite(value) && shown_number(value) != number_text(value);
+  return has_more ? concat(" title=\"", number_text(value), "\"") : "";
+}
+
+}  // namespace
 
 HtmlTable& HtmlTable::number(double value) {
-  return cell(concat("<td class=\"n\">", report_number(value)));
+  return cell("td", concat(" class=\"n\"", title_of(value)), shown_number(value));
 }
 
-HtmlTable& HtmlTable::exact(double value) {
-  return cell(concat("<td class=\"n\">", number_text(value)));
+HtmlTable& HtmlTable::estimate(const Estimate& value) {
+  if (value.runs < 2) return number(value.mean);
+  return cell(
+      "td",
+      concat(" class=\"n\" title=\"", number_text(value.mean), " ± ", number_text(value.sd), "\""),
+      concat(shown_number(value.mean), " ± ", shown_number(value.sd)));
+}
+
+HtmlTable& HtmlTable::bar(double value, double most, std::string_view colour) {
+  const double share = most > 0 && std::isfinite(value) ? std::clamp(value / most, 0.0, 1.0) : 0;
+  return cell(
+      "td", concat(" class=\"bar\"", title_of(value)),
+      concat("<svg aria-hidden=\"true\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\">"
+             "<rect class=\"",
+             colour, "\" width=\"", format_fixed(100 * share, 1), "\" height=\"10\"/></svg>",
+             shown_number(value)));
 }
 
 void HtmlTable::end_row() {
-  html_ += "</tr>\n";
-  in_row_ = false;
+  html_ +=
+      concat(marked_ ? "<tr role=\"row\" class=\"best\">" : "<tr role=\"row\">", row_, "</tr>\n");
+  row_.clear();
+  column_ = 0;
+  marked_ = false;
   ++rows_;
 }
 
@@ -48,6 +100,17 @@ void HtmlTable::note(std::string_view text) {
 
 std::string HtmlTable::html() const {
   return concat(html_, "</tbody>\n</table>\n", note_);
+}
+
+std::string HtmlTable::region(bool tall) const {
+  return concat("<div class=\"scroll titled", cards_ ? " cards" : "", tall ? " tall" : "",
+                "\" tabindex=\"0\" role=\"region\" aria-label=\"", caption_, "\">\n", html_,
+                "</tbody>\n</table>\n</div>\n", note_);
+}
+
+std::string shown_number(double value) {
+  if (!std::isfinite(value)) return "none";
+  return value == std::floor(value) ? report_number(value) : three_digits(value);
 }
 
 std::string figure_html(const Picture& picture, const HtmlTable& table) {

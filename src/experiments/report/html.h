@@ -6,32 +6,50 @@
 #include <string_view>
 #include <vector>
 
+#include "core/numeric/estimate.h"
 #include "core/text/printable.h"
 
 namespace finetune {
 
-// A table of text and numbers, row by row.
+// A table of text and numbers, row by row. Numbers have three digits; the title of their cell has
+// all of them.
 class HtmlTable {
  public:
-  HtmlTable(std::string_view caption, const std::vector<std::string>& header);
+  // `cards`: each row becomes a block on a narrow screen.
+  HtmlTable(std::string_view caption, const std::vector<std::string>& header, bool cards = false);
 
   HtmlTable& text(std::string_view text, size_t limit = std::string_view::npos);
-  HtmlTable& number(double value);  // written by report_number()
-  HtmlTable& exact(double value);   // with all its digits
+  // The name of the row.
+  HtmlTable& name(std::string_view text, size_t limit = std::string_view::npos);
+  HtmlTable& number(double value);
+  HtmlTable& estimate(const Estimate& value);  // mean ± standard deviation
+  // A number behind a bar from 0 to `most`, in a colour of the page's style.
+  HtmlTable& bar(double value, double most, std::string_view colour);
   void end_row();
+  // The row that is being written is the best one.
+  void mark_row() { marked_ = true; }
   int64_t rows() const { return rows_; }
   // A line below the table, if it does not show all rows.
   void note(std::string_view text);
 
   std::string html() const;
+  // In a region below a heading that has the caption's words. It scrolls if it is too wide or, with
+  // `tall`, too long.
+  std::string region(bool tall = false) const;
 
  private:
-  HtmlTable& cell(const std::string& content);
+  HtmlTable& cell(std::string_view element, const std::string& attributes,
+                  const std::string& content);
 
-  std::string html_, note_;
-  bool in_row_ = false;
+  std::vector<std::string> header_;  // escaped
+  std::string caption_, html_, row_, note_;
+  size_t column_ = 0;
+  bool cards_ = false, marked_ = false;
   int64_t rows_ = 0;
 };
+
+// Three digits, whole numbers as they are.
+std::string shown_number(double value);
 
 // A picture with a description for screen readers.
 struct Picture {

@@ -14,7 +14,6 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostBars = 25;          // of a picture
 constexpr size_t kMostMatrixLabels = 30;  // of a confusion matrix
 constexpr size_t kMostTableRows = 1000;   // behind a picture
 constexpr size_t kMostLabelBytes = 200;
@@ -58,13 +57,14 @@ class LabelReport {
 
   std::string html() const {
     const RowTexts texts(run_, saved_);
-    std::string out = "<div class=\"figures\">\n";
-    out += pairs_html() + scores_html() + counts_html();
     const std::string of = single() ? "predictions" : "predicted labels";
-    out += calibration_.calibration_html(of) + calibration_.confidence_html(of);
-    out += texts.lengths_html(is_wrong_);
-    if (single()) out += matrix_html();
-    out += "</div>\n" + worst_html(texts);
+    const std::string out =
+        concat("<h3>How sure it is</h3>\n<div class=\"figures\">\n", calibration_.coverage_html(of),
+               calibration_.calibration_html(of), calibration_.confidence_html(of),
+               "</div>\n<h3>Where it errs</h3>\n<div class=\"tables\">\n", pairs_html(),
+               scores_html(), "</div>\n", single() ? matrix_html() : "", worst_html(texts),
+               "<h3>The evaluated rows</h3>\n<div class=\"tables\">\n", counts_html(),
+               texts.lengths_html(is_wrong_), "</div>\n");
     saved_.table.check_intact();
     return out;
   }
@@ -171,73 +171,55 @@ class LabelReport {
                              : concat("<p class=\"note\">No confused labels.", without, "</p>\n");
     }
     const std::string title = "The most confused labels";
-    HtmlTable table(title, {"true", "predicted", "rows", "share of the true label's rows"});
-    std::vector<BarRow> bars;
+    HtmlTable table(title, {"true", "predicted", "rows", "share of the true label's rows"}, true);
+    const double most = double(pairs.front().rows);
     for (const ConfusedPair& pair : pairs) {
-      const std::string &truth = name(size_t(pair.truth)),
-                        &predicted = name(size_t(pair.predicted));
-      if (bars.size() < kMostBars) {
-        // Both names have a place, whatever their lengths.
-        bars.push_back({concat(fitting_text(truth, 88), " → ", fitting_text(predicted, 88)),
-                        {double(pair.rows)},
-                        concat(truth, " taken for ", predicted, ": ", counted(pair.rows, "row"))});
-      }
-      table.text(truth, kMostLabelBytes).text(predicted, kMostLabelBytes).number(double(pair.rows));
+      table.name(name(size_t(pair.truth)), kMostLabelBytes);
+      table.text(name(size_t(pair.predicted)), kMostLabelBytes);
+      table.bar(double(pair.rows), most, "wrong");
       table.number(double(pair.rows) / double(classes_[size_t(pair.truth)].support)).end_row();
       if (table.rows() == int64_t(kMostTableRows)) break;
     }
-    Picture picture = bar_picture(title, bars, {{"rows"}, {"wrong"}, 0, false, 206});
-    picture.note = concat("True label → predicted label, ", bars.size(), " of ", pairs.size(),
-                          " pairs.", without);
-    return figure_html(picture, table);
+    table.note(concat(counted(pairs.size(), "pair"), " of true and predicted label.", without));
+    return concat("<section>\n<h4>", title, "</h4>\n", table.region(true), "</section>\n");
   }
 
   std::string scores_html() const {
     const std::string title = "F1 of each label, the worst first";
-    HtmlTable table(title, {"label", "precision", "recall", "F1", "rows"});
-    std::vector<BarRow> bars;
+    HtmlTable table(title, {"label", "precision", "recall", "F1", "rows"}, true);
+    const double most = largest([](const ClassScores& c) { return c.support; });
     for (size_t id : ordered_labels([](const ClassScores&a, const ClassScores&b) {
            return a.f1 != b.f1 ? a.f1 < b.f1 : a.support > b.support;
          })) {
       const ClassScores& c = classes_[id];
-      if (bars.size() < kMostBars) {
-        bars.push_back({name(id),
-                        {c.f1},
-                        concat(name(id), ": F1 ", report_number(c.f1), ", precision ",
-                               report_number(c.precision), ", recall ", report_number(c.recall),
-                               ", ", counted(c.support, "row"))});
-      }
-      table.text(name(id), kMostLabelBytes).number(c.precision).number(c.recall).number(c.f1);
-      table.number(double(c.support)).end_row();
+      table.name(name(id), kMostLabelBytes).number(c.precision).number(c.recall);
+      table.bar(c.f1, 1, "right").bar(double(c.support), most, "other").end_row();
       if (table.rows() == int64_t(kMostTableRows)) break;
     }
-    Picture picture = bar_picture(title, bars, {{"F1"}, {"right"}, 1});
-    picture.note = concat(bars.size(), " of ", classes_.size(), " labels.");
-    return figure_html(picture, table);
+    return concat("<section>\n<h4>", title, "</h4>\n", table.region(true), "</section>\n");
   }
 
   std::string counts_html() const {
     const std::string title = "How often each label occurs";
-    HtmlTable table(title, {"label", "true", "predicted", "both"});
-    std::vector<BarRow> bars;
+    HtmlTable table(title, {"label", "true", "predicted", "both"}, true);
+    const double most =
+        largest([](const ClassScores& c) { return std::max(c.support, c.predicted); });
     for (size_t id : ordered_labels([](const ClassScores&a, const ClassScores&b) {
            return a.support != b.support ? a.support > b.support : a.predicted > b.predicted;
          })) {
       const ClassScores& c = classes_[id];
-      if (bars.size() < kMostBars) {
-        bars.push_back({name(id),
-                        {double(c.support), double(c.predicted)},
-                        concat(name(id), ": true in ", counted(c.support, "row"), ", predicted in ",
-                               c.predicted, ", both in ", c.correct)});
-      }
-      table.text(name(id), kMostLabelBytes).number(double(c.support)).number(double(c.predicted));
-      table.number(double(c.correct)).end_row();
+      table.name(name(id), kMostLabelBytes).bar(double(c.support), most, "right");
+      table.bar(double(c.predicted), most, "other").number(double(c.correct)).end_row();
       if (table.rows() == int64_t(kMostTableRows)) break;
     }
-    Picture picture = bar_picture(title, bars, {{"true", "predicted"}, {"right", "other"}});
-    picture.note = concat(bars.size(), " of ", classes_.size(),
-                          " labels; the numbers are true and predicted rows.");
-    return figure_html(picture, table);
+    return concat("<section>\n<h4>", title, "</h4>\n", table.region(true), "</section>\n");
+  }
+
+  template <typename Count>
+  double largest(Count count) const {
+    double most = 0;
+    for (const ClassScores& c : classes_) most = std::max(most, double(count(c)));
+    return most;
   }
 
   // Where there are many labels, those with the most errors.
@@ -261,7 +243,7 @@ class LabelReport {
     std::vector<std::vector<int64_t>> counts;
     for (size_t t : ids) {
       counts.emplace_back();
-      table.text(name(t), kMostLabelBytes);
+      table.name(name(t), kMostLabelBytes);
       for (size_t p : ids) {
         const auto found = pairs_.find(uint64_t(t) << 32 | uint64_t(p));
         counts.back().push_back(t == p                  ? classes_[t].correct
@@ -298,7 +280,7 @@ class LabelReport {
     }
     std::vector<std::string> header{"row", "times", "true", "predicted", "probability"};
     if (texts.known()) header.insert(header.begin() + 2, "text");
-    HtmlTable table("The worst errors", header);
+    HtmlTable table("The worst errors", header, true);
     for (size_t i : shown) {
       const WrongRow& wrong = sorted[i];
       const auto values = saved_.table.rows()[wrong.row].values;
@@ -319,9 +301,7 @@ class LabelReport {
         "; ", single() ? "the surest" : "those with the most wrong labels, then the surest,",
         " first. A row's number counts from 1, as in predictions.csv."));
     return concat(
-        "<h3>The worst errors</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-        "aria-label=\"The worst errors\">\n",
-        table.html(), "</div>\n",
+        "<h4>The worst errors</h4>\n", table.region(true),
         texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
   }
 

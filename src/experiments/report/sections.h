@@ -1,9 +1,11 @@
 // The parts of a report's page.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/compare/comparison.h"
 #include "experiments/compare/run_record.h"
 
 namespace finetune {
@@ -11,14 +13,34 @@ namespace finetune {
 // Short and different names of runs: the directory's name, or its whole path.
 std::vector<std::string> run_names(const std::vector<RunRecord>& runs);
 
-// Loss, learning rate, gradient norm and the evaluations' metrics by step, all runs in one picture.
-// Error(model).
-std::string curves_html(const std::vector<RunRecord>& runs);
+// The settings that runs have: runs that differ only in their seed share one.
+struct RunSettings {
+  std::vector<size_t> of_run;               // each run's setting; it chooses the colour
+  std::vector<std::string> names;           // "lr 0.003, batch-size 16", or a run's name
+  std::optional<RunComparison> comparison;  // none: there is one run, or they do not compare
+  size_t best = 0;                          // a run; of one run, or without comparison, the first
+};
+RunSettings settings_of(const std::vector<RunRecord>& runs);
+
+// The result in words as the page's heading, what simpler answers reach, date, model and data.
+std::string headline_html(const RunRecord& run);
+// The same without the heading, from this line of the result on.
+std::string result_html(const RunRecord& run, size_t first_line);
+// The best setting as the page's heading, a table of all, and pictures of what each option does.
+std::string settings_html(const std::vector<RunRecord>& runs, const RunSettings& settings);
+
+// Losses, the evaluations' metrics, learning rate and gradient norm by step, all runs in one
+// picture. Error(model).
+std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& settings);
 
 // A table of all runs: options that differ, metrics, time and memory.
 std::string overview_html(const std::vector<RunRecord>& runs);
-// Options that are not the defaults, facts and metrics of one run.
+// Metrics, options that are not the defaults, and facts of one run.
 std::string facts_html(const RunRecord& run);
+// "Trained 2026-11-27T08:55:00Z on 4000 rows, evaluated on 1000; data sha256 0123456789ab".
+std::string date_html(const RunRecord& run);
+// The metric in words: "Accuracy"; its name if it has no others.
+std::string metric_title(const std::string& name);
 
 // The run's predictions for the rows or questions of its evaluation. If they are missing, or do not
 // give the run's metrics, a sentence says so.

@@ -52,7 +52,7 @@ std::string worst_values_html(const SavedValues& saved, const std::vector<double
   order.resize(std::min(order.size(), size_t(kMostErrors)));
   std::vector<std::string> header{"row", "true", "predicted", "error"};
   if (texts.known()) header.insert(header.begin() + 1, "text");
-  HtmlTable table("The largest errors", header);
+  HtmlTable table("The largest errors", header, true);
   for (size_t i : order) {
     table.number(double(i + 1));
     if (texts.known()) table.text(texts.text(i), kMostTextBytes);
@@ -60,8 +60,7 @@ std::string worst_values_html(const SavedValues& saved, const std::vector<double
   }
   table.note("A row's number counts from 1, as in predictions.csv.");
   return concat(
-      "<h3>The largest errors</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" ",
-      "aria-label=\"The largest errors\">\n", table.html(), "</div>\n",
+      "<h3>The largest errors</h3>\n", table.region(true),
       texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
 }
 

@@ -90,7 +90,7 @@ def test_many_metrics(directory):
     log = run / "metrics.jsonl"
     log.write_text("".join(f'{{"step":1,"eval_{i}":1}}\n' for i in range(40_000)) + '{"step":1,"loss":1}\n')
     page, text = report(directory, run)
-    assert page.table("Training loss") and "39901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
+    assert page.table("Loss of training") and "39901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
 
 
 def test_range_of_one_value(directory):

@@ -1,4 +1,5 @@
 """Parses reports for tests: elements and tables, checks for every page, and runs to report."""
+import math
 import re
 import sys
 from collections import Counter
@@ -35,8 +36,9 @@ class Page(HTMLParser):
             self.rows, self.caption = [], ""
         if tag == "tr":
             self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
+        if tag in ("td", "th"):  # a cell's title has all digits of its number
+            self.whole = dict(attributes).get("title")
+            self.rows[-1].append(self.whole or "")
         if tag not in VOID:
             self.open.append(tag)
 
@@ -54,7 +56,18 @@ class Page(HTMLParser):
         if self.open[-1] == "caption":
             self.caption += data
         elif "table" in self.open and ("td" in self.open or "th" in self.open):
-            self.rows[-1][-1] += data
+            if not self.whole:
+                self.rows[-1][-1] += data
+            elif data:
+                self.check_digits(data, self.whole)
+
+    @staticmethod
+    def check_digits(shown, whole):
+        """What is shown is the whole number (or a mean and a deviation) in few digits."""
+        for short, long in zip(shown.split(" ± "), whole.split(" ± ")):
+            digits = short.lstrip("-0.").replace(".", "").partition("e")[0]
+            assert len(digits) <= 4 or short.isdigit(), (shown, whole)
+            assert math.isclose(float(short), float(long), rel_tol=6e-3, abs_tol=6e-4), (shown, whole)
 
     def table(self, caption, which=0):
         return self.tables[caption][which][1:]
@@ -81,9 +94,16 @@ def report(directory, *runs):
     assert "url(" not in style and "@import" not in style and "prefers-color-scheme: dark" in style
     assert "default-src 'none'" in text
     assert page.figures, "pictures"
+    head = text[text.index("<h1>"):text.index("</h1>")]
+    assert text.count(head[4:]) == 1 or len(head) < 20, "the verdict is said once"
     for figure in page.figures:
         assert figure["svg title"] == 1 and figure["svg desc"] == 1, figure
         assert sum(count for name, count in figure.items() if name.endswith(" table")) == 1, figure
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:])), levels
+    for rows in (rows for tables in page.tables.values() for rows in tables):
+        assert len({len(row) for row in rows}) == 1, rows[:2]
+    assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     return page, text

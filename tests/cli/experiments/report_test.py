@@ -1,11 +1,12 @@
 """report: one page without network and script, whose tables are the numbers of the run's files."""
 import csv
+import html
 import json
 import math
 import random
 import re
 import shutil
-import struct
+import statistics
 import subprocess
 import sys
 from collections import Counter
@@ -26,7 +27,7 @@ def near(shown, value):
 
 def check_curves_and_facts(page, run):
     steps = steps_of(run)
-    for caption, name in (("Training loss", "loss"), ("Learning rate", "lr")):
+    for caption, name in (("Loss of training", "loss"), ("Learning rate", "lr")):
         rows = page.table(caption)
         assert len(rows) == len(steps) and all(row[0] == run.name for row in rows), caption
         for row, step in zip(rows, steps):
@@ -48,7 +49,7 @@ def predictions_of(run):
 def test_labels(directory):
     need(DATA)
     run = labelled(directory / "a")
-    page, _ = report(directory, run)
+    page, text = report(directory, run)
     check_curves_and_facts(page, run)
     rows = predictions_of(run)
     with open(run / "confusion.csv", encoding="utf-8", newline="") as file:
@@ -75,6 +76,17 @@ def test_labels(directory):
         inside = [row for row in rows if min(9, int(float(row["probability"]) * 10)) == i]
         assert int(count) == len(inside) and int(right) == sum(row["category"] == row["label"] for row in inside)
         assert not inside or near(mean, sum(float(row["probability"]) for row in inside) / len(inside))
+    for least, share, right, count in page.table("Accuracy of the surest part"):
+        sure = [row for row in rows if float(row["probability"]) >= float(least)]
+        assert int(count) == len(sure) and near(share, len(sure) / len(rows)), (least, count)
+        assert near(right, sum(row["category"] == row["label"] for row in sure) / len(sure)), (least, right)
+    head = text[text.index("<h1>"):text.index("<details")]
+    assert f"<h1>{100 * metrics_of(run)['eval_accuracy']:.1f} % of 500 held-out rows right</h1>" in head, head
+    for words in (MODEL.name, TRAIN.name, EVAL.name, facts_of(run)["ended"], " can be automatic"):
+        assert words in head, words
+    for name, value in page.table("Accuracy beside simpler answers"):
+        metric = {"this": "eval", "BERT": "baseline_unmixed", "words": "baseline_ngram", "always": "baseline_majority"}
+        assert near(value, metrics_of(run)[metric[name.split()[0]] + "_accuracy"]), name
     lengths = page.table("Length of the texts")
     assert sum(int(row[2]) + int(row[3]) for row in lengths) == len(rows)
     worst = page.table("The worst errors")
@@ -90,7 +102,11 @@ def test_runs_laid_over_each_other(directory):
     for seed in (1, 2):
         labelled(directory / "runs" / f"seed-{seed}", "--seed", seed)
     page, text = report(directory, directory / "runs")
-    assert text.count("class=\"run\"") == 2 and {row[0] for row in page.table("Training loss")} == {"seed-1", "seed-2"}
+    values = [metrics_of(directory / f"runs/seed-{seed}")["eval_accuracy"] for seed in (1, 2)]
+    (_, mean, *_), = page.table("Settings")
+    mean, _, deviation = mean.partition(" ± ")
+    assert near(mean, statistics.mean(values)) and near(deviation, statistics.stdev(values)), (mean, deviation, values)
+    assert text.count("class=\"run\"") == 2 and {row[0] for row in page.table("Loss of training")} == {"seed-1", "seed-2"}
     overview = page.tables["Runs"][0]
     assert [row[0] for row in overview[1:]] == ["seed-1", "seed-2"]
     column = overview[0].index("eval_accuracy")
@@ -305,31 +321,54 @@ def test_links_are_not_followed(directory):
                  words=[name, "damaged" if name == "config.toml" else "symbolic link"])
 
 
-def png_size(path):
-    return struct.unpack(">II", path.read_bytes()[16:24])
-
-
-def test_in_a_browser(directory):
-    need(DATA)
+def browse(directory, page, *options):
+    """Opens a page in headless Chromium and returns its output and messages."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
         raise Skip("there is no Chromium")
-    page = directory / "page.html"
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                           "--hide-scrollbars", "--window-size=1280,2000", f"--user-data-dir={directory / 'profile'}",
+                           "--enable-logging=stderr", *options, page.as_uri()], capture_output=True, text=True,
+                          timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout, done.stderr
+
+
+def test_a_browser_asks_nobody(directory):
+    need(DATA)
+    page, log = directory / "page.html", directory / "log.json"
     succeed("report", hostile_run(directory), "--output", page)
-    pictures = set()
+    out, messages = browse(directory, page, f"--log-net-log={log}", "--dump-dom")
+    assert "The worst errors" in out and "CONSOLE" not in messages, messages
+    # None of the page's texts is among the addresses in the browser's log.
+    assert "example.invalid" not in log.read_text(errors="replace"), "a request"
+
+
+def test_nothing_overflows_in_a_browser(directory):
+    """At 400, 1280 and 1920 pixels, light and dark, no element extends beyond its box, and text has contrast."""
+    need(DATA)
+    shutil.copytree(hostile_run(directory), directory / "runs/a")
+    pages = []
+    labelled(directory / "runs/b", "--lr", "1e-3")
+    for runs in (directory / "runs/b", directory / "runs"):
+        text = succeed("report", runs, "--output", "-").out
+        text, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+        assert count == 1  # the script that measures stands outside, but may not look into a page that has a policy
+        pages.append(text.replace("<details", "<details open"))
+    frames = "".join(f'<iframe width="{width}" height="900" srcdoc="{html.escape(text)}"></iframe>'
+                     for text in pages for width in (400, 1280, 1920))
+    script = (Path(__file__).with_name("report_measure.js")).read_text()
+    (directory / "all.html").write_text(f"<meta charset=utf-8>{frames}<script>{script}</script>")
+    grounds = set()
     for scheme in (0, 1):  # dark, light
-        picture, log = directory / f"{scheme}.png", directory / f"{scheme}.json"
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                               "--hide-scrollbars", "--window-size=1280,2000", f"--user-data-dir={directory / 'profile'}",
-                               f"--blink-settings=preferredColorScheme={scheme}", "--enable-logging=stderr",
-                               f"--log-net-log={log}", f"--screenshot={picture}", page.as_uri()],
-                              capture_output=True, text=True, timeout=PATIENCE)
-        assert done.returncode == 0 and png_size(picture) == (1280, 2000), done.stderr[-2000:]
-        assert "CONSOLE" not in done.stderr, done.stderr
-        # The page loads nothing: none of its texts is among the addresses in the browser's log.
-        assert "example.invalid" not in log.read_text(errors="replace"), "a request"
-        pictures.add(picture.read_bytes())
-    assert len(pictures) == 2, "dark is another picture than light"
+        out, messages = browse(directory, directory / "all.html", f"--blink-settings=preferredColorScheme={scheme}",
+                               "--virtual-time-budget=20000", "--dump-dom")
+        found = re.search(r'<pre id="found">(.*?)</pre>', out, re.S)
+        assert found, (out[-500:], messages[-1000:])
+        for frame in json.loads(html.unescape(found[1])):
+            assert frame["elements"] > 1000 and not frame["wrong"], frame
+            grounds.add(frame["ground"])
+    assert len(grounds) == 2, "dark is another page than light"
 
 
 main(globals())

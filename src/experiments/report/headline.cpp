@@ -1,0 +1,104 @@
+// The head of a report on one run: the result in words, its alternatives, date, model and data.
+#include "core/text/shown_numbers.h"
+#include "core/text/text.h"
+#include "experiments/report/html.h"
+#include "experiments/report/sections.h"
+#include "tasks/baseline.h"
+#include "tasks/scores/main_measure.h"
+#include "tasks/scores/result_lines.h"
+#include "train/run/metrics_files.h"
+#include "weights/hub_cache.h"
+
+namespace finetune {
+namespace {
+
+struct Alternative {
+  const char *prefix, *name;
+};
+constexpr Alternative kAlternatives[] = {{"eval_", "this model"},
+                                         {"baseline_unmixed_", "BERT alone, without n-grams"},
+                                         {"baseline_ngram_", "words alone, without BERT"},
+                                         {"baseline_majority_", "always the commonest answer"}};
+
+// Bars of the main measure of the model and of simpler answers; empty without any.
+std::string alternatives_html(const RunRecord& run) {
+  const std::string measure = main_measure(run.metrics);
+  if (measure.empty()) return "";
+  const std::string title = metric_title(measure), name = measure.substr(measure.find('_') + 1);
+  std::vector<std::pair<std::string, double>> found;
+  double most = 0;
+  for (const Alternative& each : kAlternatives) {
+    const auto value = run.metrics.find(each.prefix + name);
+    if (value == run.metrics.end()) continue;
+    found.emplace_back(each.name, value->second);
+    most = std::max(most, value->second);
+  }
+  if (found.size() < 2) return "";
+  HtmlTable table(concat(title, " beside simpler answers"), {"answers of", title});
+  for (const auto& [who, value] : found) {
+    table.name(who).bar(value, most, &who == &found.front().first ? "right" : "other").end_row();
+  }
+  return concat("<div>\n", table.html(), "</div>\n");
+}
+
+std::string model_name(const RunRecord& run) {
+  const std::string& model = run.option("model");
+  if (const auto origin = hub_origin(model)) return origin->id;
+  return (std::filesystem::path(model) / "").lexically_normal().parent_path().filename().string();
+}
+
+std::string file_names(const std::vector<std::filesystem::path>& files) {
+  std::vector<std::string> names;
+  for (const auto& file : files) names.push_back(file.filename().string());
+  return join_some(names, 4);
+}
+
+std::string took(const RunRecord& run) {
+  const auto found = run.metrics.find("train_runtime");
+  if (found == run.metrics.end()) return "";
+  const double seconds = found->second;
+  if (seconds < 120) return concat("; ", three_digits(seconds), " seconds");
+  return seconds < 7200 ? concat("; ", three_digits(seconds / 60), " minutes")
+                        : concat("; ", three_digits(seconds / 3600), " hours");
+}
+
+std::string model_html(const RunRecord& run) {
+  const std::string eval = run.eval_files.empty() ? "" : file_names(run.eval_files);
+  const std::string held_out =
+      eval.empty() ? "" : concat(", evaluated on <bdi>", markup_escaped(eval, 300), "</bdi>");
+  return concat("<p>Model <bdi>", markup_escaped(model_name(run), 300), "</bdi>, trained on <bdi>",
+                markup_escaped(file_names(run.train_files), 300), "</bdi>", held_out, took(run),
+                ".</p>\n");
+}
+
+}  // namespace
+
+std::string date_html(const RunRecord& run) {
+  const std::string ended = fact_named(run.facts, "ended");
+  if (ended.empty()) return "";  // a run of an older version
+  const std::string eval = fact_named(run.facts, "eval_rows");
+  const std::string text =
+      concat("Trained ", ended, " on ", fact_named(run.facts, "train_rows"), " rows",
+             eval.empty() || eval == "0" ? "" : concat(", evaluated on ", eval), "; data sha256 ",
+             fact_named(run.facts, "data_sha256").substr(0, 12));
+  return concat("<p class=\"note\">", markup_escaped(text, 300), "</p>\n");
+}
+
+std::string result_html(const RunRecord& run, size_t first_line) {
+  std::string text = "<div class=\"head\">\n<div>\n";
+  const std::vector<std::string> lines = result_lines(run.metrics);
+  const std::string bars = alternatives_html(run), in_bars = baseline_line(run.metrics);
+  for (size_t i = first_line; i < lines.size(); ++i) {
+    if (!bars.empty() && lines[i] == in_bars) continue;
+    text += concat("<p class=\"lead\">", markup_escaped(lines[i], 300), "</p>\n");
+  }
+  return concat(text, model_html(run), date_html(run), "</div>\n", bars, "</div>\n");
+}
+
+std::string headline_html(const RunRecord& run) {
+  const std::vector<std::string> lines = result_lines(run.metrics);
+  const std::string verdict = lines.empty() ? "A run without evaluation" : lines.front();
+  return concat("<h1>", markup_escaped(verdict, 300), "</h1>\n", result_html(run, 1));
+}
+
+}  // namespace finetune
