@@ -137,10 +137,10 @@ std::string Calibration::coverage_html(const std::string& of) const {
   }
   const PlotArea area = square_area(height, {0, 1}, rounded_outwards({lowest, 1}, 6));
   Canvas canvas;
-  draw_axes(area, "share of the rows, the surest first", "share right", canvas);
+  draw_axes(area, concat("share of the ", of, ", the surest first"), "share right", canvas);
   canvas.line(area.left, area.y(kTarget), area.right, area.y(kTarget), "diagonal");
   HtmlTable table("Accuracy of the surest part",
-                  {"probability at least", "share of the rows", "share right", "rows"});
+                  {"probability at least", concat("share of the ", of), "share right", "rows"});
   std::vector<std::pair<double, double>> points;
   const size_t each = (parts.size() + kMostPoints - 1) / kMostPoints;
   for (size_t i = (parts.size() - 1) % each; i < parts.size(); i += each) {

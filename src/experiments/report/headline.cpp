@@ -1,4 +1,7 @@
 // The head of a report on one run: the result in words, its alternatives, date, model and data.
+#include <algorithm>
+#include <cmath>
+
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "experiments/report/html.h"
@@ -13,30 +16,38 @@ namespace finetune {
 namespace {
 
 struct Alternative {
-  const char *prefix, *name;
+  std::string prefix, name;
 };
-constexpr Alternative kAlternatives[] = {{"eval_", "this model"},
-                                         {"baseline_unmixed_", "BERT alone, without n-grams"},
-                                         {"baseline_ngram_", "words alone, without BERT"},
-                                         {"baseline_majority_", "always the commonest answer"}};
+
+std::vector<Alternative> alternatives(const std::string& measure) {
+  const char* simplest = measure == "eval_mse"        ? "always the mean"
+                         : measure == "eval_f1_micro" ? "always the labels of most rows"
+                                                      : "always the commonest label";
+  return {{"eval_", "this model"},
+          {"baseline_unmixed_", "BERT alone, without n-grams"},
+          {"baseline_ngram_", "words alone, without BERT"},
+          {"baseline_majority_", simplest}};
+}
 
 // Bars of the main measure of the model and of simpler answers; empty without any.
 std::string alternatives_html(const RunRecord& run) {
   const std::string measure = main_measure(run.metrics);
   if (measure.empty()) return "";
-  const std::string title = metric_title(measure), name = measure.substr(measure.find('_') + 1);
+  const bool is_error = measure == "eval_mse";
+  const std::string title = is_error ? "Typical error (RMSE)" : metric_title(measure);
   std::vector<std::pair<std::string, double>> found;
   double most = 0;
-  for (const Alternative& each : kAlternatives) {
-    const auto value = run.metrics.find(each.prefix + name);
+  for (const Alternative& each : alternatives(measure)) {
+    const auto value = run.metrics.find(each.prefix + measure.substr(measure.find('_') + 1));
     if (value == run.metrics.end()) continue;
-    found.emplace_back(each.name, value->second);
-    most = std::max(most, value->second);
+    found.emplace_back(each.name, is_error ? std::sqrt(value->second) : value->second);
+    most = std::max(most, found.back().second);
   }
   if (found.size() < 2) return "";
-  HtmlTable table(concat(title, " beside simpler answers"), {"answers of", title});
-  for (const auto& [who, value] : found) {
-    table.name(who).bar(value, most, &who == &found.front().first ? "right" : "other").end_row();
+  HtmlTable table(concat(title, " beside simpler answers", is_error ? ", smaller is better" : ""),
+                  {"answers of", title});
+  for (size_t i = 0; i < found.size(); ++i) {
+    table.name(found[i].first).bar(found[i].second, most, i == 0 ? "right" : "other").end_row();
   }
   return concat("<div>\n", table.html(), "</div>\n");
 }
@@ -97,7 +108,8 @@ std::string result_html(const RunRecord& run, size_t first_line) {
 
 std::string headline_html(const RunRecord& run) {
   const std::vector<std::string> lines = result_lines(run.metrics);
-  const std::string verdict = lines.empty() ? "A run without evaluation" : lines.front();
+  std::string verdict = lines.empty() ? "A run without evaluation" : lines.front();
+  if ('a' <= verdict[0] && verdict[0] <= 'z') verdict[0] = char(verdict[0] - 'a' + 'A');
   return concat("<h1>", markup_escaped(verdict, 300), "</h1>\n", result_html(run, 1));
 }
 

@@ -119,8 +119,12 @@ def test_other_tasks(directory):
     data = tagged_rows(directory / "d.csv")
     rows = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 6, "--text-column", "text", "--lr", "1e-3"]
     values = train(directory / "values", *rows, "--regression", "--label-column", "number")
-    page, _ = report(directory, values)
+    page, text = report(directory, values)
     check_curves_and_facts(page, values)
+    found = metrics_of(values)
+    assert [float(value) for _, value in page.table("Typical error (RMSE) beside simpler answers, smaller is better")] == [
+        math.sqrt(found[name]) for name in ("eval_mse", "baseline_ngram_mse", "baseline_majority_mse")]
+    assert "<h1>Typical error (RMSE) " in text
     errors = sorted((abs(float(row["label"]) - float(row["number"])) for row in predictions_of(values)), reverse=True)
     assert near(abs(float(page.table("The largest errors")[0][-1])), errors[0])
     assert sum(int(row[2]) for row in page.table("Predicted and true values")) == len(errors)
