@@ -1,0 +1,20 @@
+#!/bin/sh
+# Takes the pictures of reports in docs/pictures: of a run, wide and narrow, and of a sweep.
+# Needs Chromium. After a change of the report's look:
+#   scripts/plots/report_pictures.sh PROGRAM RUN SWEEP
+set -eu
+cd "$(dirname "$0")/../.."
+program=$1 run=$2 sweep=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$program" report "$run" --output "$work/run.html"
+"$program" report "$sweep" --output "$work/sweep.html"
+
+# take PAGE NAME WIDTH,HEIGHT SCHEME (0 dark, 1 light)
+take() {
+  chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="$3" --user-data-dir="$work/profile" \
+    --blink-settings=preferredColorScheme="$4" --screenshot="docs/pictures/$2.png" "file://$work/$1.html" 2> /dev/null
+}
+take run report-run 1000,760 1
+take run report-narrow 400,760 0
+take sweep report-sweep 1000,560 1
