@@ -1,4 +1,4 @@
-// Draws lines, bars and histograms.
+// Draws lines and histograms.
 #include "experiments/report/charts.h"
 
 #include <algorithm>
@@ -22,18 +22,6 @@ void draw_legend(const std::vector<std::string>& names, const std::vector<std::s
     canvas.text(x + 13, 13, Anchor::start, names[i]);
     x += 25 + text_width(names[i]);
   }
-}
-
-double longest_bar(const std::vector<BarRow>& rows, bool stacked) {
-  double most = 0;
-  for (const BarRow& row : rows) {
-    double sum = 0;
-    for (double value : row.values) {
-      sum = stacked ? sum + value : value;
-      most = std::max(most, sum);
-    }
-  }
-  return most > 0 ? most : 1;
 }
 
 }  // namespace
@@ -90,52 +78,6 @@ Picture line_picture(const std::string& title, const std::string& x_name,
                                   report_number(one.points.back().first));
   }
   picture.svg = canvas.svg();
-  return picture;
-}
-
-Picture bar_picture(const std::string& title, const std::vector<BarRow>& rows,
-                    const BarStyle& style) {
-  constexpr double top = 22;
-  const double names_width = style.names_width;
-  const size_t kinds = style.classes.size();
-  const double value_width = kinds > 1 && !style.stacked ? 70 : 46;
-  const double bar = !style.stacked && kinds > 1 ? 7 : 12;
-  const double row_height = (style.stacked ? 1 : double(kinds)) * bar + 6;
-  const double most = style.most > 0 ? style.most : longest_bar(rows, style.stacked);
-  const double height = top + row_height * double(rows.size()) + 8;
-  const AxisScale scale{{0, most}, names_width, kWidth - value_width};
-  Canvas canvas;
-  if (kinds > 1) draw_legend(style.names, style.classes, names_width, canvas);
-  double y = top;
-  for (const BarRow& row : rows) {
-    const double middle = y + (row_height - 6) / 2;
-    canvas.text(names_width - 6, middle + 3.5, Anchor::end,
-                fitting_text(row.name, names_width - 10));
-    double x = names_width, end = names_width;
-    for (size_t k = 0; k < kinds; ++k) {
-      const double length = scale(row.values[k]) - names_width;
-      const double bar_top = style.stacked ? y : y + double(k) * bar;
-      canvas.rectangle(x, bar_top, std::max(length, row.values[k] > 0 ? 0.5 : 0.0), bar,
-                       style.classes[k], row.tooltip);
-      end = std::max(end, x + length);
-      if (style.stacked) x += length;
-    }
-    std::string shown;
-    double sum = 0;
-    for (double value : row.values) {
-      sum += value;
-      shown += concat(shown.empty() ? "" : ", ",
-                      style.most == 1 ? format_fixed(value, 3) : report_number(value));
-    }
-    canvas.text(end + 4, middle + 3.5, Anchor::start, style.stacked ? report_number(sum) : shown);
-    y += row_height;
-  }
-  canvas.line(names_width, top - 3, names_width, y - 3, "axis");
-  Picture picture{title, "", "", kWidth, height, canvas.svg()};
-  picture.description = concat(rows.size(), " bars");
-  for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
-    picture.description += concat(i == 0 ? ": " : "; ", rows[i].tooltip);
-  }
   return picture;
 }
 

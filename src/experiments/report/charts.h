@@ -1,4 +1,4 @@
-// The pictures of a report: lines, bars, histograms, calibration, grids of counts.
+// The pictures of a report: lines, histograms, calibration, grids of counts.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,6 @@ PlotArea plot_area(Interval x, Interval y);
 Picture framed_picture(const std::string& title, const Canvas& canvas);
 Picture line_picture(const std::string& title, const std::string& x_name,
                      const std::vector<LineSeries>& series);
-
-// Horizontal bars from 0: one for each value of a row, or one stacked bar a row.
-struct BarRow {
-  std::string name;
-  std::vector<double> values;
-  std::string tooltip;
-};
-struct BarStyle {
-  std::vector<std::string> names;    // of the values, for a legend if there are several
-  std::vector<std::string> classes;  // their colours
-  double most = 0;                   // end of the axis; 0: at the longest bar
-  bool stacked = false;
-  double names_width = 132;
-};
-Picture bar_picture(const std::string& title, const std::vector<BarRow>& rows,
-                    const BarStyle& style);
 
 // Counts of each bin for one or several kinds, stacked.
 struct Histogram {
