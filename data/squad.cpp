@@ -1,8 +1,6 @@
 // Parses every form of SQuAD JSON in one pass and converts code-point offsets to byte offsets.
 #include "data/squad.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -12,6 +10,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/option_advice.h"
+#include "core/text/utf8.h"
 #include "data/json_cursor.h"
 #include "data/questions/answer_place.h"
 #include "data/questions/python_literal.h"
@@ -163,7 +162,7 @@ class SquadReader {
 
   void check_text(std::string_view text) const {
     if (text.empty()) throw data_error(file_, ": is empty");
-    if (simdjson::validate_utf8(text.data(), text.size())) return;
+    if (utf8::is_valid(text)) return;
     size_t at = invalid_utf8(text);
     bool begins_character = static_cast<unsigned char>(text[at]) >= 0xC2;
     if (begins_character && text.size() - at < 4) throw too_short(text);

@@ -1,8 +1,6 @@
 // Encodes text that may not be UTF-8 with a tokenizer for valid text.
 #pragma once
 
-#include <simdjson.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +16,7 @@ namespace finetune {
 template <typename Encode>
 void encode_as_utf8(std::string_view text, TokenBuffer& out, Encode&& encode) {
   FINETUNE_CHECK(text.size() < UINT32_MAX);
-  if (simdjson::validate_utf8(text.data(), text.size())) return encode(text, out);
+  if (utf8::is_valid(text)) return encode(text, out);
   std::string valid;
   std::vector<uint32_t> source;  // for each byte of `valid` its character's place in `text`
   for (size_t at = 0; at < text.size();) {

@@ -1,8 +1,6 @@
 // Finds the rows in a byte window: complete, bad and blank ones.
 #include "data/rows/row_stream.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +10,7 @@
 #include "core/option_advice.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "core/text/utf8.h"
 
 namespace finetune {
 namespace {
@@ -91,7 +90,7 @@ std::string RowStream::problem_in(const RowScan& row) const {
     return concat(name_, ":", line_ + row.problem_line, ": ", row.problem);
   }
   std::string_view bytes = window_.bytes().substr(0, row.size);
-  if (!simdjson::validate_utf8(bytes.data(), bytes.size())) {
+  if (!utf8::is_valid(bytes)) {
     size_t at = invalid_utf8(bytes);
     std::string_view before = bytes.substr(0, at);
     char byte[8];

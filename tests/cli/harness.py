@@ -3,7 +3,7 @@
 Prints one line a failure and, last, the summary line that tests/count_tests.py adds up. A test that
 needs data that is absent calls need(...) and counts as skipped. FINETUNE_DEVICE=cuda in the environment makes the
 tests that take DEVICE run on a GPU; where there is none they are skipped. FINETUNE_NIGHTLY=1 runs the tests marked
-@nightly, and no others.
+@nightly, those that call some_of() with all their variations, and no others.
 """
 import json
 import os
@@ -145,10 +145,17 @@ def nightly(test):
     return test
 
 
+def some_of(count, *variations):
+    """The first `count` of these, or all of them in the nightly job."""
+    return variations if NIGHTLY else variations[:count]
+
+
 def runs_now(name, test):
     if not name.startswith("test_"):
         return False
-    return name in sys.argv[1:] if len(sys.argv) > 1 else hasattr(test, "is_nightly") == NIGHTLY
+    if len(sys.argv) > 1:
+        return name in sys.argv[1:]
+    return hasattr(test, "is_nightly") == NIGHTLY or "some_of" in test.__code__.co_names
 
 
 def outcome_of(name, test):

@@ -10,7 +10,7 @@ import signal
 import ranks
 from ranks import (Job, cut_back, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
-from harness import main, nightly, steps_of, succeed
+from harness import main, nightly, some_of, steps_of, succeed
 from cuda_jobs import (ANSWERS, EACH, FEW, LABELS, a_killed_process_ends_the_job, need_several_devices,
                        prepared, same_on)
 from cuda_on_host import counts_of
@@ -69,9 +69,10 @@ def test_the_smallest_device_decides(directory):
 def test_from_device_to_device(directory):
     need_several_devices()
     prepared()
-    same_on(directory / "a", [*LABELS, *FEW], (5, 1), (3, 2), env=EACH)
-    same_on(directory / "b", [*ANSWERS, "--virtual-shards", 6], (4, 1), env=EACH)
-    same_on(directory / "c", [*LABELS, *FEW, "--freeze", 1], (3, 1), env=EACH)
+    for number, (line, *cases) in enumerate(some_of(
+            2, ([*LABELS, *FEW], (5, 1), (3, 2)), ([*ANSWERS, "--virtual-shards", 6], (4, 1)),
+            ([*LABELS, *FEW, "--freeze", 1], (3, 1)))):
+        same_on(directory / str(number), line, *cases, env=EACH)
 
 
 def transfers_of(directory, processes, *line, env=AHEAD):
@@ -89,7 +90,7 @@ def test_buckets_go_during_the_backward_pass(directory):
     line = [*LABELS, "--quiet", "--batch-size", 4, "--max-steps", 9]
     one = directory / "one"
     succeed(*line, "--output", one)
-    for number, graphs in enumerate(("0", "256")):
+    for number, graphs in enumerate(some_of(1, "256", "0")):
         counts = {}
         for size in (1000, 0.1):
             out = directory / f"run-{number}-{size}"
@@ -176,13 +177,13 @@ def test_buckets_have_the_bits_of_one_process(directory):
     line = [*LABELS, *FEW, "--micro-batch-tokens", 48]
     same_on(directory / "a", line, (2, 1, *SMALL), (3, 2, *SMALL, "--recompute"), env=AHEAD)
     same_on(directory / "a", line, (3, 1, *SMALL), env=late)
-    same_on(directory / "b", [*ANSWERS, *FEW, "--eval-every", 2, "--virtual-shards", 6], (2, 1, *SMALL), env=AHEAD)
-    same_on(directory / "c", [*LABELS, *FEW, "--freeze", 1], (3, 1, *SMALL), env=AHEAD)
-    same_on(directory / "d", [*LABELS, *FEW, "--freeze", "embeddings"], (2, 1, *SMALL), env=AHEAD)
-    few = [*LABELS, *FEW, "--batch-size", 2, "--virtual-shards", 6]
-    same_on(directory / "e", few, (2, 1, *SMALL), (3, 1, *SMALL), env=AHEAD)
-    same_on(directory / "f", [*LABELS, *FEW, "--virtual-shards", 2], (3, 1, *SMALL), env=AHEAD)
-    same_on(directory / "g", [*LABELS, *FEW, "--precision", "auto"], (2, 1, *SMALL), env=AHEAD)
+    for number, (processes, *line) in enumerate(some_of(
+            3, (3, *LABELS, *FEW, "--freeze", 1), (3, *LABELS, *FEW, "--virtual-shards", 2),
+            (2, *LABELS, *FEW, "--precision", "auto"), (2, *LABELS, *FEW, "--freeze", "embeddings"),
+            (2, *ANSWERS, *FEW, "--eval-every", 2, "--virtual-shards", 6),
+            (2, *LABELS, *FEW, "--batch-size", 2, "--virtual-shards", 6),
+            (3, *LABELS, *FEW, "--batch-size", 2, "--virtual-shards", 6))):
+        same_on(directory / str(number), line, (processes, 1, *SMALL), env=AHEAD)
 
 
 @nightly

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
-from harness import BINARY, PATIENCE, Result, Skip, main, together  # noqa: E402, F401
+from harness import BINARY, PATIENCE, Result, Skip, main, some_of, together  # noqa: E402, F401
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 

@@ -7,7 +7,7 @@ import threading
 
 from ranks import (BINARY, Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
-from harness import main, metrics_in, run, succeed
+from harness import main, metrics_in, run, some_of, succeed
 from training_jobs import EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, WITH_BASELINE, prepared
 
 
@@ -31,8 +31,8 @@ def same_on(directory, options, *cases):
 def test_classification(directory):
     prepared()
     same_on(directory, [*SMALL, "--virtual-shards", 8],
-            (1, 1, "--recompute", "--threads", 1), (2, 1, "--recompute"), (3, 1), (4, 1, "--shard-optimizer"),
-            (8, 1), (2, 2), (4, 2, "--recompute"), (3, 3, "--shard-optimizer"), (8, 3))
+            *some_of(5, (1, 1, "--recompute", "--threads", 1), (2, 1, "--recompute"), (4, 1, "--shard-optimizer"),
+                     (4, 2, "--recompute"), (8, 3), (3, 1), (8, 1), (2, 2), (3, 3, "--shard-optimizer")))
 
 
 def test_data_from_a_pipe(directory):
@@ -52,7 +52,8 @@ def test_data_from_a_pipe(directory):
 
 def test_few_shards(directory):
     prepared()
-    same_on(directory, [*SMALL, "--virtual-shards", 3], (2, 1), (3, 1, "--threads", 2), (8, 1), (4, 2), (5, 3), (4, 4))
+    same_on(directory, [*SMALL, "--virtual-shards", 3],
+            *some_of(3, (2, 1), (5, 3), (4, 2), (3, 1, "--threads", 2), (8, 1), (4, 4)))
 
 
 def test_last_batch_smaller_than_the_shards(directory):

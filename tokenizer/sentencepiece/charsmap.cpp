@@ -1,8 +1,7 @@
 // Checks every unit of the double-array tries in a sentencepiece model.
 #include "tokenizer/sentencepiece/charsmap.h"
 
-#include <simdjson.h>
-
+#include "core/text/utf8.h"
 #include "tokenizer/sentencepiece/model_fields.h"
 
 namespace finetune {
@@ -30,7 +29,7 @@ std::optional<CharsMap> CharsMap::read(std::string_view bytes) {
   CharsMap map;
   map.units_ = bytes.substr(0, size);
   map.texts_ = bytes.substr(size);
-  if (!map.is_sound() || !simdjson::validate_utf8(map.texts_)) return std::nullopt;
+  if (!map.is_sound() || !utf8::is_valid(map.texts_)) return std::nullopt;
   return map;
 }
 

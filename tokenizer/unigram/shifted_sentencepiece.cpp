@@ -56,7 +56,7 @@ std::optional<SentencePieceModel> parse(std::string_view bytes) {
         if (part.number == 2) piece.score = double(std::bit_cast<float>(uint32_t(part.value)));
         if (part.number == 3) piece.type = part.value;
       });
-      valid &= simdjson::validate_utf8(piece.text.data(), piece.text.size());
+      valid &= utf8::is_valid(piece.text);
       model.pieces.push_back(piece);
     } else if (field.number == kTrainerSpec) {
       valid &= for_each_field(field.bytes, [&](const ProtoPart& part) {

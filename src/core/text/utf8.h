@@ -1,4 +1,4 @@
-// Decodes UTF-8, one code point at a time.
+// Checks UTF-8 and decodes it, one code point at a time.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <string_view>
 
 namespace finetune::utf8 {
+
+bool is_valid(std::string_view text);
 
 struct Decoded {
   char32_t c;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
 import harness
-from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, nightly, steps_of, succeed
+from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, nightly, some_of, steps_of, succeed
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
 TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
@@ -128,9 +128,9 @@ def test_graphs(directory):
     sequences differ from step to step."""
     prepared()
     recomputing = [*LABELS, "--recompute", "--freeze", "embeddings"]
-    for number, (line, precision) in enumerate((([*LABELS, "--micro-batch-tokens", 48], "fp32"), (LABELS, "bf16"),
-                                                (recomputing, "fp32"),
-                                                ([*ANSWERS, "--batch-size", 2, "--max-eval-samples", 1], "bf16"))):
+    for number, (line, precision) in enumerate(some_of(
+            2, ([*LABELS, "--micro-batch-tokens", 48], "fp32"), (LABELS, "bf16"), (recomputing, "fp32"),
+            ([*ANSWERS, "--batch-size", 2, "--max-eval-samples", 1], "bf16"))):
         runs = [directory / f"{number}-{graphs}" for graphs in (0, 1)]
         for graphs, run in enumerate(runs):
             report = directory / "report"
@@ -148,8 +148,8 @@ def test_graphs(directory):
     if not HOST_MODULE:
         return
     # If a graph cannot be recorded, built or launched, at first or later, the log has a line.
-    for fault in ({"HOST_CUDA_NO_GRAPHS": "1"}, *({"HOST_CUDA_FAILS": call} for call in (
-            "cudaStreamBeginCapture 1", "cudaGraphInstantiate 1", "cudaGraphLaunch 1", "cudaGraphLaunch 4"))):
+    calls = some_of(2, "cudaStreamBeginCapture 1", "cudaGraphLaunch 4", "cudaGraphInstantiate 1", "cudaGraphLaunch 1")
+    for fault in ({"HOST_CUDA_NO_GRAPHS": "1"}, *({"HOST_CUDA_FAILS": call} for call in calls)):
         run = directory / "failing"
         succeed(*LABELS, "--max-steps", 9, "--precision", "bf16", "--device", "cuda", "--output", run, "--overwrite",
                 env=fault)

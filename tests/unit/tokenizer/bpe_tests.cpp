@@ -3,7 +3,7 @@
 
 #include "../contains.h"
 #include "core/text/utf8.h"
-#include "support.h"
+#include "golden_lines.h"
 #include "tokenizer/bpe/byte_chars.h"
 #include "tokenizer/bpe/word_splitter.h"
 

@@ -1,6 +1,8 @@
 // finetune tokenize, through the program.
 #include <sys/wait.h>
 
+#include <algorithm>
+
 #include "../contains.h"
 #include "support.h"
 

@@ -1,4 +1,6 @@
 // Truncation, windows, templates and code-point offsets.
+#include <algorithm>
+
 #include "support.h"
 
 namespace finetune {

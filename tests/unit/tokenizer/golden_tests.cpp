@@ -2,7 +2,7 @@
 #include <map>
 
 #include "core/threads/parallel.h"
-#include "support.h"
+#include "golden_lines.h"
 
 namespace finetune {
 namespace {

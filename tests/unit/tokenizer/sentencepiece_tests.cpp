@@ -1,6 +1,6 @@
 // ALBERT's sentencepiece ids and offsets, options and refusals.
 #include "../contains.h"
-#include "support.h"
+#include "golden_lines.h"
 #include "tokenizer/sentencepiece/charsmap.h"
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 

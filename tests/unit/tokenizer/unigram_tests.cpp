@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "support.h"
+#include "golden_lines.h"
 
 namespace finetune {
 namespace {
