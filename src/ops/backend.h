@@ -180,6 +180,20 @@ class Backend {
   virtual void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) = 0;
   // y = x * mask / (1 - p); this is also its own gradient. x and y (R, N) may be the same.
   virtual void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) = 0;
+  // y (R, N) = dropout(f(u) * g), with u the first N columns of x (R, 2N) and g the others. Dropout
+  // names y's columns from first_column on. All tensors of a call have one type; y may be u.
+  virtual void gated_activation(Activation f, Tensor x, Dropout dropout, RowNames names,
+                                int64_t first_column, Tensor y) = 0;
+  // dx (R, 2N) from dy (R, N) and the forward call's x; y is recomputed with its bits. dx may be x,
+  // and y may be dy.
+  virtual void gated_activation_backward(Activation f, Tensor x, Tensor dy, Dropout dropout,
+                                         RowNames names, int64_t first_column, Tensor dx,
+                                         Tensor y) = 0;
+  // Rotary position embedding (Su et al., 2021). x and y (R, heads * head_size), f32 or bf16 both,
+  // may be the same. Row r turns by row positions[r] of table (., head_size), cosines beside sines:
+  // with d = head_size / 2, c < d: y_c = x_c cos_c - x_(c+d) sin_c, y_(c+d) = x_(c+d) cos_c + x_c
+  // sin_c. With `back` the sines change sign, which is the gradient.
+  virtual void rotate(Tensor x, const uint32_t* positions, Tensor table, bool back, Tensor y) = 0;
   virtual void add(Tensor x, Tensor y) = 0;  // y += x
 
   // ---- rows ---------------------------------------------------------------------------------
@@ -189,14 +203,19 @@ class Backend {
   virtual void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) = 0;
   // y row index[r] = x row r; indices are distinct
   virtual void scatter_rows(Tensor x, const int32_t* index, Tensor y) = 0;
+  // y (B, N): row b = mean of x's rows in segment b; no segment is empty
+  virtual void segment_mean(Tensor x, Segments segments, Tensor y) = 0;
+  // dx (T, N): each row of segment b = dy row b / the segment's length
+  virtual void segment_mean_backward(Tensor dy, Segments segments, Tensor dx) = 0;
 
   // ---- embeddings ---------------------------------------------------------------------------
   // y (T, H) = word[ids] + position[positions] + type[types]; tables are contiguous, with a row for
-  // every index. If `type` is absent, `types` is not read.
+  // every index. If `position` or `type` is absent, its indices are not read.
   virtual void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                      Tensor word, Tensor position, Tensor type, Tensor y) = 0;
-  // dword[ids[t]] += dy row t, and likewise for the other tables; dtype may be absent. `order` (T)
-  // lists the tokens sorted by id (stable), so that one thread sums each word's rows in order.
+  // dword[ids[t]] += dy row t, and likewise for the other tables; dposition and dtype may be
+  // absent. `order` (T) lists the tokens sorted by id (stable), so that one thread sums each word's
+  // rows in order.
   virtual void embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
                               const int32_t* types, const int32_t* order, Tensor dword,
                               Tensor dposition, Tensor dtype) = 0;
@@ -204,21 +223,22 @@ class Backend {
   // ---- layer normalisation --------------------------------------------------------------------
   // s = residual + dropout(x); y = (s - mean(s)) / sqrt(var(s) + epsilon) * gamma + beta, row by
   // row over N, biased variance. Keeps s (R, N) and stats (R, 2) = {mean, 1/sqrt(var + epsilon)}
-  // for the backward pass (both may be absent in inference). residual may be absent (then it is 0).
-  // s may be x or residual. `rounded` (R, N), which may be absent, is y in bf16.
+  // for the backward pass (both may be absent in inference). residual and beta may be absent (then
+  // they are 0). s may be x or residual. `rounded` (R, N), which may be absent, is y in bf16.
   virtual void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                               Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
                               Tensor y, Tensor rounded = {}) = 0;
   // ds = gradient of s; dx = ds * mask / (1 - p), f32 or bf16; dgamma, dbeta (1, N) =, with
   // `accumulate` +=. dx may be absent (no dropout branch) or, if dropout is off, the same as ds. ds
-  // may be dy.
+  // may be dy. dbeta may be absent.
   virtual void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                        Dropout dropout, RowNames names, Tensor ds, Tensor dx,
                                        Tensor dgamma, Tensor dbeta, bool accumulate) = 0;
 
   // ---- attention ------------------------------------------------------------------------------
   // All tensors of a call except lse are f32, or all are bf16; scores, sums and lse are fp32. For
-  // each sequence and head: P = softmax(scale * Q K^T + shape.bias), out = dropout(P) V. q (Tq,
+  // each sequence and head: P = softmax(scale * Q K^T + shape.bias), out = dropout(P) V, where P is 0
+  // outside of the shape's window, which costs no time. q (Tq,
   // heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
   // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of
   // query i of sequence b for its key j in head h (i, j inside the sequence, h from 0) uses

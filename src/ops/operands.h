@@ -72,7 +72,16 @@ struct AttentionShape {
   // number of the first head in the whole model; selects the dropout stream
   int64_t first_head = 0;
   PositionBias bias;
+  // Query i sees keys i - window ... i + window of its sequence alone; < 0: it sees all keys.
+  int64_t window = -1;
   uint32_t head_name(int64_t head) const { return uint32_t(first_head + head); }
+  // The keys that query i sees of `keys` keys.
+  constexpr int64_t first_key(int64_t i) const {
+    return window >= 0 && i > window ? i - window : 0;
+  }
+  constexpr int64_t end_key(int64_t i, int64_t keys) const {
+    return window >= 0 && i + window + 1 < keys ? i + window + 1 : keys;
+  }
 };
 
 // The factor of a loss's gradient: one number, or one per sample. If it is 0 the loss is 0 as well,

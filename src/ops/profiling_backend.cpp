@@ -202,7 +202,12 @@ double ProfilingBackend::Formulas::scores(const AttentionShape& shape) const {
   backend_.download(keys.data(), shape.keys.offsets, keys.size() * sizeof(int32_t));
   double pairs = 0;
   for (size_t b = 0; b + 1 < keys.size(); ++b) {
-    pairs += double(queries[b + 1] - queries[b]) * double(keys[b + 1] - keys[b]);
+    const int64_t count = queries[b + 1] - queries[b], all = keys[b + 1] - keys[b];
+    if (shape.window < 0) {
+      pairs += double(count) * double(all);
+      continue;
+    }
+    for (int64_t i = 0; i < count; ++i) pairs += double(shape.end_key(i, all) - shape.first_key(i));
   }
   return pairs * double(shape.heads * shape.head_size);
 }

@@ -1,6 +1,7 @@
 // Reference attention and its gradients in double precision.
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "ops/reference/reference_backend.h"
@@ -45,17 +46,19 @@ double softmax_row(const AttentionShape& shape, const Block& block, const Rows& 
                    int64_t i, std::vector<double>& p) {
   const float* const query = q.row(block.query_begin + i) + block.column;
   p.assign(static_cast<size_t>(block.keys), 0.0);
-  for (int64_t j = 0; j < block.keys; ++j) {
+  const int64_t begin = shape.first_key(i), end = shape.end_key(i, block.keys);
+  for (int64_t j = begin; j < end; ++j) {
     const float* const key = k.row(block.key_begin + j) + block.column;
     double dot = 0;
     for (int64_t d = 0; d < shape.head_size; ++d) dot += double(query[d]) * double(key[d]);
     p[size_t(j)] = double(shape.scale) * dot;
     if (shape.bias.on()) p[size_t(j)] += double(shape.bias.row(block.head, i)[j]);
   }
-  double largest = *std::max_element(p.begin(), p.end());
+  const auto first = p.begin() + begin, last = p.begin() + end;
+  double largest = *std::max_element(first, last);
   double sum = 0;
-  for (double& value : p) sum += value = std::exp(value - largest);
-  for (double& value : p) value /= sum;
+  for (double& value : std::span(first, last)) sum += value = std::exp(value - largest);
+  for (double& value : std::span(first, last)) value /= sum;
   return largest + std::log(sum);
 }
 

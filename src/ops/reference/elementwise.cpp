@@ -68,6 +68,78 @@ void ReferenceBackend::activation(Activation f, Tensor x, Tensor y) {
   }
 }
 
+void ReferenceBackend::gated_activation(Activation f, Tensor x, Dropout dropout, RowNames names,
+                                        int64_t first_column, Tensor y) {
+  dropout = dropout.taken();
+  const int64_t n = y.cols;
+  check_shape(x, y.rows, 2 * n);
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t c = 0; c < n; ++c) {
+      const double kept = reference::mask(dropout, names, r, first_column + c);
+      at(y, r, c) = float(value(f, at(x, r, c)) * double(at(x, r, n + c)) * kept);
+    }
+  }
+}
+
+void ReferenceBackend::gated_activation_backward(Activation f, Tensor x, Tensor dy, Dropout dropout,
+                                                 RowNames names, int64_t first_column, Tensor dx,
+                                                 Tensor y) {
+  dropout = dropout.taken();
+  const int64_t n = dy.cols;
+  check_shape(x, dy.rows, 2 * n);
+  check_shape(dx, dy.rows, 2 * n);
+  check_shape(y, dy.rows, n);
+  for (int64_t r = 0; r < dy.rows; ++r) {
+    for (int64_t c = 0; c < n; ++c) {
+      const double kept = reference::mask(dropout, names, r, first_column + c);
+      const double u = at(x, r, c), g = at(x, r, n + c), d = kept * at(dy, r, c);
+      at(dx, r, c) = float(d * g * derivative(f, u));
+      at(dx, r, n + c) = float(d * value(f, u));
+      at(y, r, c) = float(value(f, u) * g * kept);
+    }
+  }
+}
+
+void ReferenceBackend::rotate(Tensor x, const uint32_t* positions, Tensor table, bool back,
+                              Tensor y) {
+  const int64_t half = table.cols / 2;
+  check_shape(y, x.rows, x.cols);
+  FINETUNE_CHECK(table.cols == 2 * half && x.cols % table.cols == 0);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t i = 0; i < x.cols / 2; ++i) {
+      const int64_t c = i % half, first = i / half * table.cols + c, second = first + half;
+      const double cosine = at(table, positions[r], c);
+      const double sine = (back ? -1.0 : 1.0) * double(at(table, positions[r], half + c));
+      const double a = at(x, r, first), b = at(x, r, second);
+      at(y, r, first) = float(a * cosine - b * sine);
+      at(y, r, second) = float(b * cosine + a * sine);
+    }
+  }
+}
+
+void ReferenceBackend::segment_mean(Tensor x, Segments segments, Tensor y) {
+  check_shape(y, segments.count, x.cols);
+  for (int64_t b = 0; b < y.rows; ++b) {
+    const int64_t begin = segments.offsets[b], end = segments.offsets[b + 1];
+    for (int64_t c = 0; c < y.cols; ++c) {
+      double sum = 0;
+      for (int64_t r = begin; r < end; ++r) sum += at(x, r, c);
+      at(y, b, c) = float(sum / double(end - begin));
+    }
+  }
+}
+
+void ReferenceBackend::segment_mean_backward(Tensor dy, Segments segments, Tensor dx) {
+  check_shape(dx, dx.rows, dy.cols);
+  for (int64_t b = 0; b < dy.rows; ++b) {
+    const int64_t begin = segments.offsets[b], end = segments.offsets[b + 1];
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t c = 0; c < dy.cols; ++c)
+        at(dx, r, c) = float(at(dy, b, c) / double(end - begin));
+    }
+  }
+}
+
 void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
   check_shape(dy, x.rows, x.cols);
   check_shape(dx, x.rows, x.cols);
@@ -121,12 +193,13 @@ void ReferenceBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
 
 void ReferenceBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                              Tensor word, Tensor position, Tensor type, Tensor y) {
-  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols);
+  FINETUNE_CHECK(word.cols == y.cols && (!position || position.cols == y.cols));
   FINETUNE_CHECK(!type || type.cols == y.cols);
   for (int64_t t = 0; t < y.rows; ++t) {
     for (int64_t c = 0; c < y.cols; ++c) {
-      at(y, t, c) = float(double(at(word, ids[t], c)) + at(position, positions[t], c) +
-                          (type ? at(type, types[t], c) : 0.0f));
+      at(y, t, c) =
+          float(double(at(word, ids[t], c)) + (position ? at(position, positions[t], c) : 0.0f) +
+                (type ? at(type, types[t], c) : 0.0f));
     }
   }
 }
@@ -141,11 +214,11 @@ void ReferenceBackend::embed_backward(Tensor dy, const int32_t* ids, const uint3
       at(table, r, column) = float(at(table, r, column) + sums[size_t(r)]);
     }
   };
-  FINETUNE_CHECK(dword.cols == dy.cols && dposition.cols == dy.cols);
+  FINETUNE_CHECK(dword.cols == dy.cols && (!dposition || dposition.cols == dy.cols));
   FINETUNE_CHECK(!dtype || dtype.cols == dy.cols);
   for (int64_t c = 0; c < dy.cols; ++c) {
     add_column(dword, c, [&](int64_t t) { return ids[t]; });
-    add_column(dposition, c, [&](int64_t t) { return positions[t]; });
+    if (dposition) add_column(dposition, c, [&](int64_t t) { return positions[t]; });
     if (dtype) add_column(dtype, c, [&](int64_t t) { return types[t]; });
   }
 }

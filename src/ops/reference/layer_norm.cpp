@@ -16,7 +16,7 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
   const int64_t n = x.cols;
   check_shape(y, x.rows, n);
   check_shape(gamma, 1, n);
-  check_shape(beta, 1, n);
+  if (beta) check_shape(beta, 1, n);
   if (residual) check_shape(residual, x.rows, n);
   if (s) check_shape(s, x.rows, n);
   if (stats) check_shape(stats, x.rows, 2);
@@ -36,7 +36,8 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
     for (int64_t c = 0; c < n; ++c) {
       double value = row[size_t(c)];
       if (s) at(s, r, c) = float(value);
-      at(y, r, c) = float((value - mean) * inverse * at(gamma, 0, c) + at(beta, 0, c));
+      at(y, r, c) =
+          float((value - mean) * inverse * at(gamma, 0, c) + (beta ? at(beta, 0, c) : 0.0f));
       if (rounded) at(rounded, r, c) = at(y, r, c);
     }
     if (stats) {
@@ -59,7 +60,7 @@ void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats
   check_shape(stats, s.rows, 2);
   check_shape(gamma, 1, n);
   check_shape(dgamma, 1, n);
-  check_shape(dbeta, 1, n);
+  if (dbeta) check_shape(dbeta, 1, n);
   if (dx) check_shape(dx, s.rows, n);
   std::vector<double> gamma_sum(static_cast<size_t>(n), 0.0), beta_sum(static_cast<size_t>(n), 0.0);
   std::vector<double> h(static_cast<size_t>(n)), g(static_cast<size_t>(n));
@@ -85,7 +86,7 @@ void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats
   }
   for (int64_t c = 0; c < n; ++c) {
     at(dgamma, 0, c) = float((accumulate ? at(dgamma, 0, c) : 0.0) + gamma_sum[size_t(c)]);
-    at(dbeta, 0, c) = float((accumulate ? at(dbeta, 0, c) : 0.0) + beta_sum[size_t(c)]);
+    if (dbeta) at(dbeta, 0, c) = float((accumulate ? at(dbeta, 0, c) : 0.0) + beta_sum[size_t(c)]);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention/attention.cpp"
+#include <algorithm>
 #include <cmath>
 
 #include "hwy/foreach_target.h"
@@ -43,12 +44,15 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   const int64_t padded_keys = cpu::round_up(keys, kLanes),
                 padded_size = cpu::round_up(size, kLanes);
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
-  const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
+  const bool windowed = shape.window >= 0;
+  const int64_t most = cpu::round_up(cpu::SeenKeys::most(shape, block, keys), kLanes);
+  const int64_t elements = windowed ? most : block * keys;  // that dropout is drawn for at once
+  const int64_t mask = dropout.on() ? elements + 2 * kDropoutGroup + kLanes : 0;
   float* kt = cpu::scratch(cpu::Scratch::task, size * padded_keys + keys * padded_size +
-                                                   block * (padded_keys + 2 * padded_size) + mask);
+                                                   block * (most + 2 * padded_size) + mask);
   float* values = kt + size * padded_keys;       // (keys, padded_size)
-  float* p = values + keys * padded_size;        // (block, padded_keys)
-  float* sums = p + block * padded_keys;         // (block, padded_size)
+  float* p = values + keys * padded_size;        // (block, keys seen)
+  float* sums = p + block * most;                // (block, padded_size)
   float* packed_q = sums + block * padded_size;  // (block, padded_size), unless used in place
   float* mask_buffer = packed_q + block * padded_size;
   const int64_t next = task.another_follows ? size : 0;
@@ -59,10 +63,14 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
     const int64_t row = task.first_query + first;
-    const float* factors = dropout.on() ? dropout_range(dropout, shape.head_name(task.head),
-                                                        shape.samples[task.sequence], first * keys,
-                                                        count * keys, mask_buffer)
-                                        : nullptr;
+    const cpu::SeenKeys seen(shape, first, count, keys);
+    const int64_t padded_seen = cpu::round_up(seen.count, kLanes);
+    const auto dropped = [&](int64_t begin, int64_t number) HWY_ATTR {
+      return dropout_range(dropout, shape.head_name(task.head), shape.samples[task.sequence], begin,
+                           number, mask_buffer);
+    };
+    const float* factors =
+        dropout.on() && !windowed ? dropped(first * keys, count * keys) : nullptr;
     prefetch(task.at<T>(q, row, size) + size, q.stride, count, next);
     Left queries{packed_q, padded_size};
     if constexpr (std::is_same_v<T, float>) {
@@ -71,19 +79,24 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
       pack(task.at<T>(q, row, size), q.stride, count, size, packed_q, padded_size, 0);
     }
     prefetch(task.at<T>(out, row, size), out.stride, count, size);
-    product<false>(count, padded_keys, size, queries, kt, padded_keys, p, padded_keys, false);
+    product<false>(count, padded_seen, size, queries, kt + seen.begin, padded_keys, p, padded_seen,
+                   false);
     float inverse[cpu::kQueryBlock];
     for (int64_t i = 0; i < count; ++i) {
+      const cpu::QueryKeys own(shape, seen, first + i, keys);
+      float* const scores = p + i * padded_seen;
       if (shape.bias.on()) {
-        add_to(shape.bias.row(task.head, first + i), p + i * padded_keys, keys);
+        add_to(shape.bias.row(task.head, first + i) + seen.begin, scores, seen.count);
       }
-      const RowSum s = exponentials(p + i * padded_keys, keys, padded_keys,
-                                    factors ? factors + i * keys : nullptr);
+      std::fill_n(scores, own.begin, -INFINITY);
+      const float* kept = factors ? factors + i * keys : nullptr;
+      if (dropout.on() && windowed) kept = dropped((first + i) * keys + seen.begin, seen.count);
+      const RowSum s = exponentials(scores, own.end, padded_seen, kept);
       inverse[i] = 1.0f / s.sum;
       if (lse) lse.f32()[task.head * lse.stride + row + i] = s.largest + std::log(s.sum);
     }
-    product<false>(count, padded_size, keys, {p, padded_keys}, values, padded_size, sums,
-                   padded_size, false);
+    product<false>(count, padded_size, seen.count, {p, padded_seen},
+                   values + seen.begin * padded_size, padded_size, sums, padded_size, false);
     for (int64_t i = 0; i < count; ++i) {
       const float* from = sums + i * padded_size;
       T* to = task.at<T>(out, row + i, size);

@@ -24,6 +24,30 @@ struct HeadTask {
   }
 };
 
+// The keys that queries [first, first + count) of a sequence see, from a multiple of 32 on: sums
+// over them have the same lanes and tiles wherever the window is.
+struct SeenKeys {
+  static constexpr int64_t kAlignment = 32;
+  int64_t begin, count;
+
+  SeenKeys(const AttentionShape& shape, int64_t first, int64_t queries, int64_t keys)
+      : begin(shape.first_key(first) / kAlignment * kAlignment),
+        count(shape.end_key(first + queries - 1, keys) - begin) {}
+  // The most of any block of so many queries.
+  static int64_t most(const AttentionShape& shape, int64_t queries, int64_t keys) {
+    if (shape.window < 0) return keys;
+    return std::min(keys, queries + 2 * shape.window + kAlignment);
+  }
+};
+
+// The keys of one query, counted from `seen.begin`.
+struct QueryKeys {
+  int64_t begin, end;
+
+  QueryKeys(const AttentionShape& shape, const SeenKeys& seen, int64_t query, int64_t keys)
+      : begin(shape.first_key(query) - seen.begin), end(shape.end_key(query, keys) - seen.begin) {}
+};
+
 inline HeadTask head_task(const AttentionShape& shape, int64_t sequence, int64_t head) {
   const int32_t* q = shape.queries.offsets + sequence;
   const int32_t* k = shape.keys.offsets + sequence;

@@ -3,6 +3,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention/attention_backward.cpp"
+#include <algorithm>
+#include <cmath>
+
 #include "hwy/foreach_target.h"
 #include "ops/backend.h"
 #include "ops/cpu/attention/attention-inl.h"
@@ -78,17 +81,19 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   const int64_t padded_keys = cpu::round_up(keys, kLanes),
                 padded_size = cpu::round_up(size, kLanes);
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
-  const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
-  float* kt =
-      cpu::scratch(cpu::Scratch::task, 2 * size * padded_keys + 3 * keys * padded_size +
-                                           block * (2 * padded_keys + 3 * padded_size) + mask);
+  const bool windowed = shape.window >= 0;
+  const int64_t most = cpu::round_up(cpu::SeenKeys::most(shape, block, keys), kLanes);
+  const int64_t elements = windowed ? most : block * keys;  // that dropout is drawn for at once
+  const int64_t mask = dropout.on() ? elements + 2 * kDropoutGroup + kLanes : 0;
+  float* kt = cpu::scratch(cpu::Scratch::task, 2 * size * padded_keys + 3 * keys * padded_size +
+                                                   block * (2 * most + 3 * padded_size) + mask);
   float* vt = kt + size * padded_keys;                  // (size, padded_keys), as kt
   float* packed_k = vt + size * padded_keys;            // (keys, padded_size)
   float* dk = packed_k + keys * padded_size;            // (keys, padded_size)
   float* dv = dk + keys * padded_size;                  // (keys, padded_size)
-  float* p = dv + keys * padded_size;                   // (block, padded_keys)
-  float* ds = p + block * padded_keys;                  // (block, padded_keys)
-  float* packed_q = ds + block * padded_keys;           // (block, padded_size)
+  float* p = dv + keys * padded_size;                   // (block, keys seen)
+  float* ds = p + block * most;                         // (block, keys seen)
+  float* packed_q = ds + block * most;                  // (block, padded_size)
   float* packed_dout = packed_q + block * padded_size;  // (block, padded_size)
   float* dq = packed_dout + block * padded_size;        // (block, padded_size)
   float* mask_buffer = dq + block * padded_size;
@@ -106,13 +111,18 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   pack_transposed(task.at<T>(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
                   padded_keys, next);
   pack(key, t.k.stride, keys, size, packed_k, padded_size, 0);
+  if (windowed) std::fill_n(dk, 2 * keys * padded_size, 0.0f);  // and dv: a block sees some keys
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
     const int64_t row = task.first_query + first;
-    const float* factors = dropout.on() ? dropout_range(dropout, shape.head_name(task.head),
-                                                        shape.samples[task.sequence], first * keys,
-                                                        count * keys, mask_buffer)
-                                        : nullptr;
+    const cpu::SeenKeys seen(shape, first, count, keys);
+    const int64_t padded_seen = cpu::round_up(seen.count, kLanes);
+    const auto dropped = [&](int64_t begin, int64_t number) HWY_ATTR {
+      return dropout_range(dropout, shape.head_name(task.head), shape.samples[task.sequence], begin,
+                           number, mask_buffer);
+    };
+    const float* factors =
+        dropout.on() && !windowed ? dropped(first * keys, count * keys) : nullptr;
     if constexpr (std::is_same_v<T, float>) {
       prefetch(task.at<T>(t.out, row, size), t.out.stride, count, size + next);
     }
@@ -124,31 +134,36 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
         weighted[i] = dot(packed_dout + i * padded_size, task.at<T>(t.out, row + i, size), size);
       }
     }
-    product<false>(count, padded_keys, size, {packed_q, padded_size}, kt, padded_keys, p,
-                   padded_keys, false);
-    product<false>(count, padded_keys, size, {packed_dout, padded_size}, vt, padded_keys, ds,
-                   padded_keys, false);
+    product<false>(count, padded_seen, size, {packed_q, padded_size}, kt + seen.begin, padded_keys,
+                   p, padded_seen, false);
+    product<false>(count, padded_seen, size, {packed_dout, padded_size}, vt + seen.begin,
+                   padded_keys, ds, padded_seen, false);
     for (int64_t i = 0; i < count; ++i) {
       const float lse = t.lse.f32()[task.head * t.lse.stride + row + i];
+      const cpu::QueryKeys own(shape, seen, first + i, keys);
       const float* mask_row = factors ? factors + i * keys : nullptr;
-      float* scores = p + i * padded_keys;
-      float* dm = ds + i * padded_keys;
-      if (bias.on()) add_to(bias.row(task.head, first + i), scores, keys);
+      if (dropout.on() && windowed) mask_row = dropped((first + i) * keys + seen.begin, seen.count);
+      float* scores = p + i * padded_seen;
+      float* dm = ds + i * padded_seen;
+      if (bias.on()) add_to(bias.row(task.head, first + i) + seen.begin, scores, seen.count);
+      std::fill_n(scores, own.begin, -INFINITY);
       if constexpr (!std::is_same_v<T, float>) {
-        weighted[i] = weighted_sum(scores, dm, keys, lse, mask_row);
+        weighted[i] = weighted_sum(scores, dm, own.end, lse, mask_row);
       }
-      score_gradients(scores, dm, keys, padded_keys, lse, weighted[i], shape.scale, mask_row);
+      score_gradients(scores, dm, own.end, padded_seen, lse, weighted[i], shape.scale, mask_row);
       if (bias.gradient) {
         add_times(dm, 1 / shape.scale,
-                  bias.gradient_row(task.head, task.first_key, keys, first + i), keys);
+                  bias.gradient_row(task.head, task.first_key, keys, first + i) + seen.begin,
+                  seen.count);
       }
     }
-    product<true>(keys, padded_size, count, {p, padded_keys}, packed_dout, padded_size, dv,
-                  padded_size, first > 0);
-    product<true>(keys, padded_size, count, {ds, padded_keys}, packed_q, padded_size, dk,
-                  padded_size, first > 0);
-    product<false>(count, padded_size, keys, {ds, padded_keys}, packed_k, padded_size, dq,
-                   padded_size, false);
+    const int64_t skipped = seen.begin * padded_size;
+    product<true>(seen.count, padded_size, count, {p, padded_seen}, packed_dout, padded_size,
+                  dv + skipped, padded_size, windowed || first > 0);
+    product<true>(seen.count, padded_size, count, {ds, padded_seen}, packed_q, padded_size,
+                  dk + skipped, padded_size, windowed || first > 0);
+    product<false>(count, padded_size, seen.count, {ds, padded_seen}, packed_k + skipped,
+                   padded_size, dq, padded_size, false);
     unpack(dq, padded_size, count, size, task.at<T>(t.dq, row, size), t.dq.stride, next);
   }
   unpack(dk, padded_size, keys, size, task.at<T>(t.dk, task.first_key, size), t.dk.stride, next);

@@ -1,6 +1,7 @@
 // Attention's forward pass on bf16 tiles.
 #include "ops/cpu/attention/bf16_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/cpu/attention/attention.h"
@@ -10,22 +11,24 @@ namespace finetune::cpu {
 namespace {
 
 constexpr int64_t kQueries = kTileBlock;  // processed at a time
+constexpr float kUnseen = -1e30f;         // score of a key outside of the window
 
 struct Space {
   uint16_t *queries, *keys, *values, *p;
   float *scores, *sums, *mask;
   int64_t floats;
 
-  Space(int64_t keys_, int64_t size, bool dropout, float* memory) {
-    const int64_t padded = round_up(keys_, kTileDepth);
+  // `seen`: the most keys of a block of queries; `factors`: of dropout.
+  Space(int64_t keys_, int64_t seen, int64_t size, int64_t factors, float* memory) {
+    const int64_t padded = round_up(keys_, kTileDepth), wide = round_up(seen, kTileDepth);
     Pieces pieces{memory};
     queries = pieces.take<uint16_t>(kQueries * size);
     keys = pieces.take<uint16_t>(padded * size);
     values = pieces.take<uint16_t>(padded * size);
-    p = pieces.take<uint16_t>(kQueries * padded);
-    scores = pieces.take<float>(kQueries * padded);
+    p = pieces.take<uint16_t>(kQueries * wide);
+    scores = pieces.take<float>(kQueries * wide);
     sums = pieces.take<float>(kQueries * size);
-    mask = pieces.take<float>(dropout ? kQueries * keys_ + 2 * 128 : 0);
+    mask = pieces.take<float>(factors);
     floats = pieces.floats;
   }
 };
@@ -36,8 +39,9 @@ struct RowSum {
 };
 
 // Writes a row of p in tiles of 32 keys: 2^(scores * factor - largest) times the dropout factors if
-// given; the sum is without them. The maximum ignores NaN but the sum does not.
-RowSum exponentials(const float* scores, int64_t keys, float factor, const float* mask,
+// given; the sum is without them. Zeros follow the first `keys` of `all`. The maximum ignores NaN
+// but the sum does not.
+RowSum exponentials(const float* scores, int64_t keys, int64_t all, float factor, const float* mask,
                     uint16_t* p) {
   const __m512 scale = _mm512_set1_ps(factor), nothing = _mm512_set1_ps(-INFINITY);
   __m512 most = nothing;
@@ -48,7 +52,7 @@ RowSum exponentials(const float* scores, int64_t keys, float factor, const float
   const float largest = _mm512_reduce_max_ps(most);
   const __m512 top = _mm512_set1_ps(largest);
   __m512 sum = _mm512_setzero_ps();
-  for (int64_t i = 0; i < keys; i += kTileDepth) {
+  for (int64_t i = 0; i < all; i += kTileDepth) {
     __m512 half[2];
     for (int64_t k = 0; k < 2; ++k) {
       const int64_t at = i + 16 * k;
@@ -67,7 +71,11 @@ RowSum exponentials(const float* scores, int64_t keys, float factor, const float
 void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
             const HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
   const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
-  const auto lay_out = [&](float* at) { return Space(keys, size, dropout.on(), at); };
+  const bool windowed = shape.window >= 0;
+  const int64_t most = SeenKeys::most(shape, kQueries, keys);
+  const int64_t drawn = windowed ? most : kQueries * keys;  // dropout's factors at once
+  const int64_t factors = dropout.on() ? drawn + 2 * 128 : 0;
+  const auto lay_out = [&](float* at) { return Space(keys, most, size, factors, at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
   const TaskHead head{task, size};
   const HeadRows key_rows = head.keys(k), value_rows = head.keys(v);
@@ -82,32 +90,40 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
     const int64_t row = task.first_query + first;
     const bool tall = count > kTileSide;
     pack_rows_left(head.rows(q, row, count), tall ? kTileBlock : kTileSide, size, space.queries);
-    const float* mask =
-        dropout.on() ? range(dropout, shape.head_name(task.head), shape.samples[task.sequence],
-                             first * keys, count * keys, space.mask)
-                     : nullptr;
+    const SeenKeys seen(shape, first, count, keys);
+    const int64_t end = seen.begin + seen.count, wide = round_up(seen.count, kTileDepth);
+    const auto dropped = [&](int64_t begin, int64_t number) {
+      return range(dropout, shape.head_name(task.head), shape.samples[task.sequence], begin, number,
+                   space.mask);
+    };
+    const float* mask = dropout.on() && !windowed ? dropped(first * keys, count * keys) : nullptr;
     const Operand left = lines_of(space.queries, size, 0);
-    for (int64_t i = 0; i < keys; i += kTileBlock) {
+    for (int64_t i = seen.begin; i < end; i += kTileBlock) {
       small_block(tall, keys - i > kTileSide, left, lines_of(space.keys, size, i),
-                  size / kTileDepth, space.scores + i, padded);
+                  size / kTileDepth, space.scores + (i - seen.begin), wide);
     }
     float inverse[kQueries];
     for (int64_t i = 0; i < count; ++i) {
-      uint16_t* p = space.p + i / kTileSide * padded * kTileSide + i % kTileSide * kTileDepth;
+      const QueryKeys own(shape, seen, first + i, keys);
+      uint16_t* p = space.p + i / kTileSide * wide * kTileSide + i % kTileSide * kTileDepth;
+      float* const scores = space.scores + i * wide;
       if (shape.bias.on()) {
-        add_times(shape.bias.row(task.head, first + i), 1 / shape.scale, space.scores + i * padded,
-                  keys);
+        add_times(shape.bias.row(task.head, first + i) + seen.begin, 1 / shape.scale, scores,
+                  seen.count);
       }
-      const RowSum s = exponentials(space.scores + i * padded, keys, factor,
-                                    mask ? mask + i * keys : nullptr, p);
+      std::fill_n(scores, own.begin, kUnseen);
+      const float* kept = mask ? mask + i * keys : nullptr;
+      if (dropout.on() && windowed) kept = dropped((first + i) * keys + seen.begin, seen.count);
+      const RowSum s = exponentials(scores, own.end, seen.count, factor, kept, p);
       inverse[i] = 1.0f / s.sum;
       if (lse) {
         lse.f32()[task.head * lse.stride + row + i] = s.largest / kLog2e + std::log(s.sum);
       }
     }
     for (int64_t i = 0; i < size; i += kTileBlock) {
-      small_block(tall, true, lines_of(space.p, padded, 0), deep_of(space.values, size, i),
-                  padded / kTileDepth, space.sums + i, size);
+      small_block(tall, true, lines_of(space.p, wide, 0),
+                  deep_of(space.values + seen.begin * size, size, i), wide / kTileDepth,
+                  space.sums + i, size);
     }
     for (int64_t r = 0; r < count; ++r) {
       const __m512 scale = _mm512_set1_ps(inverse[r]);

@@ -1,4 +1,6 @@
 // Attention's backward pass on bf16 tiles.
+#include <algorithm>
+
 #include "ops/cpu/attention/attention.h"
 #include "ops/cpu/attention/bf16_attention.h"
 #include "ops/cpu/attention/bf16_heads.h"
@@ -8,6 +10,7 @@ namespace {
 
 // Queries per block: sums over queries are loaded and stored once per block.
 constexpr int64_t kQueries = 128;
+constexpr float kUnseen = -1e30f;  // score of a key outside of the window
 
 // With m = P * mask and ds = scale * (m * dm - P * D), dm = dout V^T, D = sum(m * dm) over a
 // query's keys: dv = m^T dout, dk = ds^T q, dq = ds k. The first two are formed transposed.
@@ -24,19 +27,20 @@ struct Space {
   float* mask;
   int64_t floats;
 
-  Space(int64_t keys_, int64_t block, int64_t size, bool dropout, float* memory) {
-    const int64_t padded = round_up(keys_, kTileDepth);
+  // `seen`: the most keys of a block of queries; `factors`: of dropout.
+  Space(int64_t keys_, int64_t seen, int64_t block, int64_t size, int64_t factors, float* memory) {
+    const int64_t padded = round_up(keys_, kTileDepth), wide = round_up(seen, kTileDepth);
     Pieces pieces{memory};
     for (uint16_t** each : {&keys, &values, &deep_keys})
       *each = pieces.take<uint16_t>(padded * size);
     for (uint16_t** each : {&queries, &gradients, &turned_queries, &turned_gradients}) {
       *each = pieces.take<uint16_t>(block * size);
     }
-    for (uint16_t** each : {&m, &ds, &ds_rows}) *each = pieces.take<uint16_t>(block * padded);
-    for (float** each : {&p, &dm}) *each = pieces.take<float>(block * padded);
+    for (uint16_t** each : {&m, &ds, &ds_rows}) *each = pieces.take<uint16_t>(block * wide);
+    for (float** each : {&p, &dm}) *each = pieces.take<float>(block * wide);
     for (float** each : {&dk, &dv}) *each = pieces.take<float>(size * padded);
     dq = pieces.take<float>(block * size);
-    mask = pieces.take<float>(dropout ? block * keys_ + 2 * 128 : 0);
+    mask = pieces.take<float>(factors);
     floats = pieces.floats;
   }
 };
@@ -113,7 +117,13 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
                      Tensor dq, Tensor dk, Tensor dv) {
   const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
   const int64_t block = std::min(kQueries, round_up(task.queries, kTileDepth));
-  const auto lay_out = [&](float* at) { return Space(keys, block, size, dropout.on(), at); };
+  const bool windowed = shape.window >= 0;
+  const int64_t most = SeenKeys::most(shape, block, keys);
+  // Dropout's factors of a block, or of two queries.
+  const int64_t of_query = most + 2 * 128;
+  const int64_t drawn = windowed ? 2 * of_query : block * keys + 2 * 128;
+  const int64_t factors = dropout.on() ? drawn : 0;
+  const auto lay_out = [&](float* at) { return Space(keys, most, block, size, factors, at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
   const PositionBias& bias = shape.bias;
   if (bias.gradient) std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
@@ -124,6 +134,10 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
   pack_rows_deep(key_rows, padded, size, space.deep_keys);
   pack_rows_right(value_rows, round_up(keys, kTileSide), size, space.values);
+  if (windowed) {  // a block sees some keys
+    std::fill_n(space.dk, size * padded, 0.0f);
+    std::fill_n(space.dv, size * padded, 0.0f);
+  }
   const float factor = shape.scale * kLog2e;
   const Tiles config;
   for (int64_t first = 0; first < task.queries; first += block) {
@@ -136,54 +150,66 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
     pack_rows_left(gradient_rows, round_up(count, kTileSide), size, space.gradients);
     pack_rows_turned(query_rows, deep, size, space.turned_queries);
     pack_rows_turned(gradient_rows, deep, size, space.turned_gradients);
+    const SeenKeys seen(shape, first, count, keys);
+    const int64_t end = seen.begin + seen.count, across = round_up(seen.count, kTileDepth);
+    const auto dropped = [&](int64_t begin, int64_t number, float* to) {
+      return range(dropout, shape.head_name(task.head), shape.samples[task.sequence], begin, number,
+                   to);
+    };
     const float* mask =
-        dropout.on() ? range(dropout, shape.head_name(task.head), shape.samples[task.sequence],
-                             first * keys, count * keys, space.mask)
-                     : nullptr;
+        dropout.on() && !windowed ? dropped(first * keys, count * keys, space.mask) : nullptr;
     for (int64_t r = 0; r < count; r += kTileBlock) {
       const bool tall = count - r > kTileSide;
-      for (int64_t i = 0; i < keys; i += kTileBlock) {
+      for (int64_t i = seen.begin; i < end; i += kTileBlock) {
         const bool wide = keys - i > kTileSide;
+        const int64_t at = r * across + i - seen.begin;
         small_block(tall, wide, lines_of(space.queries, size, r), lines_of(space.keys, size, i),
-                    size / kTileDepth, space.p + r * padded + i, padded);
+                    size / kTileDepth, space.p + at, across);
         small_block(tall, wide, lines_of(space.gradients, size, r), lines_of(space.values, size, i),
-                    size / kTileDepth, space.dm + r * padded + i, padded);
+                    size / kTileDepth, space.dm + at, across);
       }
     }
     for (int64_t r = 0; r < deep; r += 2) {
       ScoreRow pair[2] = {};
       for (int64_t i = r; i < std::min(r + 2, count); ++i) {
-        float* p = space.p + i * padded;
-        const float* dm = space.dm + i * padded;
-        if (bias.on()) add_times(bias.row(task.head, first + i), 1 / shape.scale, p, keys);
-        const float* factors = mask ? mask + i * keys : nullptr;
+        const QueryKeys own(shape, seen, first + i, keys);
+        float* p = space.p + i * across;
+        const float* dm = space.dm + i * across;
+        if (bias.on()) {
+          add_times(bias.row(task.head, first + i) + seen.begin, 1 / shape.scale, p, seen.count);
+        }
+        const float* kept = mask ? mask + i * keys : nullptr;
+        if (dropout.on() && windowed) {
+          kept =
+              dropped((first + i) * keys + seen.begin, seen.count, space.mask + (i - r) * of_query);
+        }
+        std::fill_n(p, own.begin, kUnseen);
         const float log_sum = lse.f32()[task.head * lse.stride + row + i];
-        pair[i - r] = {p, dm, factors,
-                       probabilities(p, dm, keys, padded, factor, log_sum, factors)};
+        pair[i - r] = {p, dm, kept, probabilities(p, dm, own.end, across, factor, log_sum, kept)};
         if (bias.gradient) {
-          add_gradients(pair[i - r], keys,
-                        bias.gradient_row(task.head, task.first_key, keys, first + i));
+          add_gradients(pair[i - r], seen.count,
+                        bias.gradient_row(task.head, task.first_key, keys, first + i) + seen.begin);
         }
       }
-      store_gradients(pair[0], pair[1], r, keys, padded, shape.scale, space);
+      store_gradients(pair[0], pair[1], r, seen.count, across, shape.scale, space);
     }
     for (int64_t d = 0; d < size; d += kTileBlock) {
-      for (int64_t i = 0; i < keys; i += kTileBlock) {
-        const bool wide = keys - i > kTileSide;
+      for (int64_t i = seen.begin; i < end; i += kTileBlock) {
+        const bool wide = keys - i > kTileSide, add = windowed || first > 0;
         const int64_t at = d * padded + i;
         small_block(true, wide, deep_of(space.turned_gradients, size, d),
-                    deep_of(space.m, padded, i), deep / kTileDepth, space.dv + at, padded,
-                    first > 0);
+                    deep_of(space.m, across, i - seen.begin), deep / kTileDepth, space.dv + at,
+                    padded, add);
         small_block(true, wide, deep_of(space.turned_queries, size, d),
-                    deep_of(space.ds, padded, i), deep / kTileDepth, space.dk + at, padded,
-                    first > 0);
+                    deep_of(space.ds, across, i - seen.begin), deep / kTileDepth, space.dk + at,
+                    padded, add);
       }
     }
     for (int64_t r = 0; r < count; r += kTileBlock) {
       for (int64_t d = 0; d < size; d += kTileBlock) {
-        small_block(count - r > kTileSide, true, lines_of(space.ds_rows, padded, r),
-                    deep_of(space.deep_keys, size, d), padded / kTileDepth, space.dq + r * size + d,
-                    size);
+        small_block(count - r > kTileSide, true, lines_of(space.ds_rows, across, r),
+                    deep_of(space.deep_keys + seen.begin * size, size, d), across / kTileDepth,
+                    space.dq + r * size + d, size);
       }
     }
     for (int64_t r = 0; r < count; ++r) {

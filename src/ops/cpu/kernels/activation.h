@@ -11,6 +11,16 @@ struct ActivationCall {
   Tensor x, dy, dx, y;
 };
 
+// y = dropout(f(u) * g) with x = [u, g]. If dy is given, dx as well.
+struct GatedCall {
+  Activation f;
+  Tensor x, dy;
+  Dropout dropout;
+  RowNames names;
+  int64_t first_column;
+  Tensor dx, y;
+};
+
 // Row r of x, or null if x is absent.
 template <typename T>
 T* row_of(Tensor x, int64_t r) {

@@ -20,8 +20,16 @@ void embed_rows(const int32_t* ids, const uint32_t* positions, const int32_t* ty
                 Tensor position, Tensor type, Tensor y, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     const float* a = row_of(word, ids[t]);
-    const float* b = row_of(position, positions[t]);
     float* out = y.f32() + t * y.stride;
+    if (!position) {
+      const float* c = type ? row_of(type, types[t]) : nullptr;
+      for_lanes(y.cols, [=](auto d, int64_t i) HWY_ATTR {
+        const auto word_part = hn::LoadU(d, a + i);
+        hn::StoreU(c ? hn::Add(word_part, hn::LoadU(d, c + i)) : word_part, d, out + i);
+      });
+      continue;
+    }
+    const float* b = row_of(position, positions[t]);
     if (!type) {
       for_lanes(y.cols, [=](auto d, int64_t i) HWY_ATTR {
         hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i);
@@ -58,7 +66,7 @@ void position_columns(Tensor dy, const uint32_t* positions, const int32_t* types
     std::fill_n(sums, dtype.rows * cpu::kColumnStrip, 0.0f);
     for (int64_t t = first; t < HWY_MIN(first + kTokensOfASum, dy.rows); ++t) {
       const float* from = row_of(dy, t) + begin;
-      add_to(from, dposition.f32() + positions[t] * dposition.stride + begin, count);
+      if (dposition) add_to(from, dposition.f32() + positions[t] * dposition.stride + begin, count);
       if (dtype) add_to(from, sums + types[t] * cpu::kColumnStrip, count);
     }
     for (int64_t type = 0; type < dtype.rows; ++type) {
@@ -81,7 +89,7 @@ HWY_EXPORT(position_columns);
 
 void CpuBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                        Tensor word, Tensor position, Tensor type, Tensor y) {
-  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols);
+  FINETUNE_CHECK(word.cols == y.cols && (!position || position.cols == y.cols));
   FINETUNE_CHECK(!type || type.cols == y.cols);
   cpu::for_ranges(y.rows, cpu::row_grain(y.cols), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(embed_rows)
@@ -92,11 +100,12 @@ void CpuBackend::embed(const int32_t* ids, const uint32_t* positions, const int3
 void CpuBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
                                 const int32_t* types, const int32_t* order, Tensor dword,
                                 Tensor dposition, Tensor dtype) {
-  FINETUNE_CHECK(dword.cols == dy.cols && dposition.cols == dy.cols);
+  FINETUNE_CHECK(dword.cols == dy.cols && (!dposition || dposition.cols == dy.cols));
   FINETUNE_CHECK(!dtype || dtype.cols == dy.cols);
   cpu::for_ranges(dy.rows, cpu::row_grain(dy.cols), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(word_runs)(dy, ids, order, dword, begin, end);
   });
+  if (!dposition && !dtype) return;
   cpu::for_ranges(dy.cols, cpu::kColumnStrip, [&](int64_t begin, int64_t end) {
     float* sums = cpu::scratch(cpu::Scratch::task, dtype.rows * cpu::kColumnStrip);
     HWY_DYNAMIC_DISPATCH(position_columns)

@@ -33,7 +33,7 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
                      Tensor rounded, int64_t begin, int64_t end) {
   const int64_t n = x.cols;
   const float* g = gamma.f32();
-  const float* b = beta.f32();
+  const float* b = beta ? beta.f32() : nullptr;
   for (int64_t r = begin; r < end; ++r) {
     const float* from = x.f32() + r * x.stride;
     const float* rest = residual ? residual.f32() + r * residual.stride : nullptr;
@@ -70,7 +70,8 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
     for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
       const auto v = hn::Sub(hn::LoadU(d, sum_row + i), hn::Set(d, mean));
       const auto h = hn::Mul(v, hn::Set(d, inverse));
-      const auto result = hn::MulAdd(h, hn::LoadU(d, g + i), hn::LoadU(d, b + i));
+      const auto scale = hn::LoadU(d, g + i);
+      const auto result = b ? hn::MulAdd(h, scale, hn::LoadU(d, b + i)) : hn::Mul(h, scale);
       hn::StoreU(result, d, out + i);
       if (copy) store_as(d, result, copy + i);
     });
@@ -171,7 +172,8 @@ void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowN
                                 Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
                                 Tensor y, Tensor rounded) {
   dropout = dropout.taken();
-  FINETUNE_CHECK(same_shape(x, y) && gamma.size() == x.cols && beta.size() == x.cols);
+  FINETUNE_CHECK(same_shape(x, y) && gamma.size() == x.cols);
+  FINETUNE_CHECK(!beta || beta.size() == x.cols);
   FINETUNE_CHECK(!residual || same_shape(x, residual));
   FINETUNE_CHECK(!s || same_shape(x, s));
   FINETUNE_CHECK(!stats || (stats.rows == x.rows && stats.cols == 2));
@@ -188,7 +190,8 @@ void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tens
   dropout = dropout.taken();
   const int64_t n = s.cols;
   FINETUNE_CHECK(same_shape(dy, s) && same_shape(ds, s) && stats.rows == s.rows && stats.cols == 2);
-  FINETUNE_CHECK(gamma.size() == n && dgamma.size() == n && dbeta.size() == n);
+  FINETUNE_CHECK(gamma.size() == n && dgamma.size() == n);
+  FINETUNE_CHECK(!dbeta || dbeta.size() == n);
   FINETUNE_CHECK(!dx || (same_shape(dx, s) && (dx.data != ds.data || !dropout.on())));
   // Each block of rows has its own dgamma and dbeta sums, which are added in the order of the
   // blocks.
@@ -202,11 +205,12 @@ void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tens
   cpu::for_ranges(n, 256, [&](int64_t begin, int64_t end) {
     if (!accumulate) {
       std::fill(dgamma.f32() + begin, dgamma.f32() + end, 0.0f);
-      std::fill(dbeta.f32() + begin, dbeta.f32() + end, 0.0f);
+      if (dbeta) std::fill(dbeta.f32() + begin, dbeta.f32() + end, 0.0f);
     }
     for (int64_t block = 0; block < blocks; ++block) {
       const float* part = sums + block * 2 * n;
       HWY_DYNAMIC_DISPATCH(add_strip)(part + begin, dgamma.f32() + begin, end - begin);
+      if (!dbeta) continue;
       HWY_DYNAMIC_DISPATCH(add_strip)(part + n + begin, dbeta.f32() + begin, end - begin);
     }
   });

@@ -41,7 +41,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
     sum[r] = 0;
     for (int c = 0; c < kParts; ++c) total[r][c] = 0;
   }
-  for (int64_t tile = 0; tile < keys; tile += kStreamed) {
+  const SeenRows seen = seen_rows(shape, block_begin, kQueries, keys, kStreamed);
+  for (int64_t tile = seen.begin; tile < seen.end; tile += kStreamed) {
     __syncthreads();  // all threads have read the previous tiles
     load_tile<kSize>(key_tile, k, first_key + tile, keys - tile, column, size);
     load_tile<kSize>(value_tile, v, first_key + tile, keys - tile, column, size);
@@ -58,12 +59,14 @@ __global__ void __launch_bounds__(kAttentionThreads)
       if (shape.bias.on() && j < keys && begin + r < queries) {
         score += shape.bias.row(head, begin + r)[j];
       }
-      const float most = fmaxf(largest[r], warp_max(j < keys ? score : -INFINITY));
-      const float shrink = expf(largest[r] - most);  // 0 in the first round
+      const bool there = j < keys && sees(shape, begin + r, j);
+      const float most = fmaxf(largest[r], warp_max(there ? score : -INFINITY));
+      // 0 in the first round; a tile may have no key that the query sees
+      const float shrink = largest[r] == most ? 1.0f : expf(largest[r] - most);
       largest[r] = most;
-      p[r] = j < keys ? expf(score - most) : 0.0f;
+      p[r] = there ? expf(score - most) : 0.0f;
       sum[r] = fmaf(sum[r], shrink, warp_sum(p[r]));
-      if (dropout.on() && j < keys) {
+      if (dropout.on() && there) {
         p[r] *= attention_factor(shape, dropout, b, head, begin + r, j, keys);
       }
       p_tile[row + r][lane()] = p[r];

@@ -24,6 +24,23 @@ __device__ inline void load_tile(float (&tile)[kRows][kWidth], const MatrixOf<T>
   }
 }
 
+// The rows of `others` rows that rows [begin, begin + count) of a block see or are seen by, from a
+// whole tile of `tile` rows on: a window is the same from queries to keys and back.
+struct SeenRows {
+  int64_t begin, end;
+};
+__device__ inline SeenRows seen_rows(const AttentionShape& shape, int64_t begin, int64_t count,
+                                     int64_t others, int tile) {
+  if (shape.window < 0) return {0, others};
+  const int64_t end = begin + count + shape.window;
+  const int64_t first = begin > shape.window ? (begin - shape.window) / tile * tile : 0;
+  return {first, end < others ? end : others};
+}
+
+__device__ inline bool sees(const AttentionShape& shape, int64_t i, int64_t j) {
+  return shape.window < 0 || (i - j <= shape.window && j - i <= shape.window);
+}
+
 // The dropout factor for the probability of query i and key j of sequence b.
 __device__ inline float attention_factor(const AttentionShape& shape, const Dropout& dropout,
                                          int64_t b, int64_t head, int64_t i, int64_t j,

@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
                    column, size);
 
   float first[kRows][kParts] = {}, second[kRows][kParts] = {};
-  for (int64_t tile = 0; tile < others; tile += kStreamed) {
+  const SeenRows seen = seen_rows(shape, block_begin, kStaying, others, kStreamed);
+  for (int64_t tile = seen.begin; tile < seen.end; tile += kStreamed) {
     __syncthreads();  // all threads have read the previous tiles
     load_tile<kSize>(other_a, kKeysStay ? t.q : t.k, other_first + tile, others - tile, column,
                      size);
@@ -98,6 +99,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       ds_tile[row + r][lane()] = m_tile[row + r][lane()] = 0;
       if (begin + r >= own || other >= others) continue;
       const int64_t i = kKeysStay ? other : begin + r, j = kKeysStay ? begin + r : other;
+      if (!sees(shape, i, j)) continue;
       const float bias = shape.bias.on() ? shape.bias.row(head, i)[j] : 0.0f;
       const float p = expf(score[r] * shape.scale + bias - t.lse.row(head)[first_query + i]);
       const float m = dropout.on() ? p * attention_factor(shape, dropout, b, head, i, j, keys) : p;
@@ -150,8 +152,9 @@ __global__ void bias_gradient_kernel(AttentionShape shape, Dropout dropout,
   const int64_t keys = shape.keys.offsets[b + 1] - first_key;
   for (int64_t place = threadIdx.x; place < 2 * keys - 1; place += blockDim.x) {
     const int64_t distance = place - keys + 1;
+    const int64_t end = sees(shape, 0, distance) ? queries : 0;
     float sum = 0;
-    for (int64_t i = distance < 0 ? -distance : 0; i < queries && i + distance < keys; ++i) {
+    for (int64_t i = distance < 0 ? -distance : 0; i < end && i + distance < keys; ++i) {
       const int64_t j = i + distance, query = first_query + i, key = first_key + j;
       const float score = head_product(t.q.row(query) + column, t.k.row(key) + column, size);
       const float dm = head_product(t.dout.row(query) + column, t.v.row(key) + column, size);

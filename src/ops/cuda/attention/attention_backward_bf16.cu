@@ -1,9 +1,9 @@
 // Gradients of attention in bf16 on tensor cores, without sums across blocks. The formulas are in
 // attention_backward.cu: blocks of one launch sum dq over the keys for their queries, or dk and dv
 // over the queries for their keys.
-#include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/attention/attention_mask.h"
 #include "ops/cuda/attention/attention_tiles.h"
+#include "ops/cuda/kernels/approximate.h"
 
 namespace finetune::cuda {
 namespace {
@@ -37,6 +37,7 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
   const int64_t others = kKeysStay ? queries : keys;
   const Task task = task_of(shape.heads, own, others, staying_tile);
   if (task.warps == 0) return;
+  const SeenRows seen = seen_rows(shape, staying_tile * kTileRows, kTileRows, others, task.rows());
   const float to_exponent = shape.scale * kLog2E;
 
   uint32_t own_a[kSize / 16][4], own_b[kSize / 16][4];
@@ -75,7 +76,7 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
       }
     }
   };
-  for_streamed<kSize>(task, others, load, [&](int stage, int64_t tile) {
+  for_streamed<kSize>(task, seen, load, [&](int stage, int64_t tile) {
     uint64_t kept_keys[2] = {};  // for the queries that stay, from this lane's first column on
     for (int half = 0; half < 2; ++half) {
       const int64_t i = task.begin + lane() / 4 + half * 8;
@@ -106,7 +107,9 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
                 kKeysStay ? shared.weighted[stage][task.base + column] : own_weighted[half];
             const bool kept =
                 kKeysStay ? kept_own >> half * 8 & 1 : kept_here[half] >> (n * 8 + c) & 1;
-            const float p = there ? approximate_exp2(fmaf(ds, to_exponent, -lse)) : 0.0f;
+            const int64_t own_row = task.begin + lane() / 4 + half * 8;
+            const bool seen_here = there && sees(shape, own_row, tile + column);
+            const float p = seen_here ? approximate_exp2(fmaf(ds, to_exponent, -lse)) : 0.0f;
             const float probability = kept ? p * dropout_scale : 0.0f;
             ds = fmaf(probability, m, -(p * weighted));  // times the scale at the end
             m = probability;

@@ -1,9 +1,9 @@
 // Attention in bf16 on tensor cores, in one pass over the keys as in attention.cu. A warp has
 // sixteen queries and processes 64 keys at a time. Scores and sums are fp32; probabilities are
 // rounded for their product with the values.
-#include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/attention/attention_mask.h"
 #include "ops/cuda/attention/attention_tiles.h"
+#include "ops/cuda/kernels/approximate.h"
 
 namespace finetune::cuda {
 namespace {
@@ -29,8 +29,10 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;
   const int64_t keys = shape.keys.offsets[b + 1] - first_key;
   // The last tiles come first: they belong to the longest sequences and take longest.
-  const Task task = task_of(shape.heads, queries, keys, gridDim.z - 1 - blockIdx.z);
+  const int64_t block = gridDim.z - 1 - blockIdx.z;
+  const Task task = task_of(shape.heads, queries, keys, block);
   if (task.warps == 0) return;
+  const SeenRows seen = seen_rows(shape, block * kTileRows, kTileRows, keys, task.rows());
   const float to_exponent = shape.scale * kLog2E;
 
   uint32_t query[kSize / 16][4];
@@ -41,7 +43,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     load_streamed<kSize>(tiles.a[stage], k, task, shape.heads, first_key + tile, keys - tile);
     load_streamed<kSize>(tiles.b[stage], v, task, shape.heads, first_key + tile, keys - tile);
   };
-  for_streamed<kSize>(task, keys, load, [&](int stage, int64_t tile) {
+  for_streamed<kSize>(task, seen, load, [&](int stage, int64_t tile) {
     const int count = keys - tile < task.rows() ? int(keys - tile) : task.rows();
     float score[2 * kSteps][4] = {};
 #pragma unroll
@@ -63,15 +65,26 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
           }
         }
       }
+      if (shape.window >= 0) {
+#pragma unroll
+        for (int n = 0; n < 2 * kSteps; ++n) {
+          for (int c = 0; c < 2; ++c) {
+            const int64_t j = tile + n * 8 + lane() % 4 * 2 + c;
+            if (!sees(shape, i, j)) score[n][2 * half + c] = -INFINITY;
+          }
+        }
+      }
       float most = largest[half];
 #pragma unroll
       for (int n = 0; n < 2 * kSteps; ++n) {
         for (int c = 0; c < 2; ++c) most = fmaxf(most, score[n][2 * half + c]);
       }
       most = row_max(most);
+      // A tile may have no key that the query sees.
+      const float base = most == -INFINITY ? 0.0f : most;
       const float shrink =
-          approximate_exp2((largest[half] - most) * to_exponent);  // 0 in the first round
-      const float offset = -most * to_exponent;
+          approximate_exp2((largest[half] - base) * to_exponent);  // 0 in the first round
+      const float offset = -base * to_exponent;
       largest[half] = most;
       sum[half] *= shrink;
 #pragma unroll

@@ -20,6 +20,13 @@ __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask
   auto* to = reinterpret_cast<uint16_t*>(words + (mask.of(head, first_query) - mask.words));
   for (int64_t piece = int64_t(blockIdx.z) * kAttentionWarps + warp(); piece * kElements < elements;
        piece += int64_t(gridDim.z) * kAttentionWarps) {
+    const int64_t last = piece * kElements + kElements - 1;
+    const int64_t first_row = piece * kElements / keys, last_row = last / keys;
+    if (shape.window >= 0 && first_row == last_row &&
+        (piece * kElements % keys > first_row + shape.window ||
+         last % keys < first_row - shape.window)) {
+      continue;  // keys outside of the query's window
+    }
     const uint32_t block = (uint32_t(piece) * 2 + uint32_t(lane()) / 16) * 16 + lane() % 16;
     const PhiloxBlock bits =
         philox(dropout.key, {block, uint32_t(shape.first_head + head), sample, dropout.step});

@@ -74,24 +74,24 @@ __device__ inline void load_streamed(Tile<kSize>& tile, const Bf16Matrix& x, con
   }
 }
 
-// Calls work(stage, tile) for each tile of the `others` streamed rows, beginning at row `tile` and
-// loaded by load(stage, tile). All threads of a block must take part because of the barriers.
+// Calls work(stage, tile) for each tile of the streamed rows that are seen, beginning at row `tile`
+// and loaded by load(stage, tile). All threads of a block must take part because of the barriers.
 template <int kSize, typename Load, typename Work>
-__device__ inline void for_streamed(const Task& task, int64_t others, const Load& load,
+__device__ inline void for_streamed(const Task& task, SeenRows seen, const Load& load,
                                     const Work& work) {
   constexpr bool kAhead = kStages<kSize> == 2;
-  if (kAhead && others > 0) {
-    load(0, 0);
+  if (kAhead && seen.begin < seen.end) {
+    load(0, seen.begin);
     end_copy_group();
   }
   int stage = 0;
-  for (int64_t tile = 0; tile < others; tile += task.rows()) {
+  for (int64_t tile = seen.begin; tile < seen.end; tile += task.rows()) {
     const int64_t next = kAhead ? tile + task.rows() : tile;
-    if (next < others) {
+    if (next < seen.end) {
       load(kAhead ? 1 - stage : 0, next);
       end_copy_group();
     }
-    if (kAhead && next < others) {
+    if (kAhead && next < seen.end) {
       wait_for_copies<1>();
     } else {
       wait_for_copies<0>();

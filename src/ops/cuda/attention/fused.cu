@@ -119,7 +119,8 @@ bool fits(const AttentionShape& shape, const AnyMatrix& q, const Matrices&... ot
   auto fit = [&](const AnyMatrix& x) {
     return x.bf16 && packs(x.as<bfloat16>()) && x.rows * x.stride <= kMost;
   };
-  return !shape.bias.on() && shape.queries.max_length > library_attention::kOwnLength &&
+  return shape.window < 0 && !shape.bias.on() &&
+         shape.queries.max_length > library_attention::kOwnLength &&
          shape.queries.max_length == shape.keys.max_length && shape.head_size % 8 == 0 &&
          shape.head_size <= kLargestHead && fit(q) && (fit(others) && ...);
 }

@@ -95,6 +95,41 @@ void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor 
   call("activation_backward", functions_.activation_backward, f, x, dy, dx, y);
 }
 
+void CudaBackend::gated_activation(Activation f, Tensor x, Dropout dropout, RowNames names,
+                                   int64_t first_column, Tensor y) {
+  check_shape(x, y.rows, 2 * y.cols);
+  check_same_type(x, {y});
+  call("gated_activation", functions_.gated_activation, f, x, dropout, names, first_column, y);
+}
+
+void CudaBackend::gated_activation_backward(Activation f, Tensor x, Tensor dy, Dropout dropout,
+                                            RowNames names, int64_t first_column, Tensor dx,
+                                            Tensor y) {
+  check_shape(x, y.rows, 2 * y.cols);
+  check_same(dy, y);
+  check_same(dx, x);
+  check_same_type(x, {dy, dx, y});
+  call("gated_activation_backward", functions_.gated_activation_backward, f, x, dy, dropout, names,
+       first_column, dx, y);
+}
+
+void CudaBackend::rotate(Tensor x, const uint32_t* positions, Tensor table, bool back, Tensor y) {
+  check_same(y, x);
+  check_same_type(x, {y});
+  FINETUNE_CHECK(table.cols % 2 == 0 && x.cols % table.cols == 0);
+  call("rotate", functions_.rotate, x, positions, table, back, y);
+}
+
+void CudaBackend::segment_mean(Tensor x, Segments segments, Tensor y) {
+  check_shape(y, segments.count, x.cols);
+  call("segment_mean", functions_.segment_mean, x, segments, y);
+}
+
+void CudaBackend::segment_mean_backward(Tensor dy, Segments segments, Tensor dx) {
+  check_shape(dy, segments.count, dx.cols);
+  call("segment_mean_backward", functions_.segment_mean_backward, dy, segments, dx);
+}
+
 void CudaBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
   check_same(y, x);
   call("dropout", functions_.dropout, x, dropout, names, y);
@@ -124,7 +159,7 @@ void CudaBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
 
 void CudaBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                         Tensor word, Tensor position, Tensor type, Tensor y) {
-  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols);
+  FINETUNE_CHECK(word.cols == y.cols && (!position || position.cols == y.cols));
   FINETUNE_CHECK(!type || type.cols == y.cols);
   call("embed", functions_.embed, ids, positions, types, word, position, type, y);
 }
@@ -135,7 +170,7 @@ void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* 
   for (Tensor t : {dword, dposition, dtype}) {
     FINETUNE_CHECK(!t || (t.cols == dy.cols && t.contiguous()));
   }
-  FINETUNE_CHECK(dword && dposition);
+  FINETUNE_CHECK(dword);
   call("embed_backward", functions_.embed_backward, dy, ids, positions, types, order, dword,
        dposition, dtype);
 }
@@ -146,7 +181,7 @@ void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, Row
   check_same(y, x);
   if (rounded) check_same(rounded, x);
   check_vector(gamma, x.cols);
-  check_vector(beta, x.cols);
+  if (beta) check_vector(beta, x.cols);
   if (residual) check_same(residual, x);
   if (s) check_same(s, x);
   if (stats) check_shape(stats, x.rows, 2);
@@ -160,7 +195,8 @@ void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Ten
   check_same(dy, s);
   check_same(ds, s);
   check_shape(stats, s.rows, 2);
-  for (Tensor t : {gamma, dgamma, dbeta}) check_vector(t, s.cols);
+  for (Tensor t : {gamma, dgamma}) check_vector(t, s.cols);
+  if (dbeta) check_vector(dbeta, s.cols);
   if (dx) check_same(dx, s);
   FINETUNE_CHECK(!dx || dx.data != ds.data || !dropout.on());
   call("add_layer_norm_backward", functions_.add_layer_norm_backward, dy, s, stats, gamma, dropout,

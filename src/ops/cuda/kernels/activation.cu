@@ -138,6 +138,44 @@ __global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, M
   });
 }
 
+// The dropout factor of element `column` of y's row r.
+__device__ float gate_factor(const Dropout& dropout, const RowNames& names, int64_t r,
+                             int64_t column) {
+  if (!dropout.on()) return 1.0f;
+  const uint32_t bits =
+      dropout_bits(dropout.key, names.position[r], names.sample[r], dropout.step, uint32_t(column));
+  return bits >= dropout.threshold ? dropout.scale : 0.0f;
+}
+
+template <Activation kFunction, typename T>
+__global__ void gated_kernel(MatrixOf<T> x, Dropout dropout, RowNames names, int64_t first_column,
+                             MatrixOf<T> y) {
+  dropout = dropout.taken();
+  const int64_t r = blockIdx.x, n = y.cols;
+  for_columns(n, [=](int64_t c) {
+    const float u = as_float(x.row(r)[c]), g = as_float(x.row(r)[n + c]);
+    const float kept = gate_factor(dropout, names, r, first_column + c);
+    put(y.row(r) + c, value<kFunction, T>(u) * g * kept);
+  });
+}
+
+// dx may be x, and y may be dy: a thread reads its elements before it writes them.
+template <Activation kFunction, typename T>
+__global__ void gated_backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, Dropout dropout,
+                                      RowNames names, int64_t first_column, MatrixOf<T> dx,
+                                      MatrixOf<T> y) {
+  dropout = dropout.taken();
+  const int64_t r = blockIdx.x, n = y.cols;
+  for_columns(n, [=](int64_t c) {
+    const float u = as_float(x.row(r)[c]), g = as_float(x.row(r)[n + c]);
+    const float kept = gate_factor(dropout, names, r, first_column + c);
+    const float f = value<kFunction, T>(u), gradient = as_float(dy.row(r)[c]) * kept;
+    put(dx.row(r) + c, gradient * g * derivative<kFunction, T>(u));
+    put(dx.row(r) + n + c, gradient * f);
+    put(y.row(r) + c, f * g * kept);
+  });
+}
+
 // run(std::integral_constant<Activation, f>())
 template <typename Run>
 void for_activation(Activation f, Run&& run) {
@@ -171,6 +209,31 @@ void activation(Context& context, Activation f, AnyMatrix x, AnyMatrix y) {
           });
         },
         from, to);
+  });
+}
+
+void gated_activation(Context& context, Activation f, AnyMatrix x, Dropout dropout, RowNames names,
+                      int64_t first_column, AnyMatrix y) {
+  const RowGrid grid = row_grid(y.rows, y.cols);
+  for_type(x.bf16, [&](auto element) {
+    using T = decltype(element);
+    for_activation(f, [&](auto which) {
+      launch(context, grid.blocks, grid.threads, gated_kernel<which(), T>, x.as<T>(), dropout,
+             names, first_column, y.as<T>());
+    });
+  });
+}
+
+void gated_activation_backward(Context& context, Activation f, AnyMatrix x, AnyMatrix dy,
+                               Dropout dropout, RowNames names, int64_t first_column, AnyMatrix dx,
+                               AnyMatrix y) {
+  const RowGrid grid = row_grid(y.rows, y.cols);
+  for_type(x.bf16, [&](auto element) {
+    using T = decltype(element);
+    for_activation(f, [&](auto which) {
+      launch(context, grid.blocks, grid.threads, gated_backward_kernel<which(), T>, x.as<T>(),
+             dy.as<T>(), dropout, names, first_column, dx.as<T>(), y.as<T>());
+    });
   });
 }
 

@@ -70,7 +70,7 @@ __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t cou
   }
   sums[warp()][lane()] = sum;
   __syncthreads();
-  if (warp() != 0 || i >= count) return;
+  if (warp() != 0 || i >= count || (i >= to.split && !to.rest)) return;
   for (int w = 1; w < kPartWarps; ++w) sum += sums[w][lane()];
   float& place = i < to.split ? to.first[i] : to.rest[i - to.split];
   place = to.accumulate ? place + sum : sum;

@@ -8,7 +8,7 @@
 namespace finetune::cuda {
 
 // Destinations of sums: the first `split` go to first[0], ..., the others to rest[0], ...; with
-// `accumulate` they are added there.
+// `accumulate` they are added there. `rest` may be null: the others are dropped.
 struct PartSums {
   float* first;
   int64_t split;

@@ -21,10 +21,11 @@ struct Tokens {
 __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
   const int64_t t = blockIdx.x;
   const float* a = word.row(tokens.ids[t]);
-  const float* b = position.row(tokens.positions[t]);
+  const float* b = position.data ? position.row(tokens.positions[t]) : nullptr;
   const float* c = type.data ? type.row(tokens.types[t]) : nullptr;
   for_columns(y.cols, [=](int64_t i) {
-    y.row(t)[i] = (c ? a[i] + c[i] : a[i]) + b[i];  // the CPU's order of additions
+    const float sum = c ? a[i] + c[i] : a[i];  // the CPU's order of additions
+    y.row(t)[i] = b ? sum + b[i] : sum;
   });
 }
 
@@ -140,8 +141,10 @@ void embed_backward(Context& context, Matrix dy, const int32_t* ids, const uint3
   const RowGrid grid = row_grid(tokens.count, dy.cols);
   launch(context, grid.blocks, grid.threads, word_gradient_kernel, dy, tokens, dword);
   const unsigned strips = unsigned(divide_up(dy.cols, kThreads));
-  launch(context, dim3(unsigned(dposition.rows), strips), kThreads, position_gradient_kernel, dy,
-         tokens, dposition);
+  if (dposition.data) {
+    launch(context, dim3(unsigned(dposition.rows), strips), kThreads, position_gradient_kernel, dy,
+           tokens, dposition);
+  }
   if (!dtype.data) return;
   const int64_t pieces = divide_up(tokens.count, kRowsOfASum);
   float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);

@@ -4,9 +4,9 @@
 // than kMostPacks * 256 columns are read once per pass. Each lane takes the same columns in every
 // pass, so operands may share memory.
 #include "ops/cuda/kernels/column_sums.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/cuda/ops.h"
 #include "ops/device_sums.h"
 
 namespace finetune::cuda {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
     if (again) mine.load(sum_row, first, n);
     Values scale = {}, shift = {};
     scale.load(gamma, first, n);
-    shift.load(beta, first, n);
+    if (beta) shift.load(beta, first, n);
     mine.each(first, n, [&](float& v, int p, int i) {
       v = fmaf((v - mean) * inverse, scale.values[p][i], shift.values[p][i]);
     });

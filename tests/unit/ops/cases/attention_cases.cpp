@@ -16,6 +16,7 @@ struct Case {
   double dropout;
   int64_t first_head = 0;  // of the model's heads
   bool bias = false;       // a position bias
+  int64_t window = -1;
 
   int64_t hidden() const { return heads * head_size; }
   int64_t count() const { return int64_t(lengths.size()); }
@@ -32,7 +33,8 @@ struct Case {
     for (int32_t n : lengths) all += concat(" ", n);
     return concat(heads, " heads of ", head_size, ", lengths", all,
                   first_only ? ", first queries" : "", ", p ", dropout,
-                  first_head > 0 ? concat(", from head ", first_head) : "", bias ? ", bias" : "");
+                  first_head > 0 ? concat(", from head ", first_head) : "", bias ? ", bias" : "",
+                  window >= 0 ? concat(", window ", window) : "");
   }
 };
 
@@ -45,6 +47,7 @@ AttentionShape shape_of(const Case& c, const OpData& t) {
   shape.keys = t.segments("key offsets");
   shape.samples = t.uints("samples");
   shape.first_head = c.first_head;
+  shape.window = c.window;
   return shape;
 }
 
@@ -106,7 +109,8 @@ double backward_tolerance(const Case& c) {
 
 // Not for a library with its own masks, which are unknown here (fused_attention_tests.cpp).
 OpCase with_our_masks(OpCase op_case, const Case& c) {
-  if (c.dropout == 0 || c.first_only || c.longest() <= library_attention::kOwnLength)
+  if (c.dropout == 0 || c.first_only || c.window >= 0 ||
+      c.longest() <= library_attention::kOwnLength)
     return op_case;
   const OpOffered offered = op_case.offered;
   op_case.offered = [offered](const Backend& backend) {
@@ -225,7 +229,16 @@ void add_attention_cases(std::vector<OpCase>& table) {
       {3, 11, {7, 1, 33}, false, 0, 0, true},
       {2, 32, {100, 1, 17}, false, 0, 0, true},
       {5, 64, {16, 9, 1, 12}, false, 0, 0, true},
-      {2, 64, {131, 2}, false, 0, 4, true}};
+      {2, 64, {131, 2}, false, 0, 4, true},
+      // Windows narrower than a tile, at its edges, and wider than the sequence.
+      {2, 32, {200, 3, 65}, false, 0, 0, false, 16},
+      {1, 64, {300, 64}, false, 0, 0, false, 64},
+      {2, 24, {50, 131}, false, 0, 0, false, 5},
+      {3, 32, {40, 1, 97}, false, 0, 0, false, 0},
+      {2, 64, {129, 20}, false, 0, 2, false, 33},
+      {1, 128, {150}, false, 0, 0, false, 1},
+      {2, 32, {33, 70}, false, 0, 0, true, 500},
+      {2, 32, {70, 131}, false, 0, 0, true, 9}};
   for (Case c : shapes) {
     for (bool first_only : {false, true}) {
       for (double p : {0.0, 0.1}) {

@@ -88,6 +88,53 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
   }
 }
 
+// The first product of a gated feed-forward block: (R, 2N). Gradients overwrite it, and the result
+// its own gradient, as in the model; in inference the result overwrites the first half.
+void add_gated_cases(std::vector<OpCase>& table, Activation f, const char* name) {
+  constexpr const char* kReason = "a few roundings and a float approximation of the function";
+  constexpr int64_t kFirstColumn = 77;
+  for (const ElementShape& s : kShapes) {
+    for (double p : {0.0, 0.2}) {
+      const Dropout dropout = Dropout::make(p, derive_key(5, 22), 4);
+      const std::string shape = concat(name, " ", s.text(), " p ", p);
+      auto run = [dropout](Backend& backend, OpData& t) {
+        backend.gated_activation(t.activation(), t["x"], t.streamed(dropout), t.names(),
+                                 kFirstColumn, t["y"]);
+      };
+      auto backward = [dropout](Backend& backend, OpData& t) {
+        backend.gated_activation_backward(t.activation(), t["x"], t["dy"], t.streamed(dropout),
+                                          t.names(), kFirstColumn, t["dx"], t["again"]);
+      };
+      auto start = [&](const char* op, double tolerance) {
+        OpCaseMaker maker(op, shape, tolerance, kReason);
+        maker.input("x", s.rows, 2 * s.cols, s.gap, 4).work(double(2 * s.rows * s.cols));
+        if (f == Activation::relu) away_from_zero(maker.get().buffers["x"]);
+        if (p > 0) maker.row_names(s.rows);
+        if (p > 0 && s.in_place) maker.stream(dropout);
+        maker.get().activation = f;
+        return maker;
+      };
+      OpCaseMaker forward = start("gated_activation", 1e-6);
+      place(forward, s, "y", "x");
+      table.push_back(forward.run(run, {"y"}));
+      table.push_back(
+          in_bf16(table.back(), {"x", "y"}, rounded_tolerance(s.rows * s.cols), kRoundedReason));
+      OpCaseMaker gradient = start("gated_activation_backward", 1.5e-6);
+      gradient.result("y", s.rows, s.cols).input("dy", s.rows, s.cols, s.gap);
+      gradient.result("dx", s.rows, 2 * s.cols, s.gap).result("again", s.rows, s.cols, s.gap);
+      table.push_back(
+          gradient.run(backward, {"dx", "again"}).gradient_of(run, {{"y", "dy"}}, {{"x", "dx"}}));
+      table.push_back(in_bf16(table.back(), {"x", "y", "dy", "dx", "again"},
+                              rounded_tolerance(s.rows * s.cols), kRoundedReason));
+      OpCaseMaker places = start("gated_activation_backward", 1.5e-6);
+      places.get().shape += " in place";
+      places.input("dy", s.rows, s.cols, s.gap).view("dx", "x", 0, 2 * s.cols);
+      places.view("again", "dy", 0, s.cols);
+      table.push_back(places.run(backward, {"dx", "again"}));
+    }
+  }
+}
+
 }  // namespace
 
 void add_elementwise_cases(std::vector<OpCase>& table) {
@@ -96,6 +143,9 @@ void add_elementwise_cases(std::vector<OpCase>& table) {
   add_activation_cases(table, Activation::relu, "relu");
   add_activation_cases(table, Activation::silu, "silu");
   add_activation_cases(table, Activation::tanh, "tanh");
+  add_gated_cases(table, Activation::gelu, "gelu");
+  add_gated_cases(table, Activation::silu, "silu");
+  add_gated_cases(table, Activation::relu, "relu");
   for (const ElementShape& s : kShapes) {
     for (double p : {0.0, 0.1, 0.5}) {
       Dropout dropout = Dropout::make(p, derive_key(7, 21), 3);

@@ -56,6 +56,7 @@ void add_embedding_cases(std::vector<OpCase>& table) {
     int64_t tokens, hidden, words, positions;
     bool from_last = false;  // positions descend: the first tokens are at the last ones
     int64_t types = 2;       // 0: the table is absent
+    bool placed = true;      // false: the table of positions is absent
   };
   // With one or two words there are runs of equal ids longer than a GPU's warp or block, and runs
   // that end where a warp's search turns. With three positions many tokens share each. From the
@@ -76,10 +77,13 @@ void add_embedding_cases(std::vector<OpCase>& table) {
                          {17, 33, 11, 20, true},
                          {53, 64, 300, 512, true},
                          {17, 33, 11, 20, true, 0},
-                         {419, 384, 97, 512, false, 0}}) {
-    const std::string shape = concat(
-        s.tokens, " tokens, tables (", s.words, ",", s.hidden, "), (", s.positions, ",", s.hidden,
-        ")", s.from_last ? ", from the last position" : "", s.types == 0 ? ", without types" : "");
+                         {419, 384, 97, 512, false, 0},
+                         {17, 33, 11, 20, false, 2, false},
+                         {419, 384, 97, 512, false, 0, false}}) {
+    const std::string shape =
+        concat(s.tokens, " tokens, tables (", s.words, ",", s.hidden, "), (", s.positions, ",",
+               s.hidden, ")", s.from_last ? ", from the last position" : "",
+               s.types == 0 ? ", without types" : "", s.placed ? "" : ", without positions");
     std::vector<int32_t> ids, positions, types, order(static_cast<size_t>(s.tokens));
     for (int32_t t = 0; t < s.tokens; ++t) {
       PhiloxBlock bits = philox({uint32_t(s.tokens), 1}, {uint32_t(t), 0, 0, 0});
@@ -103,8 +107,8 @@ void add_embedding_cases(std::vector<OpCase>& table) {
           .integers("order", order)
           .work(double(s.tokens * s.hidden))
           .input("word", s.words, s.hidden)
-          .input("position", s.positions, s.hidden)
           .result("y", s.tokens, s.hidden);
+      if (s.placed) maker.input("position", s.positions, s.hidden);
       if (s.types > 0) maker.input("type", s.types, s.hidden);
       return maker;
     };
@@ -113,13 +117,16 @@ void add_embedding_cases(std::vector<OpCase>& table) {
       backend.embed_backward(t["dy"], t.ints("ids"), t.uints("positions"), t.ints("types"),
                              t.ints("order"), t["dword"], t["dposition"], t["dtype"]);
     };
-    std::vector<std::string> outputs = {"dword", "dposition"};
-    std::vector<OpGradient> gradients = {{"word", "dword", true}, {"position", "dposition", true}};
+    std::vector<std::string> outputs = {"dword"};
+    std::vector<OpGradient> gradients = {{"word", "dword", true}};
     OpCaseMaker maker =
         start("embed_backward", sum_tolerance(s.tokens), "random walk of rounding in a float sum");
-    maker.input("dy", s.tokens, s.hidden)
-        .input("dword", s.words, s.hidden)
-        .input("dposition", s.positions, s.hidden);
+    maker.input("dy", s.tokens, s.hidden).input("dword", s.words, s.hidden);
+    if (s.placed) {
+      maker.input("dposition", s.positions, s.hidden);
+      outputs.push_back("dposition");
+      gradients.push_back({"position", "dposition", true});
+    }
     if (s.types > 0) {
       maker.input("dtype", s.types, s.hidden);
       outputs.push_back("dtype");
@@ -142,12 +149,14 @@ constexpr float kEpsilon = 1e-12f;
 constexpr const char* kNormReason = "sums over a row, a square root and a division in float";
 
 void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, double p, bool residual,
-                            const std::string& keeps, bool rounded = false) {
+                            const std::string& keeps, bool rounded = false, bool beta = true) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
   OpCaseMaker maker("add_layer_norm",
-                    concat(s.text(), " p ", p, residual ? " residual" : "", " s: ", keeps),
+                    concat(s.text(), " p ", p, residual ? " residual" : "", " s: ", keeps,
+                           beta ? "" : ", no beta"),
                     sum_tolerance(s.cols), kNormReason);
-  maker.input("x", s.rows, s.cols, s.gap).input("gamma", 1, s.cols).input("beta", 1, s.cols);
+  maker.input("x", s.rows, s.cols, s.gap).input("gamma", 1, s.cols);
+  if (beta) maker.input("beta", 1, s.cols);
   maker.result("y", s.rows, s.cols, s.gap).work(double(s.rows * s.cols));
   if (p > 0) maker.row_names(s.rows);
   if (p > 0 && keeps == "own") maker.stream(dropout);
@@ -178,16 +187,24 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
 // `places` of ds and dx: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds). Cases without dx
 // overwrite dgamma and dbeta.
 void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, double p,
-                             const std::string& places) {
+                             const std::string& places, bool beta = true) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
-  OpCaseMaker maker("add_layer_norm_backward", concat(s.text(), " p ", p, " ", places),
+  OpCaseMaker maker("add_layer_norm_backward",
+                    concat(s.text(), " p ", p, " ", places, beta ? "" : ", no beta"),
                     sum_tolerance(std::max(s.cols, s.rows)), kNormReason);
-  maker.input("x", s.rows, s.cols).input("residual", s.rows, s.cols);
-  maker.input("gamma", 1, s.cols).input("beta", 1, s.cols);
+  maker.input("x", s.rows, s.cols).input("residual", s.rows, s.cols).input("gamma", 1, s.cols);
+  std::vector<std::string> outputs{"ds", "dgamma"};
   maker.result("s", s.rows, s.cols, s.gap).result("stats", s.rows, 2).result("y", s.rows, s.cols);
   maker.input("dy", s.rows, s.cols, s.gap);
   const bool accumulate = places != "no dx";
+  std::vector<OpGradient> gradients{{"residual", "ds"}, {"gamma", "dgamma", accumulate}};
+  if (beta) {
+    maker.input("beta", 1, s.cols);
+    outputs.push_back("dbeta");
+    gradients.push_back({"beta", "dbeta", accumulate});
+  }
   for (const char* sums : {"dgamma", "dbeta"}) {
+    if (!beta && sums == std::string("dbeta")) continue;
     accumulate ? maker.input(sums, 1, s.cols) : maker.result(sums, 1, s.cols);
   }
   maker.work(double(s.rows * s.cols));
@@ -198,9 +215,6 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
   } else {
     maker.result("ds", s.rows, s.cols, s.gap);
   }
-  std::vector<std::string> outputs{"ds", "dgamma", "dbeta"};
-  std::vector<OpGradient> gradients{
-      {"residual", "ds"}, {"gamma", "dgamma", accumulate}, {"beta", "dbeta", accumulate}};
   if (places == "same") {
     maker.view("dx", "ds", 0, s.cols);
   } else if (places != "no dx") {
@@ -228,11 +242,81 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
   }
 }
 
+void add_rotation_cases(std::vector<OpCase>& table) {
+  struct Shape {
+    int64_t rows, heads, size, positions;
+    bool in_place;
+  };
+  for (const Shape& s : {Shape{1, 1, 2, 1, false},
+                         {7, 3, 10, 5, false},
+                         {40, 4, 32, 17, true},
+                         {211, 6, 64, 90, true}}) {
+    for (bool back : {false, true}) {
+      const int64_t cols = s.heads * s.size;
+      OpCaseMaker maker("rotate",
+                        concat("(", s.rows, ",", cols, ") heads of ", s.size, back ? " back" : "",
+                               s.in_place ? " in place" : ""),
+                        2.4e-7, "two roundings");
+      std::vector<int32_t> positions;
+      for (int64_t r = 0; r < s.rows; ++r) positions.push_back(int32_t(r * 7 % s.positions));
+      maker.input("x", s.rows, cols, 5).input("table", s.positions, s.size);
+      maker.integers("positions", positions).work(double(2 * s.rows * cols));
+      maker.input("dy", s.rows, cols, 5).result("y", s.rows, cols);
+      if (s.in_place) {
+        maker.view("dx", "dy", 0, cols);
+      } else {
+        maker.result("dx", s.rows, cols, 3);
+      }
+      // The gradient is the rotation the other way.
+      auto forward = [back](Backend& backend, OpData& t) {
+        backend.rotate(t["x"], t.uints("positions"), t["table"], !back, t["y"]);
+      };
+      auto run = [back](Backend& backend, OpData& t) {
+        backend.rotate(t["dy"], t.uints("positions"), t["table"], back, t["dx"]);
+      };
+      table.push_back(maker.run(run, {"dx"}).gradient_of(forward, {{"y", "dy"}}, {{"x", "dx"}}));
+      table.push_back(in_bf16(table.back(), {"x", "dy", "y", "dx"}, 4e-3, kRoundedReason));
+    }
+  }
+}
+
+void add_mean_cases(std::vector<OpCase>& table) {
+  for (const std::vector<int32_t>& offsets :
+       {std::vector<int32_t>{0, 1}, {0, 3, 4, 133}, {0, 64, 65, 400}}) {
+    for (int64_t cols : {7, 64, 300}) {
+      const int64_t rows = offsets.back(), count = int64_t(offsets.size()) - 1;
+      const std::string shape = concat(count, " segments of (", rows, ",", cols, ")");
+      auto mean = [](Backend& backend, OpData& t) {
+        backend.segment_mean(t["x"], t.segments("offsets"), t["y"]);
+      };
+      auto start = [&](const char* op, double tolerance, const char* reason) {
+        OpCaseMaker maker(op, shape, tolerance, reason);
+        maker.integers("offsets", offsets).work(double(rows * cols));
+        maker.input("x", rows, cols, 3).result("y", count, cols);
+        return maker;
+      };
+      table.push_back(start("segment_mean", sum_tolerance(rows), "a float sum").run(mean, {"y"}));
+      table.push_back(start("segment_mean_backward", 1.2e-7, "one rounding")
+                          .input("dy", count, cols)
+                          .result("dx", rows, cols, 4)
+                          .run(
+                              [](Backend& backend, OpData& t) {
+                                backend.segment_mean_backward(t["dy"], t.segments("offsets"),
+                                                              t["dx"]);
+                              },
+                              {"dx"})
+                          .gradient_of(mean, {{"y", "dy"}}, {{"x", "dx"}}));
+    }
+  }
+}
+
 }  // namespace
 
 void add_row_cases(std::vector<OpCase>& table) {
   add_gather_cases(table);
   add_embedding_cases(table);
+  add_rotation_cases(table);
+  add_mean_cases(table);
   for (const NormShape& s : kNormShapes) {
     for (double p : {0.0, 0.1}) {
       add_layer_norm_forward(table, s, p, true, "own");
@@ -248,6 +332,9 @@ void add_row_cases(std::vector<OpCase>& table) {
       add_layer_norm_backward(table, s, p, "no dx");
     }
     add_layer_norm_backward(table, s, 0, "same");
+    add_layer_norm_forward(table, s, 0, false, "own", false, false);
+    add_layer_norm_backward(table, s, 0, "in dy", false);
+    add_layer_norm_backward(table, s, 0, "no dx", false);
   }
 }
 
