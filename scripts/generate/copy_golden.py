@@ -25,10 +25,13 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           "tokenization/bert-base-uncased.jsonl", "tokenization/bert-base-cased.jsonl",
           "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece",
           "family/trajectory-classification-train.csv",
-          *(f"family/{model}/{name}" for model in ("albert", "distilbert", "electra", "roberta") for name in (
+          *(f"family/{model}/{name}" for model in (
+              "albert", "distilbert", "electra", "modernbert", "roberta") for name in (
               "classification", "qa", "mlm", "forward-classification.safetensors", "forward-qa.safetensors",
               "forward-mlm.safetensors", "trajectory-classification.json", "trajectory-qa.json",
               "trajectory-qa-train.json")),
+          *(f"family/modernbert-mean/{name}" for name in (
+              "classification", "forward-classification.safetensors", "trajectory-classification.json")),
           *(f"family/xlm-roberta/{name}" for name in (
               "classification", "qa", "forward-classification.safetensors", "forward-qa.safetensors",
               "trajectory-classification.json", "trajectory-qa.json", "trajectory-qa-train.json")),

@@ -134,7 +134,8 @@ ModelFiles open_model(const std::string& path) {
 int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes) {
   int64_t per_token =
-      4 * (config.num_hidden_layers * (9 * config.hidden_size + 2 * config.intermediate_size) +
+      4 * (config.num_hidden_layers *
+               (9 * config.hidden_size + config.inner_rows() + config.intermediate_size) +
            2 * config.hidden_size);
   int64_t budget = kActivationBudget;
   if (device_bytes > 0) {  // a power of two: devices of one kind differ in what they set aside

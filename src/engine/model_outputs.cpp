@@ -1,6 +1,8 @@
 // Names the outputs of a model's classifier, by its config.json and the rows of its weight.
 #include "engine/model_outputs.h"
 
+#include <algorithm>
+
 #include "core/failure.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
@@ -8,8 +10,23 @@
 
 namespace finetune {
 
+bool names_other_head(const EncoderConfig& config, HeadKind kind) {
+  const Architecture& architecture = *config.architecture;
+  const Role role = traits_of(kind).role;
+  return std::any_of(kHeads.begin(), kHeads.end(), [&](const HeadTraits& other) {
+    return other.role != role && config.class_name.ends_with(other.suffix) &&
+           architecture.module_of(other.role) == architecture.module_of(role);
+  });
+}
+
+bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind) {
+  if (names_other_head(config, kind)) return false;
+  return source.find(config.architecture->module_of(traits_of(kind).role) + ".weight") != nullptr;
+}
+
 void name_outputs(EncoderConfig& config, const WeightSource& source) {
   const Role role = traits_of(HeadKind::sequence).role;
+  if (!holds_head(config, source, HeadKind::sequence)) return;
   const WeightInfo* head = source.find(config.architecture->module_of(role) + ".weight");
   if (!head || head->shape.size() != 2 || !config.labels_fault.empty()) return;
   const int64_t rows = head->shape[0];

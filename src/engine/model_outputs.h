@@ -16,6 +16,12 @@ namespace finetune {
 // where there is no classifier.
 void name_outputs(EncoderConfig& config, const WeightSource& source);
 
+// Whether the class that config.json names has another head whose tensors are called as those of
+// this kind.
+bool names_other_head(const EncoderConfig& config, HeadKind kind);
+// Whether `source` holds a head of this kind, and not another one under its name.
+bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind);
+
 // What helps where memory runs out, for with_memory_advice (core/failure.h).
 inline constexpr std::string_view kModelAdvice =
     "while the model is read; a smaller model needs less";

@@ -15,9 +15,23 @@
 namespace finetune {
 namespace {
 
-// Whether the parameter is in the head, but pretrained with the encoder.
+// Whether the parameter is in the head, but pretrained with the encoder: the dense layer and its
+// norm, of which the head for masked words may have the same.
 bool is_pooler(const ParameterTable& table, const Parameter& parameter) {
-  return parameter.role == Role::pooler && table.architecture().pretrained_pooler;
+  const Architecture& architecture = table.architecture();
+  if (!architecture.pretrained_pooler) return false;
+  const bool shared =
+      architecture.module_of(Role::masked_transform) == architecture.module_of(Role::pooler);
+  switch (parameter.role) {
+    case Role::pooler:
+    case Role::head_norm:
+      return true;
+    case Role::masked_transform:
+    case Role::masked_norm:
+      return shared;
+    default:
+      return false;
+  }
 }
 bool is_task_head(const ParameterTable& table, const Parameter& parameter) {
   return parameter.head && !is_pooler(table, parameter);
@@ -118,12 +132,14 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
   choice.pooler_initialized = !pooler.empty() && pooler_present == 0;
 
   size_t head_present = count_present(head, source);
-  if (policy == HeadPolicy::require && (head_present == 0 || choice.pooler_initialized)) {
+  // A masked head may be no more than the pooler.
+  const bool is_there = head.empty() ? !choice.pooler_initialized : head_present > 0;
+  if (policy == HeadPolicy::require && (!is_there || choice.pooler_initialized)) {
     throw model_error(file_of(source), ": has no trained head (",
-                      head_present == 0 ? head_module(table) : pooler_module(table),
+                      !is_there ? head_module(table) : pooler_module(table),
                       " is missing): train the model first");
   }
-  choice.head_kept = policy != HeadPolicy::renew && head_present > 0;
+  choice.head_kept = policy != HeadPolicy::renew && is_there;
   if (choice.head_kept && head_present < head.size()) throw missing(source, head);
   take(pooler, !choice.pooler_initialized);
   take(head, choice.head_kept);

@@ -48,7 +48,7 @@ TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
   for (const TaskTraits& task : all_tasks()) {
     if (!task.answers) continue;
     heads.push_back(task.head_weight(*config.architecture));
-    if (source.find(heads.back())) return task.kind;
+    if (holds_head(config, source, task.head)) return task.kind;
   }
   if (!source.name_advice().empty()) {
     throw model_error(source.path().string(), ": ", source.name_advice());

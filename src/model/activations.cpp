@@ -35,14 +35,20 @@ class Allocator {
 void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config, Head head,
               int64_t tokens, int64_t sequences, int64_t scored) {
   const int64_t h = config.hidden_size, e = config.embedding_size();
+  const int64_t rows = head.kind == HeadKind::sequence ? sequences : tokens;
   switch (head.kind) {
     case HeadKind::sequence:
-      plan.pooler_input = memory.take(sequences * h);
-      plan.pooled = memory.take(sequences * h);
-      plan.logits = memory.take(sequences * head.outputs);
-      return;
     case HeadKind::token:
-      plan.logits = memory.take(tokens * head.outputs);
+      if (head.kind == HeadKind::sequence && config.head.mean) plan.mean = memory.take(rows * h);
+      if (config.has_dense(head.kind)) {
+        plan.pooler_input = memory.take(rows * h);
+        if (config.head.norm) {
+          plan.head_sum = memory.take(rows * h);
+          plan.head_stats = memory.take(rows * 2);
+        }
+        plan.pooled = memory.take(rows * h);
+      }
+      plan.logits = memory.take(rows * head.outputs);
       return;
     case HeadKind::masked:
       plan.scored = memory.take(scored * h);
@@ -52,6 +58,18 @@ void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& conf
       plan.scored_stats = memory.take(scored * 2);
       plan.logits = memory.take(scored * head.outputs);
   }
+}
+
+bool first_tokens_only(const EncoderConfig& config, const ModelChunk& chunk, Head head) {
+  return chunk.head && config.reads_first_only(head.kind);
+}
+
+// What the norm after the last layer writes.
+void take_final_norm(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
+                     const ModelChunk& chunk, int64_t rows) {
+  if (!chunk.head || !config.layer.norm_before) return;
+  plan.final_normed = memory.take(rows * config.hidden_size);
+  plan.final_stats = memory.take(rows * 2);
 }
 
 // The encoder's output may be on its way to the host (InputRing), so dropout has a copy.
@@ -66,17 +84,23 @@ void take_projected(ActivationPlan& plan, Allocator& memory, const EncoderConfig
   if (config.has_projection()) plan.projected = memory.take(tokens * config.embedding_size());
 }
 
-int64_t ring_tensors_of(const ModelChunk& chunk, Head head) {
-  const bool output = chunk.head && head.kind != HeadKind::sequence;
+int64_t ring_tensors_of(const EncoderConfig& config, const ModelChunk& chunk, Head head) {
+  const bool output = chunk.head && !config.reads_first_only(head.kind);
   return chunk.embeddings + chunk.layers.size() + output;
 }
 
-// What a layer computes between its input and its output, of first tokens apart.
+// What a layer computes between its input and its output, of first tokens apart. `normed`: the norm
+// before its attention has a result.
 LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const ModelChunk& chunk,
-                          int64_t tokens, int64_t sequences, bool first_only) {
+                          int64_t tokens, int64_t sequences, bool first_only, bool normed) {
   const int64_t h = config.hidden_size, v = chunk.tensor_shards;
   const int64_t rows = first_only ? sequences : tokens;
   LayerOffsets offsets;
+  if (normed) {
+    offsets.normed = memory.take(tokens * h);
+    offsets.normed_rounded = memory.take_rounded(tokens * h);
+    offsets.normed_stats = memory.take(tokens * 2);
+  }
   offsets.shards.resize(size_t(chunk.held_shards));
   for (ShardOffsets& shard : offsets.shards) {
     shard.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h / v);
@@ -88,7 +112,11 @@ LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const 
   offsets.middle = memory.take(rows * h);
   offsets.middle_rounded = memory.take_rounded(rows * h);
   for (ShardOffsets& shard : offsets.shards) {
-    shard.inner = memory.take_typed(rows * config.intermediate_size / v);
+    shard.inner = memory.take_typed(rows * config.inner_rows() / v);
+  }
+  if (config.layer.norm_before) {
+    offsets.stream = offsets.attention_sum;  // the norm that follows adds the input in place
+    return offsets;
   }
   offsets.output_sum = memory.take(rows * h);
   offsets.output_stats = memory.take(rows * 2);
@@ -98,6 +126,7 @@ LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const 
 void take_first(Allocator& memory, int64_t rows, int64_t h, int64_t tensor_shards,
                 LayerOffsets& offsets) {
   offsets.first = memory.take(rows * h);
+  if (offsets.normed != kAbsent) offsets.first_normed = memory.take(rows * h);
   for (ShardOffsets& shard : offsets.shards) {
     shard.first_query = memory.take_typed(rows * h / tensor_shards);
   }
@@ -126,11 +155,13 @@ std::vector<int64_t> take_partials(Allocator& memory, const ModelChunk& chunk, i
 
 void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
                     const ModelChunk& chunk, int64_t tokens, int64_t sequences, int64_t scored,
-                    bool first_only, bool all_first_only) {
+                    int64_t head_rows, bool first_only, bool all_first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
   // The most rows of gradients that have R of them.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
   plan.gradient = memory.take(tokens * h);
+  if (config.layer.norm_before) plan.normed_gradient = memory.take(tokens * h);
+  if (plan.mean != kAbsent) plan.mean_gradient = memory.take(sequences * h);
   if (chunk.embeddings && config.has_projection()) {
     plan.projected_gradient = memory.take(tokens * config.embedding_size());
   }
@@ -139,9 +170,9 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
     plan.query_gradient = memory.take_typed(sequences * h / v);
     plan.partials.first = take_partials(memory, chunk, sequences * h, true);
   }
-  // The head has its gradient there too, in f32.
-  plan.branch_gradient =
-      memory.take(std::max({memory.floats_of(rows * h), sequences * h, scored * h}));
+  // The head has its gradient there too, in f32, and so has a branch behind a norm.
+  const int64_t branch = config.layer.norm_before ? rows * h : memory.floats_of(rows * h);
+  plan.branch_gradient = memory.take(std::max({branch, sequences * h, scored * h, head_rows * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);
   plan.wide_gradient =
       memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h) / v);
@@ -161,7 +192,7 @@ InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPar
   InputRing ring;
   if (horizon == 0) return ring;
   for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
-    ring.tensors = std::max(ring.tensors, ring_tensors_of(ModelChunk::of(part, c), head));
+    ring.tensors = std::max(ring.tensors, ring_tensors_of(config, ModelChunk::of(part, c), head));
   }
   if (slots == 1 && horizon + 1 >= ring.tensors) return {};
   ring.places = std::min(horizon + 1, ring.tensors);
@@ -176,7 +207,8 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   FINETUNE_CHECK(recompute || !ring.on());
   const int64_t h = config.hidden_size, count = chunk.layers.size();
   if (scored == kAbsent) scored = tokens;
-  const bool sequence_head = chunk.head && head.kind == HeadKind::sequence;
+  const bool first_tokens = first_tokens_only(config, chunk, head);
+  const bool norm_before = config.layer.norm_before;
   ActivationPlan plan;
   Allocator slot(type, slot_at);
   auto take_input = [&] {
@@ -191,10 +223,11 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   // The first layer's input is rounded where it is read.
   int64_t input = take_input(), input_rounded = kAbsent;
   for (int64_t l = 0; l < count; ++l) {
-    const bool last = l + 1 == count, first_only = sequence_head && last;
+    const bool last = l + 1 == count, first_only = first_tokens && last;
     LayerOffsets offsets;
     if (!recompute) {
-      offsets = take_results(slot, config, chunk, tokens, sequences, first_only);
+      const bool normed = norm_before && chunk.layers.begin + l > 0;
+      offsets = take_results(slot, config, chunk, tokens, sequences, first_only, normed);
       if (first_only) take_first(slot, sequences, h, chunk.tensor_shards, offsets);
     }
     offsets.input = input;
@@ -204,27 +237,35 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
     } else if (!last || chunk.head) {
       offsets.output = take_input();
     }
-    if (!last && !recompute) offsets.output_rounded = slot.take_rounded(tokens * h);
+    if (!last && !recompute && !norm_before) {
+      offsets.output_rounded = slot.take_rounded(tokens * h);
+    }
     input = offsets.output;
     input_rounded = offsets.output_rounded;
     plan.layers.push_back(offsets);
   }
+  take_final_norm(plan, slot, config, chunk, first_tokens ? sequences : tokens);
   if (chunk.head) add_head(plan, slot, config, head, tokens, sequences, scored);
   plan.kept = slot.used();
 
   Allocator working(type, working_at == kAbsent ? slot.end() : working_at);
-  const bool all_first_only = sequence_head && count == 1;
+  const bool all_first_only = first_tokens && count == 1;
   if (recompute) {
     // Large enough for every layer's results: no later one has more than the first.
-    share_results(plan, take_results(working, config, chunk, tokens, sequences, all_first_only));
-    if (sequence_head) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
+    share_results(
+        plan, take_results(working, config, chunk, tokens, sequences, all_first_only, norm_before));
+    if (first_tokens) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
   }
   if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
   take_dropped(plan, working, config, head, chunk, tokens);
   const bool masked = chunk.head && head.kind == HeadKind::masked;
+  const bool dense_tokens =
+      chunk.head && head.kind == HeadKind::token && config.head.dense_on_tokens;
   take_gradients(plan, working, config, chunk, tokens, sequences, masked ? scored : 0,
-                 sequence_head, all_first_only);
-  plan.spare_output = chunk.tensor_shards > 1 ? plan.partials.all[0] : plan.wide_gradient;
+                 dense_tokens ? tokens : 0, first_tokens, all_first_only);
+  plan.spare_output = norm_before               ? plan.normed_gradient
+                      : chunk.tensor_shards > 1 ? plan.partials.all[0]
+                                                : plan.wide_gradient;
   // The backward pass computes it again.
   for (LayerOffsets& layer : plan.layers) layer.activated = plan.wide_gradient;
   plan.working = working.used();
@@ -281,13 +322,20 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
   if (whole_layers) {
     shard.context = sum;
   } else {
-    offsets.input_rounded = offsets.output_rounded = memory.take_rounded(tokens * h);
+    const bool norm_before = config.layer.norm_before;
+    if (!norm_before) {
+      offsets.input_rounded = offsets.output_rounded = memory.take_rounded(tokens * h);
+    }
     offsets.middle = memory.take(tokens * h);
     offsets.middle_rounded = memory.take_rounded(tokens * h);
+    if (norm_before) {
+      offsets.normed = offsets.middle;
+      offsets.normed_rounded = offsets.middle_rounded;
+      offsets.stream = state;
+    }
     const int64_t qkv_floats = (memory.floats_of(tokens * 3 * h / v) + 15) / 16 * 16;
-    const int64_t wide =
-        memory.take(std::max(memory.floats_of(tokens * config.intermediate_size / v),
-                             qkv_floats + memory.floats_of(tokens * h / v)));
+    const int64_t wide = memory.take(std::max(memory.floats_of(tokens * config.inner_rows() / v),
+                                              qkv_floats + memory.floats_of(tokens * h / v)));
     shard.qkv = wide;
     shard.context = wide + qkv_floats;
     offsets.attention_sum = offsets.output_sum = sum;
@@ -298,14 +346,16 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
   plan.layers.assign(size_t(chunk.layers.size()), offsets);
   plan.layers.front().input_rounded = kAbsent;  // rounded where it is read
   plan.layers.back().output_rounded = kAbsent;
-  if (chunk.head && head.kind == HeadKind::sequence) {
+  if (first_tokens_only(config, chunk, head)) {
     LayerOffsets& last = plan.layers.back();
     last.first = memory.take(sequences * h);
+    if (last.normed != kAbsent) last.first_normed = memory.take(sequences * h);
     if (!whole_layers) {
       const int64_t query = memory.take_typed(sequences * h / v);
       for (ShardOffsets& of : last.shards) of.first_query = query;
     }
   }
+  if (chunk.head && config.layer.norm_before) plan.final_normed = plan.layers.back().middle;
   if (chunk.head) add_head(plan, memory, config, head, tokens, sequences, scored);
   take_dropped(plan, memory, config, head, chunk, tokens);
   plan.working = plan.floats = memory.used();

@@ -28,7 +28,7 @@ struct ShardOffsets {
   int64_t qkv = kAbsent;          // (T, 3H/V)*, or (T, 2H/V) keys and values where R is B
   int64_t context = kAbsent;      // (R, H/V)* attention output
   int64_t log_sums = kAbsent;     // (heads/V, R)
-  int64_t inner = kAbsent;        // (R, I/V)* before the activation
+  int64_t inner = kAbsent;        // (R, I/V)* before the activation; (R, 2I/V) of a gated one
 };
 
 struct LayerOffsets {
@@ -43,8 +43,15 @@ struct LayerOffsets {
   int64_t activated = kAbsent;        // (R, I/V)* of all layers and shards at one offset
   int64_t output_sum = kAbsent;       // (R, H)
   int64_t output_stats = kAbsent;     // (R, 2)
-  int64_t output = kAbsent;           // (R, H)
-  int64_t output_rounded = kAbsent;   // (R, H) of all but the last layer
+  // Only where norms come before blocks (LayerBlock::norm_before); `middle` and its statistics are
+  // then those of the norm before the feed-forward, and output_sum is kAbsent in training.
+  int64_t normed = kAbsent;          // (T, H) after the norm before attention
+  int64_t normed_rounded = kAbsent;  // (T, H)
+  int64_t normed_stats = kAbsent;    // (T, 2)
+  int64_t first_normed = kAbsent;    // (B, H) first tokens' rows of it; only where R is B
+  int64_t stream = kAbsent;          // (R, H) input plus attention
+  int64_t output = kAbsent;          // (R, H)
+  int64_t output_rounded = kAbsent;  // (R, H) of all but the last layer
 };
 
 // Where the partials of sums over tensor shards are, one of each shard held here: none unless V
@@ -90,8 +97,13 @@ struct ActivationPlan {
   int64_t embedding_stats = kAbsent;  // (T, 2)
   int64_t projected = kAbsent;        // (T, E) what the projection of embeddings reads, if any
   std::vector<LayerOffsets> layers;   // of the chunk
-  int64_t pooler_input = kAbsent;     // (B, H) before the head's activation
-  int64_t pooled = kAbsent;           // (B, H) after it and dropout
+  int64_t final_normed = kAbsent;     // (R, H) after the norm that follows the last layer, if any
+  int64_t final_stats = kAbsent;      // (R, 2)
+  int64_t mean = kAbsent;             // (B, H) of a text's tokens, where the head reads that
+  int64_t pooler_input = kAbsent;     // (B or T, H) before the head's activation
+  int64_t head_sum = kAbsent;         // (B or T, H) after it, where a LayerNorm follows
+  int64_t head_stats = kAbsent;       // (B or T, 2)
+  int64_t pooled = kAbsent;           // (B or T, H) after activation, norm and dropout
   int64_t scored = kAbsent;           // (M, H) the encoder's output; later its gradient
   int64_t transformed = kAbsent;      // (M, E) before the activation
   int64_t scored_sum = kAbsent;       // (M, E) after it
@@ -106,6 +118,8 @@ struct ActivationPlan {
   // Gradients of the backward pass, each reused by all layers and tensor shards: working memory.
   int64_t gradient = kAbsent;            // (T, H) of a layer's output, then of its input
   int64_t projected_gradient = kAbsent;  // (T, E) of `projected`
+  int64_t normed_gradient = kAbsent;     // (T, H) of what a norm before a block wrote
+  int64_t mean_gradient = kAbsent;       // (B, H) of `mean`
   int64_t first_gradient = kAbsent;      // (B, H) the same for the last layer where R is B
   int64_t query_gradient = kAbsent;      // (B, H/V)*
   int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout; the head's (., H)

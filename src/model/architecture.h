@@ -25,10 +25,14 @@ enum class Role {
   attention_output,
   attention_norm,
   inner,
+  gate,
   output,
   output_norm,
+  // After the last encoder layer.
+  final_norm,
   // Of the head.
   pooler,
+  head_norm,
   sequence_head,
   token_head,
   // Of the head for masked words, whose decoder is the word embedding and a bias.
@@ -42,7 +46,8 @@ enum class ParameterPart { weight, bias };
 
 constexpr bool is_norm(Role role) {
   return role == Role::embedding_norm || role == Role::attention_norm ||
-         role == Role::output_norm || role == Role::masked_norm;
+         role == Role::output_norm || role == Role::final_norm || role == Role::head_norm ||
+         role == Role::masked_norm;
 }
 constexpr bool is_of_layer(Role role) {
   return role >= Role::query && role <= Role::output_norm;
@@ -54,7 +59,9 @@ constexpr bool is_of_head(Role role) {
 struct Module {
   Role role;
   // Hugging Face's. "*" stands for the number of the encoder layer; where layers share weights, the
-  // first "*" for the number of the group and the second one for the layer in the group.
+  // first "*" for the number of the group and the second one for the layer in the group. Roles with
+  // one name are one tensor, whose rows are theirs in turn: query, key and value, or inner and
+  // gate.
   std::string_view name;
 };
 

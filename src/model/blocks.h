@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ops/backend.h"
 
@@ -20,6 +21,16 @@ struct EmbeddingBlock {
   bool pair_types = true;  // the second text of a pair has type 1; false: every token has type 0
 };
 
+// Positions by rotation of queries and keys, and layers that see near tokens alone.
+struct RotaryBlock {
+  double theta = 0;  // 0: nothing is rotated
+  double local_theta = 0;
+  int64_t window = -1;      // of local layers: AttentionShape::window
+  std::vector<bool> local;  // of each layer; empty: none is local
+
+  bool is_local(int64_t layer) const { return !local.empty() && local[size_t(layer)]; }
+};
+
 struct LayerBlock {
   bool attention_output_dropout = true;  // after the projection of attention's output
   bool output_dropout = true;            // after the feed-forward
@@ -27,6 +38,18 @@ struct LayerBlock {
   // layers goes through its `inner` sets of weights again and again. 0 groups: none is shared.
   int64_t groups = 0;
   int64_t inner = 1;
+  bool attention_dropout_twice = false;  // it has the probability of attention's own dropout
+  // Norms are before attention (but for the first layer's) and feed-forward, and after the last
+  // layer: layers pass the sum on, not its norm.
+  bool norm_before = false;
+  bool gated = false;  // the feed-forward block multiplies the activation by a second product
+  bool attention_bias = true, inner_bias = true;
+  bool norm_bias = true;  // of every LayerNorm of the model
+
+  int64_t norm_vectors() const { return norm_bias ? 2 : 1; }
+  bool is_berts() const {
+    return !norm_before && !gated && attention_bias && inner_bias && norm_bias;
+  }
 };
 
 struct HeadBlock {
@@ -34,6 +57,11 @@ struct HeadBlock {
   Activation activation = Activation::tanh;  // after it
   bool token_dropout = false;                // before the layer on every token
   bool masked_gelu = false;                  // the masked head has exact GELU, not hidden_act
+  bool masked_alike = false;                 // the masked head has `activation`
+  bool norm = false;                         // LayerNorm after the activation
+  bool mean = false;             // a sequence head reads the mean of all tokens, not the first one
+  bool dense_on_tokens = false;  // a token head has dense layer, activation and norm, too
+  bool dense_bias = true, decoder_bias = true;
 };
 
 }  // namespace finetune

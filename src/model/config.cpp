@@ -157,6 +157,14 @@ const Architecture& read_architecture(const ConfigReader& reader) {
   return *architecture;
 }
 
+// Scripts write all kinds of things there, which no error is worth.
+std::string read_class_name(simdjson::dom::object object) {
+  simdjson::dom::array classes;
+  std::string_view name;
+  if (object["architectures"].get(classes) != simdjson::SUCCESS || classes.size() == 0) return {};
+  return classes.at(0).get(name) == simdjson::SUCCESS ? std::string(name) : std::string();
+}
+
 }  // namespace
 
 int64_t EncoderConfig::weights_layer(int64_t number) const {
@@ -212,6 +220,7 @@ EncoderConfig parse_config(std::string_view json, const std::filesystem::path& p
   } catch (const Error& error) {
     c.labels_fault = error.what();
   }
+  c.class_name = read_class_name(object);
   c.problem_type = reader.text("problem_type", "");
   c.source_json = std::string(json);
   return c;

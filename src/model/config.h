@@ -26,6 +26,7 @@ struct EncoderConfig {
   int64_t max_position_embeddings = 512;
   int64_t type_vocab_size = 2;  // 0: no type embeddings
   EmbeddingBlock embeddings;
+  RotaryBlock rotary;
   LayerBlock layer;
   HeadBlock head;
   Activation hidden_act = Activation::gelu;
@@ -33,14 +34,18 @@ struct EncoderConfig {
   double attention_probs_dropout_prob = 0.1;
   double classifier_dropout = -1;  // of a sequence head; < 0: null, hidden_dropout_prob counts
   double token_head_dropout = 0;   // of a token head that has dropout (HeadBlock)
+  double gate_dropout = 0;         // after a gated activation
   double layer_norm_eps = 1e-12;
   double initializer_range = 0.02;
+  // > 0: new weights are truncated normal, within so many deviations (ParameterTable).
+  double initializer_cutoff = 0;
   int64_t pad_token_id = 0;
   // Names of the outputs in order of id: id2label, else label2id, else num_labels default names.
   // Empty if the file has none of them, or if labels_fault says why they cannot be used. The names
   // are needed only where the model's own head is, so a fault is an error of those who keep it.
   std::vector<std::string> labels;
   std::string labels_fault;
+  std::string class_name;    // the first of config.json's architectures; empty: none
   std::string problem_type;  // empty, or single_label_classification, ...
   std::string source_json;   // the file as read: unknown keys survive an export
 
@@ -55,6 +60,16 @@ struct EncoderConfig {
   int64_t head_size() const { return hidden_size / num_attention_heads; }
   int64_t embedding_size() const { return has_projection() ? embeddings.narrow_size : hidden_size; }
   bool has_projection() const { return embeddings.narrow_size > 0; }  // of embeddings
+  bool is_rotary() const { return rotary.theta > 0; }
+  // Of the position embedding; 0: there is none.
+  int64_t position_rows() const { return is_rotary() ? 0 : max_position_embeddings; }
+  // Rows of the feed-forward block's first weight.
+  int64_t inner_rows() const { return layer.gated ? 2 * intermediate_size : intermediate_size; }
+  // The head reads first tokens alone, so that the last layer is computed for them alone.
+  bool reads_first_only(HeadKind kind) const { return kind == HeadKind::sequence && !head.mean; }
+  bool has_dense(HeadKind kind) const {
+    return kind == HeadKind::sequence || (kind == HeadKind::token && head.dense_on_tokens);
+  }
   double head_dropout(HeadKind kind) const {
     if (kind == HeadKind::token) return token_head_dropout;
     return classifier_dropout >= 0 ? classifier_dropout : hidden_dropout_prob;

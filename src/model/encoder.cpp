@@ -7,6 +7,7 @@
 #include "model/encoder_layer.h"
 #include "model/passes/ends.h"
 #include "model/passes/offloaded_inputs.h"
+#include "model/passes/rotary_tables.h"
 #include "model/tensor_sum.h"
 
 namespace finetune {
@@ -18,20 +19,13 @@ struct ChunkLayers {
 };
 
 bool has_whole_layers(const Backend& backend, const EncoderConfig& c, int64_t tensor_shards) {
-  return tensor_shards == 1 &&
+  return tensor_shards == 1 && c.layer.is_berts() && !c.is_rotary() &&
          backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
 }
 
 int64_t logit_rows(Head head, const DeviceBatch& batch) {
-  switch (head.kind) {
-    case HeadKind::sequence:
-      return batch.sequences();
-    case HeadKind::token:
-      return batch.tokens();
-    case HeadKind::masked:
-      return batch.scored();
-  }
-  return 0;
+  if (head.kind == HeadKind::masked) return batch.scored();
+  return head.kind == HeadKind::sequence ? batch.sequences() : batch.tokens();
 }
 
 struct Encoder::State {
@@ -47,11 +41,11 @@ struct Encoder::State {
   TensorSum* sum = nullptr;  // over tensor shards, where there are several
 
   bool can_train = false, recompute = false;
-  int64_t slots = 1;
-  int64_t slot_floats = 0;  // of each
-  InputRing ring;           // behind the slots
+  int64_t slots = 1, slot_floats = 0;  // floats: of each
+  InputRing ring;                      // behind the slots
   std::shared_ptr<void> memory;
-  int64_t reserved = 0;                        // bytes
+  int64_t reserved = 0;  // bytes
+  RotaryTables rotary;
   std::unique_ptr<OffloadedInputs> offloaded;  // null: they stay in the block
   // The last kept forward of a whole model; kept_tokens 0: none.
   ActivationPlan kept;
@@ -65,13 +59,12 @@ struct Encoder::State {
     return chunks[size_t(index)].chunk;
   }
   bool first_only(const ModelChunk& of, int64_t layer) const {
-    return of.head && head.kind == HeadKind::sequence && layer + 1 == of.layers.end;
+    return of.head && config.reads_first_only(head.kind) && layer + 1 == of.layers.end;
   }
   float* block() const { return static_cast<float*>(memory.get()); }
   Tensor at(int64_t place, int64_t rows, int64_t cols) const {
     return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
   }
-  int64_t feature_rows(const DeviceBatch& batch) const { return logit_rows(head, batch); }
   // Of the encoder's output.
   int64_t output_rows(const ModelChunk& of, const DeviceBatch& batch) const {
     return first_only(of, of.layers.end - 1) ? batch.sequences() : batch.tokens();
@@ -82,6 +75,9 @@ struct Encoder::State {
     return ActivationPlan::training(config, head, of, backend.activation_type(), tokens, sequences,
                                     recomputes, slot_at, working_at, ring, scored);
   }
+  // Of the block, where `training` is empty for inference alone.
+  int64_t block_floats(BatchSize training, BatchSize inference, bool recomputes, int64_t count,
+                       int64_t horizon) const;
   ActivationPlan inference_plan(const ModelChunk& of, const DeviceBatch& batch, bool whole) const {
     return ActivationPlan::inference(config, head, of, backend.activation_type(), batch.tokens(),
                                      batch.sequences(), whole, batch.scored());
@@ -92,18 +88,17 @@ struct Encoder::State {
   LayerPass pass(const ChunkLayers& of, int64_t layer, const DeviceBatch& batch,
                  const ActivationPlan& plan, const DropoutSites& sites) const {
     const size_t index = size_t(layer - of.chunk.layers.begin);
-    return {backend,
-            config,
-            batch,
-            of.layers[index],
-            plan.layers[index],
-            plan.partials,
-            sites.layer(layer),
-            part.tensor_shards,
-            part.shards.begin,
-            sum,
-            first_only(of.chunk, layer),
-            block()};
+    LayerPass pass{
+        backend,           config, batch, of.layers[index], plan.layers[index], plan.partials,
+        sites.layer(layer)};
+    pass.tensor_shards = part.tensor_shards;
+    pass.first_shard = part.shards.begin;
+    pass.sum = sum;
+    pass.first_only = first_only(of.chunk, layer);
+    pass.memory = block();
+    pass.rotation = rotary.of_layer(config, layer);
+    if (config.rotary.is_local(layer)) pass.window = config.rotary.window;
+    return pass;
   }
   void forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
                const DropoutPlan* dropout, bool whole) const;
@@ -123,7 +118,7 @@ Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& 
     sum = solo_sum.get();
   }
   if (part.embeddings) embedding_end = EmbeddingEnd(table, c);
-  if (part.head) head_end = HeadEnd(table);
+  if (part.head) head_end = HeadEnd(table, c);
   for (size_t i = 0; i < part.chunks.size(); ++i) {
     ChunkLayers of{ModelChunk::of(part, int64_t(i)), {}};
     const IndexRange layers = of.chunk.layers;
@@ -191,15 +186,21 @@ Encoder::~Encoder() = default;
 int64_t Encoder::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
                                   int64_t slots, int64_t horizon) const {
   const State& s = *state_;
-  const DType type = s.backend.activation_type();
-  int64_t floats = ActivationPlan::inference_floats(s.config, s.head, s.part, type, tokens,
-                                                    sequences, s.whole_layers);
-  if (training) {
-    floats =
-        std::max(floats, ActivationPlan::training_floats(s.config, s.head, s.part, type, tokens,
-                                                         sequences, recompute, slots, horizon));
-  }
-  return floats * int64_t(sizeof(float));
+  const BatchSize size{tokens, sequences};
+  const int64_t floats =
+      s.block_floats(training ? size : BatchSize{}, size, recompute, slots, horizon);
+  return (floats + RotaryTables::floats(s.config, tokens)) * int64_t(sizeof(float));
+}
+
+int64_t Encoder::State::block_floats(BatchSize training, BatchSize inference, bool recomputes,
+                                     int64_t count, int64_t horizon) const {
+  const DType type = backend.activation_type();
+  const int64_t floats = ActivationPlan::inference_floats(
+      config, head, part, type, inference.tokens, inference.sequences, whole_layers);
+  if (training.tokens == 0) return floats;
+  return std::max(floats,
+                  ActivationPlan::training_floats(config, head, part, type, training.tokens,
+                                                  training.sequences, recomputes, count, horizon));
 }
 
 void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
@@ -215,10 +216,9 @@ void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, i
   s.memory.reset();
   s.ring = s.can_train ? InputRing::make(s.config, s.head, s.part, training.tokens, slots, horizon)
                        : InputRing{};
-  s.reserved = activation_bytes(inference.tokens, inference.sequences, false);
+  s.reserved =
+      s.block_floats(training, inference, recompute, slots, horizon) * int64_t(sizeof(float));
   if (s.can_train) {
-    s.reserved = std::max(s.reserved, activation_bytes(training.tokens, training.sequences, true,
-                                                       recompute, slots, horizon));
     for (const ChunkLayers& of : s.chunks) {
       s.slot_floats =
           std::max(s.slot_floats,
@@ -226,6 +226,7 @@ void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, i
     }
   }
   s.memory = s.backend.allocate(size_t(s.reserved));
+  s.rotary = RotaryTables(s.backend, s.config, std::max(training.tokens, inference.tokens));
   if (!s.ring.on()) return;
   s.ring.at = slots * s.slot_floats;
   s.offloaded = std::make_unique<OffloadedInputs>(s.backend, s.ring, slots, s.block());
@@ -251,7 +252,7 @@ Tensor Encoder::output_of(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
   return s.chunk(at.chunk).head
-             ? s.at(plan.logits, s.feature_rows(batch), s.head.outputs)
+             ? s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs)
              : s.at(plan.layers.back().output, batch.tokens(), s.config.hidden_size);
 }
 
@@ -266,8 +267,7 @@ Tensor Encoder::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const 
 
 bool Encoder::may_be_replayed(int64_t slot) const {
   const State& s = *state_;
-  if (s.sum && !s.sum->may_be_replayed()) return false;
-  return slot == ChunkSlot::kInference || !s.offloaded;
+  return (!s.sum || s.sum->may_be_replayed()) && (slot == ChunkSlot::kInference || !s.offloaded);
 }
 
 bool Encoder::has_head(int64_t chunk) const {
@@ -306,7 +306,7 @@ Tensor Encoder::forward(const DeviceBatch& batch, float* weights, const DropoutP
   s.kept_tokens = keep_for_backward ? batch.tokens() : 0;
   s.kept_sequences = keep_for_backward ? batch.sequences() : 0;
   s.forward(at, plan, batch, weights, dropout, whole);
-  const Tensor logits = s.at(plan.logits, s.feature_rows(batch), s.head.outputs);
+  const Tensor logits = s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs);
   if (keep_for_backward) s.kept = plan;
   return logits;
 }
@@ -363,7 +363,8 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
                            plan.context_gradient,
                            plan.wide_gradient,
                            plan.query_gradient,
-                           plan.gradient};
+                           plan.gradient,
+                           plan.normed_gradient};
     LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites);
     // Layers that share weights add their gradients from the top down.
     pass.accumulate = accumulate || s.config.shares_above(l);

@@ -20,15 +20,25 @@ LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
   qkv_bias = bias(Role::query);
   const int64_t rows = qkv_weight.rows, hidden = qkv_weight.cols;
   FINETUNE_CHECK(rows > 0);
-  FINETUNE_CHECK(weight(Role::value).offset == qkv_weight.offset + 2 * rows * hidden);
-  FINETUNE_CHECK(bias(Role::value).offset == qkv_bias.offset + 2 * rows);
-  qkv_weight.rows = qkv_bias.cols = 3 * rows;
+  if (const Slot value = weight(Role::value); value.rows > 0) {  // else one tensor has all three
+    FINETUNE_CHECK(value.offset == qkv_weight.offset + 2 * rows * hidden);
+    qkv_weight.rows = 3 * rows;
+    if (qkv_bias.rows > 0) {
+      FINETUNE_CHECK(bias(Role::value).offset == qkv_bias.offset + 2 * rows);
+      qkv_bias.cols = 3 * rows;
+    }
+  }
   attention_weight = weight(Role::attention_output);
   attention_bias = bias(Role::attention_output);
   attention_gamma = weight(Role::attention_norm);
   attention_beta = bias(Role::attention_norm);
   inner_weight = weight(Role::inner);
   inner_bias = bias(Role::inner);
+  if (const Slot gate = weight(Role::gate); gate.rows > 0) {
+    FINETUNE_CHECK(gate.offset == inner_weight.offset + gate.rows * gate.cols);
+    inner_weight.rows *= 2;
+    inner_bias.cols *= 2;
+  }
   output_weight = weight(Role::output);
   output_bias = bias(Role::output);
   output_gamma = weight(Role::output_norm);
@@ -54,7 +64,7 @@ void whole_layer_forward(const LayerPass& pass, float* weights) {
   const LayerSlots& s = pass.shards[0];
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
   Tensor input = pass.at(p.input, pass.batch.tokens(), h);
-  Tensor first = pass.first_only ? gather_first(pass, input) : Tensor{};
+  Tensor first = pass.first_only ? gather_first(pass, input, p.first) : Tensor{};
   Tensor context = pass.rounded(p.shards[0].context, rows, h);
   pass.backend.self_attention(attention_shape(pass, 0), input, first, s.qkv_weight.in(weights),
                               s.qkv_bias.in(weights), context);
@@ -75,6 +85,7 @@ void whole_layer_forward(const LayerPass& pass, float* weights) {
 }
 
 void layer_forward(const LayerPass& pass, float* weights) {
+  if (pass.config.layer.norm_before) return norm_before_forward(pass, weights);
   Backend& backend = pass.backend;
   const LayerOffsets& p = pass.offsets;
   const LayerSlots& norms = pass.shards[0];
@@ -83,7 +94,7 @@ void layer_forward(const LayerPass& pass, float* weights) {
   const bool keep = p.output_stats != kAbsent;
 
   Tensor residual = pass.at(p.input, pass.batch.tokens(), h);
-  if (pass.first_only) residual = gather_first(pass, residual);
+  if (pass.first_only) residual = gather_first(pass, residual, p.first);
   Tensor sum = attention_forward(pass, weights, residual), middle = pass.at(p.middle, rows, h);
   backend.add_layer_norm(sum, residual, pass.dropout.attention_output, pass.names(),
                          norms.attention_gamma.in(weights), norms.attention_beta.in(weights),
@@ -98,6 +109,9 @@ void layer_forward(const LayerPass& pass, float* weights) {
 
 void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
                     bool input_wanted) {
+  if (pass.config.layer.norm_before) {
+    return norm_before_backward(pass, g, weights, arena, input_wanted);
+  }
   Backend& backend = pass.backend;
   const LayerOffsets& p = pass.offsets;
   const LayerSlots& norms = pass.shards[0];

@@ -1,6 +1,7 @@
 // One encoder layer, forward and backward. Post-LayerNorm (Devlin et al., 2018; Hugging Face's
 // BertLayer): middle = LN(x + dropout(dense(attention(x)))), output = LN(middle +
-// dropout(dense(f(dense(middle))))).
+// dropout(dense(f(dense(middle))))). Norms may come before the blocks instead
+// (passes/norm_before_layer.cpp).
 //
 // Under a sequence head the last layer is computed for first tokens only: keys and values for all
 // T tokens, everything else for B rows. Rows R is T, or B there.
@@ -35,13 +36,14 @@ Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t
 
 // Of one of V tensor shards of a layer that the table has.
 struct LayerSlots {
-  Slot qkv_weight;                                                  // (3H/V, H)
-  Slot qkv_bias;                                                    // (1, 3H/V)
-  Slot attention_weight;                                            // (H, H/V)
-  Slot inner_weight, inner_bias;                                    // (I/V, H)
-  Slot output_weight;                                               // (H, I/V)
-  Slot attention_bias, output_bias;                                 // (1, H), of shard 0 alone
-  Slot attention_gamma, attention_beta, output_gamma, output_beta;  // of the layer
+  Slot qkv_weight;                   // (3H/V, H)
+  Slot qkv_bias;                     // (1, 3H/V)
+  Slot attention_weight;             // (H, H/V)
+  Slot inner_weight, inner_bias;     // (I/V, H); gated: (2I/V, H)
+  Slot output_weight;                // (H, I/V)
+  Slot attention_bias, output_bias;  // (1, H), of shard 0 alone
+  // Of the layer; no gamma where the layer lacks the norm, no beta where norms have none.
+  Slot attention_gamma, attention_beta, output_gamma, output_beta;
 
   LayerSlots(const ParameterTable& table, int64_t layer, int shard = 0);
 };
@@ -65,15 +67,22 @@ struct LayerPass {
   bool first_only = false;
   float* memory = nullptr;  // the activation block
   bool accumulate = true;   // backward: gradients are added to what is there, else written
+  Tensor rotation = {};     // of queries and keys (Backend::rotate), if any
+  int64_t window = -1;      // AttentionShape::window
 
   LayerPass with(const LayerOffsets& others) const {
-    return {backend,       config,      batch, shards,     others, partials,  dropout,
-            tensor_shards, first_shard, sum,   first_only, memory, accumulate};
+    return {backend,     config, batch,      shards, others,     partials, dropout, tensor_shards,
+            first_shard, sum,    first_only, memory, accumulate, rotation, window};
+  }
+  // Attention reads a norm of the layer's input.
+  bool norms_input() const {
+    return config.layer.norm_before && shards[0].attention_gamma.rows > 0;
   }
   bool cut() const { return tensor_shards > 1; }
   int64_t shard_heads() const { return config.num_attention_heads / tensor_shards; }
   int64_t shard_width() const { return config.hidden_size / tensor_shards; }
   int64_t shard_inner() const { return config.intermediate_size / tensor_shards; }
+  int64_t shard_inner_rows() const { return config.inner_rows() / tensor_shards; }
   int64_t rows() const { return first_only ? batch.sequences() : batch.tokens(); }
   RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
   // (rows, cols) at `offset`, or absent.
@@ -94,9 +103,15 @@ struct LayerGradients {
   int64_t branch = kAbsent;    // (R, H)
   int64_t context = kAbsent;   // (R, H/V), as the next two of one shard after the other
   int64_t wide = kAbsent;
-  int64_t query = kAbsent;  // (B, H/V) where first_only
-  int64_t input = kAbsent;  // (T, H): out: of the input; the same as `gradient` unless first_only
+  int64_t query = kAbsent;   // (B, H/V) where first_only
+  int64_t input = kAbsent;   // (T, H): out: of the input; the same as `gradient` unless first_only
+  int64_t normed = kAbsent;  // (T, H): of what a norm before a block wrote
 };
+
+// The two passes of a layer whose norms come before its blocks.
+void norm_before_forward(const LayerPass& pass, float* weights);
+void norm_before_backward(const LayerPass& pass, const LayerGradients& offsets, float* weights,
+                          float* arena, bool input_wanted);
 
 // Adds the layer's gradients to `arena`, or writes them there. With `input_wanted` false the
 // gradient of the layer's input is not computed.

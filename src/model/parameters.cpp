@@ -22,7 +22,24 @@ bool decays(Role role, ParameterPart part) {
 
 // True for a tensor that follows its predecessor without a gap.
 bool joined_to_previous(Role role) {
-  return role == Role::key || role == Role::value;
+  return role == Role::key || role == Role::value || role == Role::gate;
+}
+
+// Of truncated normal values, as transformers initializes ModernBERT: less where a block's results
+// are added to others, and of a head by the width that it reads.
+double deviation_of(Role role, const EncoderConfig& c) {
+  switch (role) {
+    case Role::attention_output:
+    case Role::output:
+    case Role::pooler:
+    case Role::masked_transform:
+      return c.initializer_range / std::sqrt(2.0 * double(c.num_hidden_layers));
+    case Role::sequence_head:
+    case Role::token_head:
+      return 1 / std::sqrt(double(c.hidden_size));
+    default:
+      return c.initializer_range;
+  }
 }
 
 // What a tensor shard has of a dense layer: all of it, or its part of the weight's rows with their
@@ -33,7 +50,7 @@ enum class Cut { none, rows, columns };
 class Builder {
  public:
   Builder(const EncoderConfig& config, int64_t tensor_shards)
-      : config_(config), shards_(tensor_shards) {}
+      : config_(config), architecture_(*config.architecture), shards_(tensor_shards) {}
 
   // What is added from here on is of a region that the part has or not. An empty one is none.
   void region(int layer, int shard, bool held) {
@@ -46,24 +63,51 @@ class Builder {
     TensorSlice slice{0, out, 0, in};
     if (cut == Cut::rows) slice = {own(out).begin, own(out).size(), 0, in};
     if (cut == Cut::columns) slice = {0, out, own(in).begin, own(in).size()};
-    add(role, ParameterPart::weight, {out, in}, {slice.rows, slice.cols}, slice,
-        Parameter::Init::normal);
+    add(role, ParameterPart::weight, {out, in}, slice, Parameter::Init::normal);
+  }
+  // Weights, then biases, of roles that are multiplied as one matrix: (out, in) each, cut by rows.
+  void joined(std::initializer_list<Role> roles, int64_t out, int64_t in, bool with_bias) {
+    const Role first = *roles.begin();
+    if (architecture_.module_of(first) != architecture_.module_of(*(roles.end() - 1))) {
+      for (Role role : roles) weight(role, out, in, Cut::rows);
+      for (Role role : roles)
+        if (with_bias) bias(role, out, Cut::rows);
+      return;
+    }
+    const int64_t all = int64_t(roles.size()) * out;
+    if (shards_ == 1) {
+      weight(first, all, in);
+      if (with_bias) bias(first, all);
+      return;
+    }
+    int64_t row = own(out).begin;
+    for (Role role : roles) {
+      const TensorSlice slice{row, own(out).size(), 0, in};
+      add(role, ParameterPart::weight, {all, in}, slice, Parameter::Init::normal);
+      row += out;
+    }
+    row = own(out).begin;
+    for (Role role : roles) {
+      const TensorSlice slice{0, 1, row, own(out).size()};
+      if (with_bias) add(role, ParameterPart::bias, {all}, slice, Parameter::Init::zeros);
+      row += out;
+    }
   }
   void vector(Role role, ParameterPart part, int64_t n, Parameter::Init init, Cut cut = Cut::none) {
     if (cut == Cut::columns && shard_ > 0) return;
     const IndexRange range = cut == Cut::rows ? own(n) : IndexRange{0, n};
-    add(role, part, {n}, {range.size()}, {0, 1, range.begin, range.size()}, init);
+    add(role, part, {n}, {0, 1, range.begin, range.size()}, init);
   }
   void bias(Role role, int64_t n, Cut cut = Cut::none) {
     vector(role, ParameterPart::bias, n, Parameter::Init::zeros, cut);
   }
-  void linear(Role role, int64_t out, int64_t in, Cut cut = Cut::none) {
+  void linear(Role role, int64_t out, int64_t in, Cut cut = Cut::none, bool with_bias = true) {
     weight(role, out, in, cut);
-    bias(role, out, cut);
+    if (with_bias) bias(role, out, cut);
   }
   void layer_norm(Role role, int64_t n) {
     vector(role, ParameterPart::weight, n, Parameter::Init::ones);
-    bias(role, n);
+    if (config_.layer.norm_bias) bias(role, n);
   }
   // A region ends where the next one may begin, or, as the arena's end, at a whole cache line.
   void end_region(int64_t alignment = kNormBlock) {
@@ -87,8 +131,8 @@ class Builder {
   }
   IndexRange own(int64_t count) const { return part(count, shards_, shard_); }
 
-  void add(Role role, ParameterPart part, std::vector<int64_t> whole_shape,
-           std::vector<int64_t> shape, TensorSlice slice, Parameter::Init init) {
+  void add(Role role, ParameterPart part, std::vector<int64_t> whole_shape, TensorSlice slice,
+           Parameter::Init init) {
     if (!joined_to_previous(role)) region_size_ = rounded_up(region_size_, kAlignment);
     const int64_t offset = size + region_size_;
     region_size_ += slice.rows * slice.cols;
@@ -97,7 +141,8 @@ class Builder {
     p.name = config_.architecture->module_of(
         role, is_of_layer(role) ? config_.layer_name(layer_ - 1) : LayerName{});
     p.name += part == ParameterPart::weight ? ".weight" : ".bias";
-    p.shape = std::move(shape);
+    p.shape =
+        whole_shape.size() == 1 ? std::vector{slice.cols} : std::vector{slice.rows, slice.cols};
     p.whole_shape = std::move(whole_shape);
     p.slice = slice;
     p.offset = offset;
@@ -105,12 +150,15 @@ class Builder {
     p.layer = layer_;
     p.shard = shard_;
     p.init = init;
+    p.cutoff = config_.initializer_cutoff;
+    if (p.cutoff > 0) p.deviation = deviation_of(role, config_);
     p.role = role;
     p.part = part;
     p.head = is_of_head(role);
   }
 
   const EncoderConfig& config_;
+  const Architecture& architecture_;
   int64_t shards_;
   int layer_ = 0, shard_ = kReplicated;
   bool held_ = false;
@@ -128,17 +176,22 @@ bool uses_weights(const ModelPart& part, const EncoderConfig& config, int64_t we
 void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,
                        const ModelPart& part) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size;
-  const bool held = uses_weights(part, config, layer - 1);
+  const bool held = uses_weights(part, config, layer - 1), before = config.layer.norm_before;
   builder.region(layer, kReplicated, held);
+  if (before && layer == int(config.num_hidden_layers)) builder.layer_norm(Role::final_norm, h);
   builder.layer_norm(Role::output_norm, h);
-  builder.layer_norm(Role::attention_norm, h);
+  if (!before || layer > 1) builder.layer_norm(Role::attention_norm, h);
   for (int64_t shard = 0; shard < part.tensor_shards; ++shard) {
     builder.region(layer, int(shard), held && part.shards.contains(shard));
-    for (Role role : {Role::query, Role::key, Role::value}) builder.weight(role, h, h, Cut::rows);
-    for (Role role : {Role::query, Role::key, Role::value}) builder.bias(role, h, Cut::rows);
-    builder.linear(Role::inner, inner, h, Cut::rows);
-    builder.linear(Role::attention_output, h, h, Cut::columns);
-    builder.linear(Role::output, h, inner, Cut::columns);
+    const bool attention_bias = config.layer.attention_bias, inner_bias = config.layer.inner_bias;
+    builder.joined({Role::query, Role::key, Role::value}, h, h, attention_bias);
+    if (config.layer.gated) {
+      builder.joined({Role::inner, Role::gate}, inner, h, inner_bias);
+    } else {
+      builder.linear(Role::inner, inner, h, Cut::rows, inner_bias);
+    }
+    builder.linear(Role::attention_output, h, h, Cut::columns, attention_bias);
+    builder.linear(Role::output, h, inner, Cut::columns, inner_bias);
   }
 }
 
@@ -146,12 +199,14 @@ void add_head(Builder& builder, Head head, const EncoderConfig& config) {
   const int64_t h = config.hidden_size, e = config.embedding_size(), words = config.vocab_size;
   if (head.kind == HeadKind::masked) {
     FINETUNE_CHECK(head.outputs == words);
-    builder.bias(Role::masked_decoder, words);
+    if (config.head.decoder_bias) builder.bias(Role::masked_decoder, words);
     builder.layer_norm(Role::masked_norm, e);
-    return builder.linear(Role::masked_transform, e, h);
+    return builder.linear(Role::masked_transform, e, h, Cut::none, config.head.dense_bias);
   }
   builder.linear(traits_of(head.kind).role, head.outputs, h);
-  if (head.kind == HeadKind::sequence) builder.linear(Role::pooler, h, h);
+  if (!config.has_dense(head.kind)) return;
+  if (config.head.norm) builder.layer_norm(Role::head_norm, h);
+  builder.linear(Role::pooler, h, h, Cut::none, config.head.dense_bias);
 }
 
 // FNV-1a, 64 bits.
@@ -194,7 +249,8 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
   if (config.type_vocab_size > 0) {
     builder.weight(Role::type_embeddings, config.type_vocab_size, e);
   }
-  builder.weight(Role::position_embeddings, config.max_position_embeddings, e);
+  if (config.position_rows() > 0)
+    builder.weight(Role::position_embeddings, config.position_rows(), e);
   builder.region(0, kReplicated, part.embeddings);
   builder.weight(Role::word_embeddings, config.vocab_size, e);
   builder.end_region(kAlignment);
@@ -247,6 +303,7 @@ void initialize(const ParameterTable& table, const Parameter& parameter, double 
   }
   const PhiloxKey key = derive_key(seed, uint32_t(RandomUse::initial_weights));
   const uint64_t name = hash_of(parameter.name);
+  const double deviation = parameter.deviation > 0 ? parameter.deviation : initializer_range;
   constexpr int64_t kGrain = 1 << 14;
   parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
     PhiloxBlock bits{};
@@ -258,7 +315,15 @@ void initialize(const ParameterTable& table, const Parameter& parameter, double 
         bits = philox(
             key, {uint32_t(block), uint32_t(block >> 32), uint32_t(name), uint32_t(name >> 32)});
       }
-      values[i] = float(initializer_range * normal_value(bits, size_t(element % 4)));
+      double value = normal_value(bits, size_t(element % 4));
+      for (uint32_t again = 1; parameter.cutoff > 0 && std::abs(value) > parameter.cutoff;
+           ++again) {
+        const PhiloxKey other = derive_key(seed + again, uint32_t(RandomUse::initial_weights));
+        value = normal_value(philox(other, {uint32_t(element), uint32_t(uint64_t(element) >> 32),
+                                            ~uint32_t(name), uint32_t(name >> 32)}),
+                             0);
+      }
+      values[i] = float(deviation * value);
     }
   });
   if (parameter.zero_row >= 0) {  // of a tensor that is never cut

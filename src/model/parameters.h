@@ -42,6 +42,8 @@ struct Parameter {
   int layer = 0;
   int shard = kReplicated;  // tensor shard that it belongs to
   Init init = Init::normal;
+  double deviation = 0;  // of normal values; 0: initializer_range
+  double cutoff = 0;     // values are within so many deviations; 0: there is no limit
   Role role = Role::word_embeddings;
   ParameterPart part = ParameterPart::weight;
   bool head = false;      // belongs to the head (pooler included)
@@ -66,9 +68,11 @@ class ParameterTable {
   // Regions start at multiples of kNormBlock; gaps stay zero. Of a layer and tensor shard query,
   // key and value lie side by side without a gap (weights, then biases), so that the three can be
   // multiplied as one (3H/V, H) matrix. Other tensors start at multiples of 16. Of V shards each
-  // has H/V rows of query, key and value, I/V of the inner layer, so many columns of attention
-  // output and output, each slice a contiguous matrix; their biases, added once, are shard 0's.
-  // V must divide the heads and the intermediate size.
+  // has H/V rows of query, key and value, I/V of the inner layer (and of its gate), so many columns
+  // of attention output and output, each slice a contiguous matrix; their biases, added once, are
+  // shard 0's. V must divide the heads and the intermediate size.
+  // Roles that share one tensor (Module) are one entry if V is 1, named by the first of them. If
+  // not, each role's slice of it is an entry with its name; they lie side by side as well.
   ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part);
   ParameterTable(const EncoderConfig& config, Head head);  // the whole model, uncut
 
@@ -78,7 +82,7 @@ class ParameterTable {
   int64_t count() const;                  // trainable values, without gaps
   // The first slice that there is; nullptr if there is none.
   const Parameter* find(std::string_view name) const;
-  // `layer`: 0 for the first encoder layer, of roles that each of them has; of layers that share
+  // `layer`: 0 for the first encoder layer, of roles of encoder layers; of layers that share
   // weights the lowest (EncoderConfig::weights_layer). `shard`: of tensors
   // that are cut; nullptr if the part does not have it.
   const Parameter* find(Role role, ParameterPart part, int64_t layer = 0, int shard = 0) const;

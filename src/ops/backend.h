@@ -237,12 +237,12 @@ class Backend {
 
   // ---- attention ------------------------------------------------------------------------------
   // All tensors of a call except lse are f32, or all are bf16; scores, sums and lse are fp32. For
-  // each sequence and head: P = softmax(scale * Q K^T + shape.bias), out = dropout(P) V, where P is 0
-  // outside of the shape's window, which costs no time. q (Tq,
-  // heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
-  // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of
-  // query i of sequence b for its key j in head h (i, j inside the sequence, h from 0) uses
-  // dropout_bits(key, first_head + h, samples[b], step, i * key_length(b) + j).
+  // each sequence and head: P = softmax(scale * Q K^T + shape.bias), out = dropout(P) V, where P is
+  // 0 outside of the shape's window, which costs no time. q (Tq, heads*head_size), k and v (Tk,
+  // heads*head_size), out as q. lse (heads, Tq) keeps log(sum(exp(scale * q k))) for the backward
+  // pass (absent in inference). The probability of query i of sequence b for its key j in head h
+  // (i, j inside the sequence, h from 0) uses dropout_bits(key, first_head + h, samples[b], step, i
+  // * key_length(b) + j).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                          Tensor out, Tensor lse) = 0;
   // Whether a library computes the attention of long sequences. Its dropout masks differ: they

@@ -274,6 +274,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   DropoutPlan dropout;
   dropout.hidden = probability(config.hidden_dropout_prob);
   dropout.attention = probability(config.attention_probs_dropout_prob);
+  dropout.gate = probability(config.gate_dropout);
   dropout.head = probability(config.head_dropout(engine_.table().head().kind));
 
   Backend& backend = engine_.backend();

@@ -154,6 +154,10 @@ def test_electra(directory):
     compare_family(directory, "electra")
 
 
+def test_modernbert(directory):
+    compare_family(directory, "modernbert")
+
+
 def test_roberta(directory):
     compare_family(directory, "roberta")
 

@@ -230,6 +230,22 @@ def test_electra_answers(directory):
     same_questions(directory, "electra")
 
 
+def test_modernbert(directory):
+    same_rows(directory, "modernbert", ["a [PAD] b", "two  spaces and more of them   " * 9])
+
+
+def test_modernbert_pairs(directory):
+    same_pairs(directory, "modernbert")
+
+
+def test_modernbert_answers(directory):
+    same_questions(directory, "modernbert")
+
+
+def test_modernbert_with_the_mean_of_tokens(directory):
+    same_rows(directory, "modernbert-mean", ["a [PAD] b"])
+
+
 def test_roberta(directory):
     """A padding token that a user wrote counts as no position in transformers."""
     same_rows(directory, "roberta", ["a <pad> b", "<pad><pad> fuel", "a </s> b <mask> c <s>"])

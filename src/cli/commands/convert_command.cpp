@@ -87,14 +87,23 @@ class Model {
   Model(const EncoderConfig& config, const WeightSource& source) : source_(source) {
     const Architecture& architecture = *config.architecture;
     const std::string answers_head = architecture.module_of(traits_of(HeadKind::token).role);
+    const bool has_classifier = holds_head(config, source, HeadKind::sequence);
     const WeightInfo* classifier =
-        source.find(architecture.module_of(traits_of(HeadKind::sequence).role) + ".weight");
-    const WeightInfo* answers = source.find(answers_head + ".weight");
+        has_classifier
+            ? source.find(architecture.module_of(traits_of(HeadKind::sequence).role) + ".weight")
+            : nullptr;
+    // Under one name there is one head.
+    const bool one_name =
+        architecture.module_of(traits_of(HeadKind::sequence).role) == answers_head;
+    const bool has_answers =
+        holds_head(config, source, HeadKind::token) && !(one_name && has_classifier);
+    const WeightInfo* answers = has_answers ? source.find(answers_head + ".weight") : nullptr;
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
       // Without a classifier the class written is one that has a pretrained pooler at most.
       const bool is_wanted = classifier || !parameter.head || architecture.pretrained_pooler;
+      if (parameter.role == Role::sequence_head && !classifier) continue;
       if (is_wanted && (!parameter.head || has_some_of(parameter.name))) {
         add(parameter.name, parameter.shape);
       }

@@ -95,16 +95,22 @@ double LayerCosts::total(IndexRange range) const {
 
 LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length) {
   const double h = double(config.hidden_size), inner = double(config.intermediate_size);
-  const double dense = 2 * (4 * h * h + 2 * h * inner);
-  const double attention = 4 * h * double(length);
+  const double dense = 2 * (4 * h * h + h * (double(config.inner_rows()) + inner));
   LayerCosts costs;
   costs.embeddings = kElementwise * h;
-  costs.layers.assign(size_t(config.num_hidden_layers), dense + attention);
+  double attention = 0;
+  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
+    const int64_t seen =
+        config.rotary.is_local(l) ? std::min(length, 2 * config.rotary.window + 1) : length;
+    attention = 4 * h * double(seen);
+    costs.layers.push_back(dense + attention);
+  }
   costs.head = 2 * h * double(head.outputs);
-  if (head.kind == HeadKind::sequence) {
-    const double first = 1 / double(length);  // share of tokens computed; keys and values cover all
+  if (config.has_dense(head.kind)) costs.head += 2 * h * h;
+  const double first = 1 / double(length);  // share of tokens computed; keys and values cover all
+  if (head.kind == HeadKind::sequence) costs.head *= first;
+  if (config.reads_first_only(head.kind)) {
     costs.layers.back() = 4 * h * h + (dense - 4 * h * h + attention) * first;
-    costs.head = (costs.head + 2 * h * h) * first;
   }
   return costs;
 }

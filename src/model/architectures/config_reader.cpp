@@ -20,8 +20,9 @@ double parameters_of(const EncoderConfig& c) {
   const double h = double(c.hidden_size);
   const double embeddings =
       double(c.embedding_size()) *
-      (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
-  return embeddings + double(c.num_hidden_layers) * h * (4 * h + 2 * double(c.intermediate_size));
+      (double(c.vocab_size) + double(c.position_rows()) + double(c.type_vocab_size));
+  const double feed_forward = double(c.intermediate_size) + double(c.inner_rows());
+  return embeddings + double(c.num_hidden_layers) * h * (4 * h + feed_forward);
 }
 
 void check_size(const ConfigReader& reader, const SizeKeys& keys, const EncoderConfig& c) {
@@ -109,6 +110,67 @@ bool ConfigReader::flag(ConfigKey key) const {
   return !find(key, value).empty() && value.get(out) == simdjson::SUCCESS && out;
 }
 
+void ConfigReader::truth(ConfigKey key, bool& out) const {
+  simdjson::dom::element value;
+  const std::string_view name = find(key, value);
+  if (name.empty()) return;
+  if (value.get(out) != simdjson::SUCCESS) {
+    throw error(name, " is ", shown(value), ", not true or false");
+  }
+}
+
+std::vector<std::string> ConfigReader::texts(ConfigKey key) const {
+  simdjson::dom::element value;
+  std::vector<std::string> out;
+  const std::string_view name = find(key, value);
+  if (name.empty()) return out;
+  simdjson::dom::array array;
+  if (value.get(array) != simdjson::SUCCESS) {
+    throw error(name, " is ", shown(value), ", not a list");
+  }
+  for (auto element : array) {
+    std::string_view text;
+    if (element.get(text) != simdjson::SUCCESS) {
+      throw error(name, " has ", shown(element), ", not a string");
+    }
+    out.emplace_back(text);
+  }
+  return out;
+}
+
+bool ConfigReader::is_null(std::string_view key) const {
+  simdjson::dom::element value;
+  return object_[key].get(value) == simdjson::SUCCESS && value.is_null();
+}
+
+bool ConfigReader::find_at(Path path, simdjson::dom::element& value) const {
+  simdjson::dom::object object = object_;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (object[path[i]].get(value) != simdjson::SUCCESS || value.is_null()) return false;
+    if (i + 1 < path.size() && value.get(object) != simdjson::SUCCESS) {
+      throw error(path[i], " is ", shown(value), ", not an object");
+    }
+  }
+  return true;
+}
+
+void ConfigReader::number_at(Path path, double least, double most, double& out) const {
+  simdjson::dom::element value;
+  if (!find_at(path, value)) return;
+  if (value.get(out) != simdjson::SUCCESS || !(out >= least && out <= most)) {
+    throw error(path.back(), " is ", shown(value), ", not a number from ", least, " to ", most);
+  }
+}
+
+std::string ConfigReader::text_at(Path path, std::string_view otherwise) const {
+  simdjson::dom::element value;
+  std::string_view text = otherwise;
+  if (find_at(path, value) && value.get(text) != simdjson::SUCCESS) {
+    throw error(path.back(), " is ", shown(value), ", not a string");
+  }
+  return std::string(text);
+}
+
 std::string ConfigReader::shown(simdjson::dom::element value) {
   std::string_view text;
   if (value.get(text) == simdjson::SUCCESS) return in_quotes(text);
@@ -142,6 +204,10 @@ void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig&
   }
   check_size(reader, keys, c);
   reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
+  if (c.pad_token_id >= c.vocab_size) {
+    throw reader.error("pad_token_id ", c.pad_token_id, " (the default) is not below vocab_size ",
+                       c.vocab_size);
+  }
 }
 
 }  // namespace finetune

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "ops/backend.h"
@@ -49,10 +51,21 @@ class ConfigReader {
   void activation(ConfigKey key, Activation& out) const;
   std::string text(ConfigKey key, std::string_view otherwise) const;
   bool flag(ConfigKey key) const;  // false for anything but true
+  // Writes true or false; Error(model) for another value.
+  void truth(ConfigKey key, bool& out) const;
+  // The list's strings; empty if the key is absent or null.
+  std::vector<std::string> texts(ConfigKey key) const;
+  bool is_null(std::string_view key) const;  // it is there, and null
+  // Of a key in objects: {"rope_parameters", "full_attention", "rope_theta"}.
+  using Path = std::span<const std::string_view>;
+  void number_at(Path path, double least, double most, double& out) const;
+  std::string text_at(Path path, std::string_view otherwise) const;
 
   // Writes the value of `key`; returns the name under which it was found. Returns an empty one, and
   // writes nothing, if the key is absent or null.
   std::string_view find(ConfigKey key, simdjson::dom::element& value) const;
+  // The same along a path; returns false if it ends before the key.
+  bool find_at(Path path, simdjson::dom::element& value) const;
   // The value as an error shows it.
   static std::string shown(simdjson::dom::element value);
 

@@ -38,14 +38,26 @@ Tensor key_value_part(Tensor bias) {
   return bias.columns(bias.cols / 3, bias.cols / 3 * 2);
 }
 
-// The layer's input as products read it.
+// The block's input as products read it.
 Tensor input_of(const LayerPass& pass) {
   const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
-  Tensor rounded = pass.rounded(pass.offsets.input_rounded, t, h);
-  return rounded ? rounded : pass.at(pass.offsets.input, t, h);
+  const LayerOffsets& p = pass.offsets;
+  const bool normed = pass.norms_input();
+  Tensor rounded = pass.rounded(normed ? p.normed_rounded : p.input_rounded, t, h);
+  return rounded ? rounded : pass.at(normed ? p.normed : p.input, t, h);
 }
 
-void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor residual) {
+// Rotates queries and keys, or back their gradients. First tokens' queries have position 0, which
+// does not turn them.
+void rotate(const LayerPass& pass, int64_t wide_offset, bool back) {
+  if (!pass.rotation) return;
+  const int64_t t = pass.batch.tokens(), width = pass.shard_width();
+  Tensor x = pass.typed(wide_offset, t, (pass.first_only ? 2 : 3) * width);
+  x = x.columns(0, (pass.first_only ? 1 : 2) * width);
+  pass.backend.rotate(x, pass.batch.positions(), pass.rotation, back, x);
+}
+
+void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor queries) {
   Backend& backend = pass.backend;
   const ShardOffsets& p = pass.offsets.shards[shard];
   const int64_t width = pass.shard_width(), t = pass.batch.tokens();
@@ -56,10 +68,11 @@ void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor r
   if (pass.first_only) {
     backend.linear(input, key_value_rows(weight), key_value_part(bias),
                    pass.typed(p.qkv, t, 2 * width));
-    backend.linear(residual, query_rows(weight), query_part(bias), heads.q);
+    backend.linear(queries, query_rows(weight), query_part(bias), heads.q);
   } else {
     backend.linear(input, weight, bias, pass.typed(p.qkv, t, 3 * width));
   }
+  rotate(pass, p.qkv, false);
   Tensor log_sums = pass.at(p.log_sums, pass.shard_heads(), pass.rows());
   backend.attention(attention_shape(pass, shard), pass.dropout.attention, heads.q, heads.k, heads.v,
                     pass.typed(p.context, pass.rows(), width), log_sums);
@@ -78,7 +91,10 @@ class AttentionBackward {
         input_wanted_(input_wanted),
         gradient_(pass.at(g.gradient, pass.rows(), pass.config.hidden_size)),
         dinput_(pass.at(g.input, pass.batch.tokens(), pass.config.hidden_size)),
-        of_queries_(pass, gradient_, pass.first_only ? pass.partials.first : pass.partials.all),
+        into_(pass.norms_input() ? pass.at(g.normed, pass.rows(), pass.config.hidden_size)
+                                 : gradient_),
+        of_queries_(pass, into_, pass.first_only ? pass.partials.first : pass.partials.all,
+                    pass.norms_input()),
         of_keys_(pass, dinput_, pass.partials.all) {}
 
   void run(Tensor branch) const {
@@ -90,7 +106,7 @@ class AttentionBackward {
     if (pass_.first_only) of_keys_.add();
     of_queries_.finish();
     if (pass_.first_only) {
-      pass_.backend.scatter_rows_add(gradient_, pass_.batch.first_rows(), dinput_);
+      pass_.backend.scatter_rows_add(into_, pass_.batch.first_rows(), dinput_);
     }
   }
 
@@ -110,6 +126,7 @@ class AttentionBackward {
     backend.attention_backward(
         attention_shape(pass_, shard), pass_.dropout.attention, heads.q, heads.k, heads.v, context,
         pass_.at(p.log_sums, pass_.shard_heads(), rows), dcontext, dheads.q, dheads.k, dheads.v);
+    rotate(pass_, g_.wide, true);
   }
 
   void projection(size_t shard) const {
@@ -132,8 +149,10 @@ class AttentionBackward {
       backend.linear_backward_input(dkv, key_value_rows(weight), of_keys_.of(shard), false);
       of_queries_.add(shard, dq, query_rows(weight));
     }
-    backend.linear_backward_weight(dq, pass_.at(pass_.offsets.first, rows, weight.cols),
-                                   query_rows(dweight), query_part(dbias), pass_.accumulate);
+    const LayerOffsets& p = pass_.offsets;
+    const int64_t first = pass_.norms_input() ? p.first_normed : p.first;
+    backend.linear_backward_weight(dq, pass_.at(first, rows, weight.cols), query_rows(dweight),
+                                   query_part(dbias), pass_.accumulate);
     backend.linear_backward_weight(dkv, input_of(pass_), key_value_rows(dweight),
                                    key_value_part(dbias), pass_.accumulate);
   }
@@ -143,7 +162,7 @@ class AttentionBackward {
   float* weights_;
   float* arena_;
   bool input_wanted_;
-  Tensor gradient_, dinput_;
+  Tensor gradient_, dinput_, into_;
   InputGradient of_queries_;  // of all three where they are one product
   PartialSum of_keys_;        // of keys and values where queries are apart
 };
@@ -159,22 +178,23 @@ AttentionShape attention_shape(const LayerPass& pass, size_t shard) {
   shape.keys = pass.batch.segments();
   shape.queries = pass.first_only ? pass.batch.first_segments() : shape.keys;
   shape.samples = pass.batch.samples();
+  shape.window = pass.window;
   return shape;
 }
 
-Tensor gather_first(const LayerPass& pass, Tensor input) {
-  Tensor first = pass.at(pass.offsets.first, pass.rows(), input.cols);
-  pass.backend.gather_rows(input, pass.batch.first_rows(), first);
+Tensor gather_first(const LayerPass& pass, Tensor from, int64_t to) {
+  Tensor first = pass.at(to, pass.rows(), from.cols);
+  pass.backend.gather_rows(from, pass.batch.first_rows(), first);
   return first;
 }
 
-Tensor attention_forward(const LayerPass& pass, float* weights, Tensor residual) {
+Tensor attention_forward(const LayerPass& pass, float* weights, Tensor queries) {
   const int64_t rows = pass.rows();
-  const PartialSum projected(pass, pass.at(pass.offsets.attention_sum, rows, residual.cols),
+  const PartialSum projected(pass, pass.at(pass.offsets.attention_sum, rows, queries.cols),
                              pass.partials.all);
   for (size_t i = 0; i < pass.shards.size(); ++i) {
     const LayerSlots& s = pass.shards[i];
-    shard_forward(pass, i, weights, residual);
+    shard_forward(pass, i, weights, queries);
     pass.backend.linear(pass.typed(pass.offsets.shards[i].context, rows, pass.shard_width()),
                         s.attention_weight.in(weights), s.attention_bias.in(weights),
                         projected.of(i));

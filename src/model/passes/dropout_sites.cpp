@@ -46,11 +46,14 @@ Dropout DropoutSites::token_head() const {
 LayerDropout DropoutSites::layer(int64_t layer) const {
   const int64_t first = kLayerStreams + 3 * layer;
   auto use = [&](RandomUse of) { return layer_use(of, int(layer)); };
-  return {
-      site(plan_ ? plan_->attention : 0, use(RandomUse::attention_dropout), first),
-      site(config_.layer.attention_output_dropout ? hidden() : 0,
-           use(RandomUse::attention_output_dropout), first + 1),
-      site(config_.layer.output_dropout ? hidden() : 0, use(RandomUse::output_dropout), first + 2)};
+  const LayerBlock& block = config_.layer;
+  const double attention = plan_ ? plan_->attention : 0, gate = plan_ ? plan_->gate : 0;
+  const double attention_output = block.attention_dropout_twice ? attention : hidden();
+  const double output = block.gated ? gate : block.output_dropout ? hidden() : 0;
+  return {site(attention, use(RandomUse::attention_dropout), first),
+          site(block.attention_output_dropout ? attention_output : 0,
+               use(RandomUse::attention_output_dropout), first + 1),
+          site(output, use(RandomUse::output_dropout), first + 2)};
 }
 
 Dropout DropoutSites::site(double probability, uint32_t use, int64_t stream) const {

@@ -17,6 +17,7 @@ struct DropoutPlan {
   double hidden = 0;
   double attention = 0;
   double head = 0;
+  double gate = 0;
   // Backend memory with what dropout_streams made of seed and step, which are not read then; null:
   // they are.
   const DropoutStream* streams = nullptr;

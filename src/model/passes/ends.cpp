@@ -20,6 +20,7 @@ EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const EncoderConfig& con
 // Rows of the position embedding that the batch's positions can name, the row of position 0 first.
 Tensor EmbeddingEnd::positions(const EndPass& pass, float* arena) const {
   const Tensor table = position_.in(arena);
+  if (!table) return table;
   const int64_t before = pass.batch.first_position();
   const int64_t first = pass.config.embeddings.first_position - before;
   const int64_t longest = pass.batch.segments().max_length + before;
@@ -64,7 +65,7 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
   const DeviceBatch& batch = pass.batch;
   const int64_t t = batch.tokens(), e = pass.config.embedding_size();
   if (!accumulate) {  // the word embedding has zeros where no token was
-    backend.fill_zero(position_.in(arena));
+    if (Tensor all_positions = position_.in(arena)) backend.fill_zero(all_positions);
     if (Tensor types = type_.in(arena)) backend.fill_zero(types);
   }
   const Tensor gradient = below_projection(pass, arena, accumulate);
@@ -77,88 +78,140 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
                          word_.in(arena), positions(pass, arena), type_.in(arena));
   // As transformers does, tokens without a position do not train the row that they take.
-  if (batch.first_position() > 0) backend.fill_zero(positions(pass, arena).rows_from(0, 1));
+  if (batch.first_position() > 0 && position_.rows > 0)
+    backend.fill_zero(positions(pass, arena).rows_from(0, 1));
 }
 
-HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
+HeadEnd::HeadEnd(const ParameterTable& table, const EncoderConfig& config)
+    : head_(table.head()), has_dense_(config.has_dense(head_.kind)) {
+  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
+  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
+  final_gamma_ = weight(Role::final_norm);
+  final_beta_ = bias(Role::final_norm);
   if (head_.kind == HeadKind::masked) {
     masked_ = MaskedEnd(table);
     return;
   }
-  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
-  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
   const Role last = traits_of(head_.kind).role;
   weight_ = weight(last);
   bias_ = bias(last);
-  if (!of_sequences()) return;
+  if (!has_dense_) return;
   pooler_weight_ = weight(Role::pooler);
   pooler_bias_ = bias(Role::pooler);
+  norm_gamma_ = weight(Role::head_norm);
+  norm_beta_ = bias(Role::head_norm);
 }
 
 void HeadEnd::forward(const EndPass& pass) const {
-  if (head_.kind == HeadKind::masked) return masked_.forward(pass);
   Backend& backend = pass.backend;
-  const int64_t rows = of_sequences() ? pass.batch.sequences() : pass.batch.tokens();
-  Tensor features = of_sequences() ? pooled_features(pass) : token_features(pass);
+  const Tensor encoder = encoded(pass);
+  if (final_gamma_.rows > 0) {
+    const Tensor output = pass.at(pass.plan.layers.back().output, encoder.rows, encoder.cols);
+    backend.add_layer_norm(output, {}, {}, {}, final_gamma_.in(pass.weights),
+                           final_beta_.in(pass.weights), float(pass.config.layer_norm_eps), {},
+                           pass.at(pass.plan.final_stats, encoder.rows, 2), encoder);
+  }
+  if (head_.kind == HeadKind::masked) return masked_.forward(pass, encoder);
+  Tensor features = has_dense_ ? dense_features(pass) : token_features(pass);
   backend.linear(features, weight_.in(pass.weights), bias_.in(pass.weights),
-                 pass.at(pass.plan.logits, rows, head_.outputs));
+                 pass.at(pass.plan.logits, rows(pass), head_.outputs));
 }
 
-Tensor HeadEnd::pooled_features(const EndPass& pass) const {
+Tensor HeadEnd::encoded(const EndPass& pass) const {
+  const bool first_only = pass.config.reads_first_only(head_.kind);
+  const int64_t count = first_only ? pass.batch.sequences() : pass.batch.tokens();
+  const ActivationPlan& plan = pass.plan;
+  return pass.at(final_gamma_.rows > 0 ? plan.final_normed : plan.layers.back().output, count,
+                 pass.config.hidden_size);
+}
+
+Tensor HeadEnd::dense_input(const EndPass& pass) const {
+  const Tensor mean = pass.at(pass.plan.mean, rows(pass), pass.config.hidden_size);
+  return mean ? mean : encoded(pass);
+}
+
+Tensor HeadEnd::dense_features(const EndPass& pass) const {
   Backend& backend = pass.backend;
-  const int64_t rows = pass.batch.sequences(), h = pass.config.hidden_size;
-  Tensor output = pass.at(pass.plan.layers.back().output, rows, h);
-  Tensor before = pass.at(pass.plan.pooler_input, rows, h);
-  Tensor pooled = pass.at(pass.plan.pooled, rows, h);
+  const int64_t count = rows(pass), h = pass.config.hidden_size;
+  Tensor input = dense_input(pass);
+  if (pass.plan.mean != kAbsent) {
+    backend.segment_mean(encoded(pass), pass.batch.segments(), input);
+  }
+  Tensor before = pass.at(pass.plan.pooler_input, count, h);
+  Tensor pooled = pass.at(pass.plan.pooled, count, h);
   // In place: no one else reads the encoder's output under a sequence head.
   if (Dropout dropout = pass.sites.head_input(); dropout.on()) {
-    backend.dropout(output, dropout, pass.batch.first_names(), output);
+    backend.dropout(input, dropout, names(pass), input);
   }
-  backend.linear(output, pooler_weight_.in(pass.weights), pooler_bias_.in(pass.weights), before);
-  backend.activation(pass.config.head.activation, before, pooled);
+  backend.linear(input, pooler_weight_.in(pass.weights), pooler_bias_.in(pass.weights), before);
+  Tensor sum = pass.at(pass.plan.head_sum, count, h);
+  backend.activation(pass.config.head.activation, before, sum ? sum : pooled);
+  if (sum) {
+    backend.add_layer_norm(sum, {}, {}, {}, norm_gamma_.in(pass.weights),
+                           norm_beta_.in(pass.weights), float(pass.config.layer_norm_eps), {},
+                           pass.at(pass.plan.head_stats, count, 2), pooled);
+  }
   if (Dropout dropout = pass.sites.head(); dropout.on()) {
-    backend.dropout(pooled, dropout, pass.batch.first_names(), pooled);
+    backend.dropout(pooled, dropout, names(pass), pooled);
   }
   return pooled;
 }
 
 Tensor HeadEnd::token_features(const EndPass& pass) const {
-  const int64_t rows = pass.batch.tokens(), h = pass.config.hidden_size;
-  Tensor output = pass.at(pass.plan.layers.back().output, rows, h);
+  Tensor output = encoded(pass);
   const Dropout dropout = pass.sites.token_head();
   if (!dropout.on()) return output;
-  Tensor dropped = pass.at(pass.plan.dropped, rows, h);
-  pass.backend.dropout(output, dropout, pass.batch.token_names(), dropped);
+  Tensor dropped = pass.at(pass.plan.dropped, output.rows, output.cols);
+  pass.backend.dropout(output, dropout, names(pass), dropped);
   return dropped;
 }
 
 void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                        bool accumulate) const {
   if (head_.kind == HeadKind::masked) {
-    return masked_.backward(pass, arena, dlogits, dencoder, accumulate);
+    masked_.backward(pass, arena, dlogits, dencoder, accumulate);
+  } else if (has_dense_) {
+    backward_of_dense(pass, arena, dlogits, dencoder, accumulate);
+  } else {
+    backward_of_tokens(pass, arena, dlogits, dencoder, accumulate);
   }
-  if (!of_sequences()) return backward_of_tokens(pass, arena, dlogits, dencoder, accumulate);
+  if (!dencoder || final_gamma_.rows == 0) return;
+  const Tensor output = pass.at(pass.plan.layers.back().output, dencoder.rows, dencoder.cols);
+  pass.backend.add_layer_norm_backward(dencoder, output,
+                                       pass.at(pass.plan.final_stats, dencoder.rows, 2),
+                                       final_gamma_.in(pass.weights), {}, {}, dencoder, {},
+                                       final_gamma_.in(arena), final_beta_.in(arena), accumulate);
+}
+
+void HeadEnd::backward_of_dense(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                                bool accumulate) const {
   Backend& backend = pass.backend;
   float* weights = pass.weights;
   const int64_t count = dlogits.rows, h = pass.config.hidden_size;
-  Tensor output = pass.at(pass.plan.layers.back().output, count, h);
   Tensor before = pass.at(pass.plan.pooler_input, count, h);
   Tensor pooled = pass.at(pass.plan.pooled, count, h);
   Tensor dpooled = pass.at(pass.plan.branch_gradient, count, h);
   backend.linear_backward_input(dlogits, weight_.in(weights), dpooled, false);
   backend.linear_backward_weight(dlogits, pooled, weight_.in(arena), bias_.in(arena), accumulate);
   if (Dropout dropout = pass.sites.head(); dropout.on()) {
-    backend.dropout(dpooled, dropout, pass.batch.first_names(), dpooled);
+    backend.dropout(dpooled, dropout, names(pass), dpooled);
+  }
+  if (Tensor sum = pass.at(pass.plan.head_sum, count, h)) {
+    backend.add_layer_norm_backward(dpooled, sum, pass.at(pass.plan.head_stats, count, 2),
+                                    norm_gamma_.in(weights), {}, {}, dpooled, {},
+                                    norm_gamma_.in(arena), norm_beta_.in(arena), accumulate);
   }
   backend.activation_backward(pass.config.head.activation, before, dpooled, dpooled, {});
+  Tensor dmean = pass.at(pass.plan.mean_gradient, count, h), dinput = dmean ? dmean : dencoder;
   if (dencoder) {
-    backend.linear_backward_input(dpooled, pooler_weight_.in(weights), dencoder, false);
+    backend.linear_backward_input(dpooled, pooler_weight_.in(weights), dinput, false);
     if (Dropout dropout = pass.sites.head_input(); dropout.on()) {
-      backend.dropout(dencoder, dropout, pass.batch.first_names(), dencoder);
+      backend.dropout(dinput, dropout, names(pass), dinput);
     }
+    if (dmean) backend.segment_mean_backward(dmean, pass.batch.segments(), dencoder);
   }
-  backend.linear_backward_weight(dpooled, output, pooler_weight_.in(arena), pooler_bias_.in(arena),
-                                 accumulate);
+  backend.linear_backward_weight(dpooled, dense_input(pass), pooler_weight_.in(arena),
+                                 pooler_bias_.in(arena), accumulate);
 }
 
 void HeadEnd::backward_of_tokens(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,

@@ -51,7 +51,8 @@ class MaskedEnd {
   MaskedEnd() = default;
   explicit MaskedEnd(const ParameterTable& table);
 
-  void forward(const EndPass& pass) const;
+  // `encoded` (T, H): the encoder's output.
+  void forward(const EndPass& pass, Tensor encoded) const;
   // The whole model is trained: `dencoder` (T, H) is wanted.
   void backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                 bool accumulate) const;
@@ -65,7 +66,7 @@ class MaskedEnd {
 class HeadEnd {
  public:
   HeadEnd() = default;  // of a part that lacks it
-  explicit HeadEnd(const ParameterTable& table);
+  HeadEnd(const ParameterTable& table, const EncoderConfig& config);
 
   // (B, outputs), (T, outputs) or (M, words), at plan.logits.
   void forward(const EndPass& pass) const;
@@ -75,17 +76,33 @@ class HeadEnd {
 
  private:
   bool of_sequences() const { return head_.kind == HeadKind::sequence; }
-  // What the classifier reads: the first token's output after dropout, dense layer, activation and
-  // dropout.
-  Tensor pooled_features(const EndPass& pass) const;
-  // What the layer on every token reads: the encoder's output, after dropout where there is any.
+  int64_t rows(const EndPass& pass) const {
+    return of_sequences() ? pass.batch.sequences() : pass.batch.tokens();
+  }
+  RowNames names(const EndPass& pass) const {
+    return of_sequences() ? pass.batch.first_names() : pass.batch.token_names();
+  }
+  // The encoder's output after the norm that follows the last layer, if any.
+  Tensor encoded(const EndPass& pass) const;
+  // What the dense layer reads: of each sequence its first token's output or its tokens' mean, or
+  // every token's output.
+  Tensor dense_input(const EndPass& pass) const;
+  // What the last layer reads: that after dropout, dense layer, activation, norm and dropout.
+  Tensor dense_features(const EndPass& pass) const;
+  // What a layer on every token reads: the encoder's output, after dropout where there is any.
   Tensor token_features(const EndPass& pass) const;
+  // Each leaves the gradient of encoded() in `dencoder`, if that is wanted.
+  void backward_of_dense(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                         bool accumulate) const;
   void backward_of_tokens(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                           bool accumulate) const;
 
   Head head_;
+  bool has_dense_ = false;
   Slot pooler_weight_, pooler_bias_, weight_, bias_;
-  MaskedEnd masked_;  // in place of the others
+  Slot norm_gamma_, norm_beta_;    // of the head
+  Slot final_gamma_, final_beta_;  // after the last layer
+  MaskedEnd masked_;               // in place of the head's others
 };
 
 }  // namespace finetune

@@ -1,6 +1,8 @@
 // Forward and backward pass of the feed-forward block, shard by shard.
 #include "model/passes/feed_forward_block.h"
 
+#include <utility>
+
 #include "model/passes/partial_sum.h"
 
 namespace finetune {
@@ -13,20 +15,37 @@ Tensor middle_of(const LayerPass& pass) {
   return rounded ? rounded : pass.at(pass.offsets.middle, rows, h);
 }
 
+// The first of a shard's columns in the whole block: dropout names them.
+int64_t first_column(const LayerPass& pass, size_t shard) {
+  return (pass.first_shard + int64_t(shard)) * pass.shard_inner();
+}
+
+// f(u) * g of the first product (R, 2I/V), to `activated` or, where that is its memory, to u.
+Tensor gated(const LayerPass& pass, size_t shard, Tensor before, Tensor activated) {
+  if (activated.data == before.data) activated = before.columns(0, pass.shard_inner());
+  pass.backend.gated_activation(pass.config.hidden_act, before, pass.dropout.output, pass.names(),
+                                first_column(pass, shard), activated);
+  return activated;
+}
+
 }  // namespace
 
 Tensor feed_forward(const LayerPass& pass, float* weights) {
   Backend& backend = pass.backend;
   const LayerOffsets& p = pass.offsets;
   const int64_t rows = pass.rows(), inner = pass.shard_inner();
-  const PartialSum output(pass, pass.at(p.output_sum, rows, pass.config.hidden_size),
-                          pass.partials.all);
+  const int64_t place = p.output_sum == kAbsent ? p.output : p.output_sum;
+  const PartialSum output(pass, pass.at(place, rows, pass.config.hidden_size), pass.partials.all);
   for (size_t i = 0; i < pass.shards.size(); ++i) {
     const LayerSlots& s = pass.shards[i];
-    Tensor before = pass.typed(p.shards[i].inner, rows, inner);
+    Tensor before = pass.typed(p.shards[i].inner, rows, pass.shard_inner_rows());
     Tensor activated = pass.typed(p.activated, rows, inner);
     backend.linear(middle_of(pass), s.inner_weight.in(weights), s.inner_bias.in(weights), before);
-    backend.activation(pass.config.hidden_act, before, activated);
+    if (pass.config.layer.gated) {
+      activated = gated(pass, i, before, activated);
+    } else {
+      backend.activation(pass.config.hidden_act, before, activated);
+    }
     backend.linear(activated, s.output_weight.in(weights), s.output_bias.in(weights), output.of(i));
   }
   return output.add();
@@ -35,18 +54,26 @@ Tensor feed_forward(const LayerPass& pass, float* weights) {
 // Of each product the input's gradient comes first: the backend may keep what it reads of the
 // weights where their gradient will be (AdamWPart).
 void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
-                           float* arena, Tensor branch, Tensor gradient) {
+                           float* arena, Tensor branch, Tensor gradient, bool fresh) {
   Backend& backend = pass.backend;
   const int64_t rows = pass.rows();
-  const InputGradient of_middle(pass, gradient, pass.partials.all);
+  const InputGradient of_middle(pass, gradient, pass.partials.all, fresh);
   for (size_t i = 0; i < pass.shards.size(); ++i) {
     const LayerSlots& s = pass.shards[i];
-    Tensor inner = pass.typed(pass.offsets.shards[i].inner, rows, pass.shard_inner());
-    Tensor dinner = pass.typed(g.wide, rows, pass.shard_inner());
-    backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
-    // The activation's result is not kept but computed again, where its input was.
-    backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner, inner);
-    backend.linear_backward_weight(branch, inner, s.output_weight.in(arena),
+    Tensor inner = pass.typed(pass.offsets.shards[i].inner, rows, pass.shard_inner_rows());
+    Tensor wide = pass.typed(g.wide, rows, pass.shard_inner());
+    backend.linear_backward_input(branch, s.output_weight.in(weights), wide, false);
+    // The activation's result is not kept but computed again: where its input was, or, where that
+    // is wider, where its gradient was.
+    Tensor activated = inner, dinner = wide;
+    if (pass.config.layer.gated) {
+      std::swap(activated, dinner);
+      backend.gated_activation_backward(pass.config.hidden_act, inner, wide, pass.dropout.output,
+                                        pass.names(), first_column(pass, i), dinner, activated);
+    } else {
+      backend.activation_backward(pass.config.hidden_act, inner, wide, dinner, activated);
+    }
+    backend.linear_backward_weight(branch, activated, s.output_weight.in(arena),
                                    s.output_bias.in(arena), pass.accumulate);
     of_middle.add(i, dinner, s.inner_weight.in(weights));
     backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena),

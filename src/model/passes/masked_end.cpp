@@ -5,6 +5,7 @@ namespace finetune {
 namespace {
 
 Activation activation_of(const EncoderConfig& config) {
+  if (config.head.masked_alike) return config.head.activation;
   return config.head.masked_gelu ? Activation::gelu : config.hidden_act;
 }
 
@@ -21,17 +22,16 @@ MaskedEnd::MaskedEnd(const ParameterTable& table) {
   bias_ = bias(Role::masked_transform);
 }
 
-void MaskedEnd::forward(const EndPass& pass) const {
+void MaskedEnd::forward(const EndPass& pass, Tensor encoded) const {
   Backend& backend = pass.backend;
   float* weights = pass.weights;
   const ActivationPlan& plan = pass.plan;
   const int64_t m = pass.batch.scored(), h = pass.config.hidden_size;
   const int64_t e = pass.config.embedding_size();
   if (m == 0) return;
-  Tensor output = pass.at(plan.layers.back().output, pass.batch.tokens(), h);
   Tensor scored = pass.at(plan.scored, m, h), transformed = pass.at(plan.transformed, m, e);
   Tensor sum = pass.at(plan.scored_sum, m, e), states = pass.at(plan.scored_states, m, e);
-  backend.gather_rows(output, pass.batch.scored_rows(), scored);
+  backend.gather_rows(encoded, pass.batch.scored_rows(), scored);
   backend.linear(scored, weight_.in(weights), bias_.in(weights), transformed);
   backend.activation(activation_of(pass.config), transformed, sum);
   backend.add_layer_norm(sum, {}, {}, {}, gamma_.in(weights), beta_.in(weights),
@@ -44,7 +44,7 @@ void MaskedEnd::forward(const EndPass& pass) const {
 // What has no scored token has a gradient of zeros.
 void MaskedEnd::clear(const EndPass& pass, float* arena) const {
   for (const Slot& slot : {decoder_bias_, gamma_, beta_, weight_, bias_}) {
-    pass.backend.fill_zero(slot.in(arena));
+    if (Tensor gradient = slot.in(arena)) pass.backend.fill_zero(gradient);
   }
 }
 
@@ -59,7 +59,7 @@ void MaskedEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tens
   const int64_t e = pass.config.embedding_size();
   FINETUNE_CHECK(dencoder && dlogits.rows == m);
   backend.fill_zero(dencoder);
-  if (!accumulate) backend.fill_zero(decoder_bias_.in(arena));
+  if (Tensor bias = decoder_bias_.in(arena); bias && !accumulate) backend.fill_zero(bias);
   if (m == 0) return accumulate ? void() : clear(pass, arena);
   Tensor scored = pass.at(plan.scored, m, h), sum = pass.at(plan.scored_sum, m, e);
   Tensor dstates = pass.at(plan.branch_gradient, m, e);

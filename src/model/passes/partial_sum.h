@@ -29,26 +29,32 @@ class PartialSum {
   std::vector<Tensor> partials_;
 };
 
-// The gradient of the input of products whose inner dimension is cut. It is added to `gradient`: at
-// once if there is one shard, else as the sum over all shards, by finish().
+// The gradient of the input of products whose inner dimension is cut. It is added to `gradient`, or
+// written there if that is `fresh`: at once if there is one shard, else as the sum over all shards,
+// by finish().
 class InputGradient {
  public:
-  InputGradient(const LayerPass& pass, Tensor gradient, const std::vector<int64_t>& places)
+  InputGradient(const LayerPass& pass, Tensor gradient, const std::vector<int64_t>& places,
+                bool fresh = false)
       : pass_(pass),
         gradient_(gradient),
-        sum_(pass, pass.cut() ? pass.at(places[0], gradient.rows, gradient.cols) : Tensor{},
+        fresh_(fresh),
+        sum_(pass,
+             fresh || !pass.cut() ? gradient : pass.at(places[0], gradient.rows, gradient.cols),
              places) {}
   void add(size_t shard, Tensor dy, Tensor w) const {
-    pass_.backend.linear_backward_input(dy, w, pass_.cut() ? sum_.of(shard) : gradient_,
-                                        !pass_.cut());
+    pass_.backend.linear_backward_input(dy, w, sum_.of(shard), !pass_.cut() && !fresh_);
   }
   void finish() const {
-    if (pass_.cut()) pass_.backend.add(sum_.add(), gradient_);
+    if (!pass_.cut()) return;
+    const Tensor sum = sum_.add();
+    if (!fresh_) pass_.backend.add(sum, gradient_);
   }
 
  private:
   const LayerPass& pass_;
   Tensor gradient_;
+  bool fresh_;
   PartialSum sum_;
 };
 

@@ -10,6 +10,7 @@
 #include "distributed/zero_partition.h"
 #include "engine/engine.h"
 #include "model/activations.h"
+#include "model/passes/rotary_tables.h"
 #include "ops/device_sums.h"
 #include "ops/library_attention.h"
 
@@ -60,7 +61,9 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
                           std::max(sizes.training.sequences, sizes.evaluation.sequences));
   batches += (run.slots - 1) * batch(sizes.training.tokens, sizes.training.sequences) +
              sizes.training.sequences * (head.outputs + 2);
-  return (std::max(training, evaluation) + batches) * kFloatBytes;
+  const int64_t tables =
+      RotaryTables::floats(run.config, std::max(sizes.training.tokens, sizes.evaluation.tokens));
+  return (std::max(training, evaluation) + batches + tables) * kFloatBytes;
 }
 
 int64_t message_bytes(const DeviceRun& run, const Sizes& sizes) {
@@ -99,7 +102,7 @@ int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
 // What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
 int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
   const int64_t h = run.config.hidden_size;
-  const int64_t wide = std::max(3 * h, run.config.intermediate_size);
+  const int64_t wide = std::max(3 * h, run.config.inner_rows());
   const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
   int64_t bytes = library_attention_bytes(run, sizes);
   // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
@@ -127,7 +130,7 @@ int64_t rounded_weight_bytes(const DeviceRun& run) {
     const bool is_product = p.layer > 0 || p.role == Role::embedding_projection;
     if (p.shape.size() == 2 && is_product) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
     const bool leaves_bf16 = p.role == Role::query || p.role == Role::key ||
-                             p.role == Role::value || p.role == Role::inner;
+                             p.role == Role::value || p.role == Role::inner || p.role == Role::gate;
     if (p.part == ParameterPart::bias && leaves_bf16) elements += p.size();
   }
   return elements * int64_t(size_of(DType::bf16));

@@ -29,7 +29,14 @@ int64_t share_of(int64_t count, int64_t numerator, int64_t denominator) {
 
 // A layer's matrices that tensor ranks cut.
 int64_t layer_matrices(const EncoderConfig& c) {
-  return 4 * c.hidden_size * c.hidden_size + 2 * c.hidden_size * c.intermediate_size;
+  return c.hidden_size * (4 * c.hidden_size + c.inner_rows() + c.intermediate_size);
+}
+int64_t cut_biases(const EncoderConfig& c) {
+  return (c.layer.attention_bias ? 3 * c.hidden_size : 0) +
+         (c.layer.inner_bias ? c.inner_rows() : 0);
+}
+int64_t layer_vectors(const EncoderConfig& c) {
+  return c.hidden_size * (c.layer.attention_bias + c.layer.inner_bias + 2 * c.layer.norm_vectors());
 }
 
 // How many of the part's layers have weights of their own.
@@ -44,14 +51,14 @@ int64_t layers_with_weights(const EncoderConfig& c, const ModelPart& part) {
 }
 
 int64_t embedding_rows(const EncoderConfig& c) {
-  return c.vocab_size + c.max_position_embeddings + c.type_vocab_size;
+  return c.vocab_size + c.position_rows() + c.type_vocab_size;
 }
 
 int64_t head_matrices(const EncoderConfig& c, Head head) {
   if (head.kind == HeadKind::masked) {
     return c.hidden_size * c.embedding_size();  // but for the words
   }
-  const int64_t pooler = head.kind == HeadKind::sequence ? c.hidden_size * c.hidden_size : 0;
+  const int64_t pooler = c.has_dense(head.kind) ? c.hidden_size * c.hidden_size : 0;
   return pooler + head.outputs * c.hidden_size;
 }
 
@@ -166,16 +173,20 @@ int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards) {
 
 int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) {
   const int64_t h = c.hidden_size, e = c.embedding_size();
-  const int64_t cut = layer_matrices(c) + 3 * h + c.intermediate_size;
+  const int64_t cut = layer_matrices(c) + cut_biases(c), norm = c.layer.norm_vectors();
   int64_t count = layers_with_weights(c, part) *
-                  (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
-  if (part.embeddings) count += embedding_rows(c) * e + 2 * e;
-  if (part.embeddings && c.has_projection()) count += e * h + h;
-  if (part.head) {
-    const int64_t vectors[] = {h, 0, 3 * e};  // by HeadKind, besides a bias of the outputs
-    count += head_matrices(c, head) + head.outputs + vectors[size_t(head.kind)];
+                  (share_of(cut, part.shards.size(), part.tensor_shards) + layer_vectors(c));
+  if (c.layer.norm_before) {  // one less before the first layer, one more after the last
+    count += h * norm * (part.holds_layer(c.num_hidden_layers - 1) - part.holds_layer(0));
   }
-  return count;
+  if (part.embeddings) count += (embedding_rows(c) + norm) * e;
+  if (part.embeddings && c.has_projection()) count += e * h + h;
+  if (!part.head) return count;
+  const bool masked = head.kind == HeadKind::masked;
+  if (!masked || c.head.decoder_bias) count += head.outputs;
+  if (masked) count += e * (norm + c.head.dense_bias);
+  if (c.has_dense(head.kind)) count += h * ((c.head.norm ? norm : 0) + c.head.dense_bias);
+  return count + head_matrices(c, head);
 }
 
 int64_t LayoutRun::replica_samples() const {
@@ -194,7 +205,7 @@ ModelPart LayoutRun::part_of_stage(int stage) const {
 }
 
 int64_t layer_token_bytes(const EncoderConfig& c, int64_t t, DType compute) {
-  const int64_t h = c.hidden_size, wide = 4 * h + c.intermediate_size;
+  const int64_t h = c.hidden_size, wide = 4 * h + c.inner_rows();
   const int64_t whole = compute == DType::f32 ? 16 * h : 20 * h;
   return whole + element_bytes(compute) * wide / t + 4 * c.num_attention_heads / t + 16;
 }
@@ -237,10 +248,17 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
     if (slots > 1 || ring < slot) m.offloaded = slots * slot;
     m.kept = ring + tokens * again;
   }
+  // A norm behind the last layer, and a head on every token.
+  if (part.head && c.layer.norm_before && !c.reads_first_only(run.head.kind)) {
+    const bool dense_tokens = run.head.kind == HeadKind::token && c.head.dense_on_tokens;
+    m.kept += slots * tokens * (dense_tokens ? 16 : 4) * h;
+  }
   const int64_t wide = std::max(c.intermediate_size, 3 * h);
   // Of one tensor shard after the other; and a partial of each, where there are several.
   const int64_t v = run.tensor_shards, partials = v > 1 ? v / t : 0;
   m.working = tokens * (4 * h + element * (h + h / v + wide / v) + partials * 4 * h);
+  // The gradient behind a norm, which is added to that of the sum, and a branch in f32.
+  if (c.layer.norm_before) m.working += tokens * (4 + 4 - element) * h;
   return m;
 }
 
@@ -249,7 +267,8 @@ namespace {
 // Rows of (R, H) that tensor ranks add in a stage, of so many samples in all.
 int64_t added_rows(const LayoutRun& run, int stage, int64_t samples) {
   const int64_t tokens = samples * run.length;
-  const bool first_only = stage + 1 == run.split.stages() && run.head.kind == HeadKind::sequence;
+  const bool first_only =
+      stage + 1 == run.split.stages() && run.config.reads_first_only(run.head.kind);
   const bool one_slot = most_slots(run.pipeline(), stage) <= 1;
   int64_t rows = 4 * tokens * run.split.layers(stage);
   if (first_only) rows -= 3 * tokens - 4 * samples;

@@ -66,7 +66,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   auto source = open_weights_of(p.model);
   p.task = inputs.read(o, inputs.open(o, {}), p.model, *source, {});
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
-  check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
+  check_initial(o, p.model.config, ParameterTable(p.model.config, p.task->head()), *source);
   read_assertions(o, metrics_of_run(o, p.layout, *p.task, !p.backend->uses_host_memory()));
   checked_best_metric(o, *p.task);
   p.recipe = fill_recipe(o, given, recipe_facts(*p.task, p.model.config));

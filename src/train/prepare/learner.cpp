@@ -23,7 +23,7 @@ PipelineShape shape_of(const Settings& settings, int64_t micro_batches) {
 void check_weights_and_disk(const Settings& settings, const ParameterTable& table,
                             const WeightSource& source, int64_t samples, bool leads) {
   const TrainOptions& options = settings.options;
-  check_initial(options, table, source);
+  check_initial(options, settings.config, table, source);
   if (!leads) return;
   const int64_t epoch = steps_per_epoch(samples, *options.batch_size);
   require_disk(options, forecast_disk(options, table, settings.schedule.total_steps, epoch,

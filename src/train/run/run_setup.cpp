@@ -14,6 +14,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/plan.h"
+#include "engine/model_outputs.h"
 #include "tasks/baseline.h"
 #include "tasks/labels/label_names.h"
 #include "tasks/registry.h"
@@ -125,7 +126,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 std::vector<std::string> label_order) {
   TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
   require_options_of(kind, options);
-  bool has_head = source.find(traits_of(kind).head_weight(*model.config.architecture)) != nullptr;
+  bool has_head = holds_head(model.config, source, traits_of(kind).head);
   TaskOptions of_task = task_options(options);
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;
@@ -247,22 +248,24 @@ StepOptions step_options(const TrainOptions& o, const EncoderConfig& config) {
 
 namespace {
 
-HeadPolicy head_policy(const TrainOptions& options) {
-  return options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new;
+HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
+                       const ParameterTable& table) {
+  const bool renews = options.reinit_head || names_other_head(config, table.head().kind);
+  return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }
 
 }  // namespace
 
-void check_initial(const TrainOptions& options, const ParameterTable& table,
-                   const WeightSource& source) {
-  check_pretrained(table, source, head_policy(options));
+void check_initial(const TrainOptions& options, const EncoderConfig& config,
+                   const ParameterTable& table, const WeightSource& source) {
+  check_pretrained(table, source, head_policy(options, config, table));
 }
 
 PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& config,
                               const ParameterTable& table, const ParameterTable& held,
                               const WeightSource& source, float* arena) {
   return load_pretrained(table, held, source, config.initializer_range, options.seed,
-                         head_policy(options), arena);
+                         head_policy(options, config, table), arena);
 }
 
 std::vector<fs::path> data_files(const TrainOptions& options) {

@@ -57,8 +57,8 @@ std::string describe_micro_batches(const TrainOptions& options);  // for the log
 
 // Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
 // of the table is allocated.
-void check_initial(const TrainOptions& options, const ParameterTable& table,
-                   const WeightSource& source);
+void check_initial(const TrainOptions& options, const EncoderConfig& config,
+                   const ParameterTable& table, const WeightSource& source);
 // The weights that the run begins with, into an arena of `held`, the whole model's table or that of
 // a part (pretrained.h).
 PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& config,

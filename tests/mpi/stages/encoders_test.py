@@ -10,7 +10,7 @@ from harness import GOLDEN, main, nightly, succeed
 from training_jobs import prepared
 
 FAMILY = GOLDEN / "family"
-ENCODERS = ("albert", "distilbert", "electra", "roberta", "xlm-roberta")
+ENCODERS = ("albert", "distilbert", "electra", "modernbert", "roberta", "xlm-roberta")
 COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-shards", 2, "--tensor-shards", 2,
           "--micro-batches", 2, "--no-progress", "--quiet"]
 LAYOUTS = ([2], [2, "--shard-optimizer", "--recompute"], [2, "--pp", 2], [2, "--tp", 2],

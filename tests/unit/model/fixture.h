@@ -13,7 +13,7 @@ namespace finetune::test {
 
 // Sums of floats in another order: a few units in the last place of the largest value.
 constexpr double kSameSum = 2e-6;
-inline const DropoutPlan kDropout{1234, 7, 0.1, 0.2, 0.3};
+inline const DropoutPlan kDropout{1234, 7, 0.1, 0.2, 0.3, 0.15};
 inline const Head kHeads[] = {{HeadKind::sequence, 5}, {HeadKind::token, 2}};
 inline std::string text(Head head) {
   return head.kind == HeadKind::sequence ? "sequence" : "token";

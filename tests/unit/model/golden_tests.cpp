@@ -79,16 +79,15 @@ double padded_difference(const std::vector<float>& packed, const GoldenTensor& p
 }
 
 void check_hidden_states(const NamedBackend& named, const Encoder& encoder, const Golden& golden,
-                         const PackedBatch& batch, bool sequence_head,
-                         const EncoderConfig& config) {
+                         const PackedBatch& batch, const EncoderConfig& config, HeadKind kind) {
   // A layer of transformers is several of ours in ALBERT.
   const int64_t inner = config.layer.inner, layers = config.num_hidden_layers / inner;
   for (int64_t i = 0; i <= layers; ++i) {
-    // Some files have the encoder's output alone.
+    // Some files have the encoder's output alone; a norm may follow before that.
     const bool all = golden.contains("hidden.0");
-    if (!all && i < layers) continue;
+    if (!all && (i < layers || config.layer.norm_before)) continue;
     Tensor hidden = encoder.hidden_state(i * inner);
-    bool first_only = sequence_head && i == layers;
+    bool first_only = config.reads_first_only(kind) && i == layers;
     double difference = padded_difference(download(*named.backend, hidden),
                                           golden.at(all ? concat("hidden.", i) : "encoder"), batch,
                                           hidden.cols, first_only);
@@ -170,7 +169,7 @@ void check_classification(const std::string& forward, const std::string& name, i
     }
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= named.golden_tolerance);
-    check_hidden_states(named, encoder, golden, batch, true, model.config);
+    check_hidden_states(named, encoder, golden, batch, model.config, HeadKind::sequence);
 
     auto device_labels = backend.allocate(size_t(b) * sizeof(int32_t));
     backend.upload(device_labels.get(), labels.data(), labels.size() * sizeof(int32_t));
@@ -216,7 +215,7 @@ void check_answers(const std::string& forward, const std::string& name, size_t l
                             padded_difference(ends, golden.at("end_logits"), batch, 1, false));
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= named.golden_tolerance);
-    check_hidden_states(named, encoder, golden, batch, false, model.config);
+    check_hidden_states(named, encoder, golden, batch, model.config, HeadKind::token);
 
     auto device_spans = backend.allocate(spans.size() * sizeof(int32_t));
     backend.upload(device_spans.get(), spans.data(), spans.size() * sizeof(int32_t));
@@ -235,7 +234,9 @@ void check_answers(const std::string& forward, const std::string& name, size_t l
 
 // The logits of masked words; gradients of the head and of the word embedding that is its decoder.
 // `tolerances`: how many of a backend's the logits may differ.
-void check_masked(const std::string& forward, const std::string& name, double tolerances = 1) {
+// `in_file`: parameters whose gradients the file has, the head's and the word embedding's.
+void check_masked(const std::string& forward, const std::string& name, double tolerances = 1,
+                  size_t in_file = 6) {
   if (!have_shared("golden/" + forward)) return;
   Golden golden = read_golden(shared_path("golden/" + forward));
   const int64_t words = golden.at("logits").shape[1];
@@ -270,7 +271,7 @@ void check_masked(const std::string& forward, const std::string& name, double to
     }
     MESSAGE("logits: largest difference ", worst);
     CHECK(worst <= tolerances * named.golden_tolerance);
-    check_hidden_states(named, encoder, golden, batch, false, model.config);
+    check_hidden_states(named, encoder, golden, batch, model.config, HeadKind::masked);
     Arena losses(backend, m);
     backend.cross_entropy(logits, device.targets(), {}, 0, device.scored_loss_scale(),
                           vector(losses.data(), m), logits);
@@ -278,8 +279,7 @@ void check_masked(const std::string& forward, const std::string& name, double to
     for (float value : losses.values()) loss += double(value) / double(m);
     CHECK(std::abs(loss - golden.at("loss").values[0]) <= named.golden_tolerance);
     encoder.backward(device, weights.data(), gradients.data(), logits, nullptr);
-    constexpr size_t kInFile = 6;  // the head's and the word embedding's
-    check_gradients(model, golden, gradients.values(), model.table.parameters().size() - kInFile);
+    check_gradients(model, golden, gradients.values(), model.table.parameters().size() - in_file);
   }
 }
 
@@ -292,9 +292,10 @@ void check_family(const std::string& name, std::string_view cancelling = {}, dou
   check_answers(folder + "forward-qa.safetensors", folder + "qa", kLeftOut, cancelling, zeros);
 }
 
-void check_decay(const std::string& name) {
+void check_decay(const std::string& name, bool answers = true) {
   for (const auto& [task, head] :
        {std::pair("classification", Head{HeadKind::sequence, 20}), {"qa", {HeadKind::token, 2}}}) {
+    if (head.kind == HeadKind::token && !answers) continue;
     const std::string folder = concat("golden/family/", name, "/");
     if (!have_shared(folder + task)) return;
     const GoldenModel model = load_model(concat("family/", name, "/", task), head);
@@ -363,12 +364,27 @@ TEST_CASE("golden ALBERT: Trainer's parameters without weight decay") {
   check_decay("albert");
 }
 
+TEST_CASE("golden ModernBERT: logits, hidden states, loss, gradients of its three heads") {
+  check_family("modernbert");
+  check_masked("family/modernbert/forward-mlm.safetensors", "family/modernbert/mlm", 1, 4);
+}
+
+TEST_CASE("golden ModernBERT with biases and the mean of tokens: classifier") {
+  check_classification("family/modernbert-mean/forward-classification.safetensors",
+                       "family/modernbert-mean/classification", 20);
+}
+
 TEST_CASE("golden DistilBERT: Trainer's parameters without weight decay") {
   check_decay("distilbert");
 }
 
 TEST_CASE("golden ELECTRA: Trainer's parameters without weight decay") {
   check_decay("electra");
+}
+
+TEST_CASE("golden ModernBERT: Trainer's parameters without weight decay") {
+  check_decay("modernbert");
+  check_decay("modernbert-mean", false);
 }
 
 TEST_CASE("golden RoBERTa: Trainer's parameters without weight decay") {
