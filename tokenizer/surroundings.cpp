@@ -36,6 +36,11 @@ std::vector<std::string> template_items(const JsonFile& file, const Object& proc
 
 }  // namespace
 
+int32_t separators_of_template(const JsonFile& file, const Object& processor) {
+  const std::vector<std::string> pair = template_items(file, processor, "pair");
+  return pair.size() == 6 && !pair[2].empty() && pair[2] == pair[3] ? 2 : 1;
+}
+
 Surroundings read_template_processor(const JsonFile& file, const Object& processor) {
   const std::vector<std::string> single = template_items(file, processor, "single");
   const std::vector<std::string> pair = template_items(file, processor, "pair");

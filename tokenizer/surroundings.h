@@ -13,6 +13,9 @@ struct Surroundings {
   int32_t separators = 1;  // between the texts of a pair
 };
 
+// 2 if a template's pair is <s> A </s></s> B </s>, else 1.
+int32_t separators_of_template(const JsonFile& file, const simdjson::dom::object& processor);
+
 // Reads TemplateProcessing. Error(model): it is neither [CLS] A [SEP] B [SEP] nor
 // <s> A </s></s> B </s>.
 Surroundings read_template_processor(const JsonFile& file, const simdjson::dom::object& processor);

@@ -26,7 +26,7 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           "tokenization/bert-base-chinese.jsonl", "tokenization/kcbert-base.jsonl", "tokenization-sentencepiece",
           "family/trajectory-classification-train.csv",
           *(f"family/{model}/{name}" for model in (
-              "albert", "distilbert", "electra", "modernbert", "roberta") for name in (
+              "albert", "distilbert", "electra", "modernbert", "mpnet", "roberta") for name in (
               "classification", "qa", "mlm", "forward-classification.safetensors", "forward-qa.safetensors",
               "forward-mlm.safetensors", "trajectory-classification.json", "trajectory-qa.json",
               "trajectory-qa-train.json")),
@@ -38,7 +38,8 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
           *(f"family/albert-groups/{name}" for name in (
               "classification", "forward-classification.safetensors", "trajectory-classification.json")),
           "family/tokenization/albert-base-v2-fast.jsonl",
-          *(f"family/{model}/qa-features.jsonl" for model in ("albert", "roberta", "xlm-roberta"))]
+          *(f"family/{model}/qa-features.jsonl" for model in ("albert", "mpnet", "roberta", "xlm-roberta")),
+          "family/tables/mpnet-buckets.json"]
 # Files and folders of SHARED itself, copied into tests/golden.
 BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokenizers/bert-base-chinese",
           "tokenizers/kcbert-base", "tokenizers/albert-base-v2", "tokenizers/bge-small-en",

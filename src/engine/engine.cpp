@@ -14,6 +14,7 @@
 #include "data/packing.h"
 #include "engine/host_memory.h"
 #include "engine/model_outputs.h"
+#include "model/encoder_layer.h"
 #include "ops/cuda/host/cuda_backend.h"
 #include "ops/cuda/host/cuda_module.h"
 #include "tokenizer/stated_inputs.h"

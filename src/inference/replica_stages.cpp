@@ -28,7 +28,9 @@ PipelineShape forward_only(int stages, int chunks, int micro_batches) {
 }
 
 size_t capacity_of(const Engine& engine) {
-  return size_t(engine.inference_size().tokens * engine.config().hidden_size) * sizeof(float);
+  return size_t(state_floats(engine.config(), ModelChunk::of(engine.part(), 0),
+                             engine.inference_size().tokens)) *
+         sizeof(float);
 }
 
 }  // namespace

@@ -84,6 +84,18 @@ void take_projected(ActivationPlan& plan, Allocator& memory, const EncoderConfig
   if (config.has_projection()) plan.projected = memory.take(tokens * config.embedding_size());
 }
 
+void take_bias_values(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
+                      const ModelChunk& chunk, int64_t tokens) {
+  if (!config.layer.position_bias) return;
+  const int64_t heads = config.num_attention_heads / chunk.tensor_shards * chunk.held_shards;
+  plan.bias_values = memory.take(heads * (2 * std::min(tokens, config.max_length()) - 1));
+}
+
+void take_bias_table(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
+                     const ModelChunk& chunk) {
+  if (!chunk.embeddings) plan.bias_table = memory.take(state_floats(config, chunk, 0));
+}
+
 int64_t ring_tensors_of(const EncoderConfig& config, const ModelChunk& chunk, Head head) {
   const bool output = chunk.head && !config.reads_first_only(head.kind);
   return chunk.embeddings + chunk.layers.size() + output;
@@ -159,7 +171,10 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
   const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
   // The most rows of gradients that have R of them.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
-  plan.gradient = memory.take(tokens * h);
+  plan.gradient = memory.take(state_floats(config, chunk, tokens));
+  if (config.layer.position_bias) {
+    plan.bias_gradient = memory.take(config.num_attention_heads / v * 2 * tokens);
+  }
   if (config.layer.norm_before) plan.normed_gradient = memory.take(tokens * h);
   if (plan.mean != kAbsent) plan.mean_gradient = memory.take(sequences * h);
   if (chunk.embeddings && config.has_projection()) {
@@ -181,6 +196,17 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
 
 }  // namespace
 
+int64_t carried_rows(const EncoderConfig& config, int64_t tensor_shards, int64_t held) {
+  if (!config.layer.position_bias) return 0;
+  const int64_t floats = kPositionBuckets * config.num_attention_heads / tensor_shards * held;
+  return (floats + config.hidden_size - 1) / config.hidden_size;
+}
+
+int64_t state_floats(const EncoderConfig& config, const ModelChunk& chunk, int64_t tokens) {
+  return (tokens + carried_rows(config, chunk.tensor_shards, chunk.held_shards)) *
+         config.hidden_size;
+}
+
 ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
   return {part.chunks[size_t(chunk)], part.embeddings && chunk == 0,
           part.head && chunk + 1 == int64_t(part.chunks.size()), part.tensor_shards,
@@ -196,7 +222,7 @@ InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPar
   }
   if (slots == 1 && horizon + 1 >= ring.tensors) return {};
   ring.places = std::min(horizon + 1, ring.tensors);
-  ring.stride = (tokens * config.hidden_size + 15) / 16 * 16;
+  ring.stride = (state_floats(config, ModelChunk::of(part, 0), tokens) + 15) / 16 * 16;
   return ring;
 }
 
@@ -212,13 +238,15 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   ActivationPlan plan;
   Allocator slot(type, slot_at);
   auto take_input = [&] {
-    return ring.on() ? ring.of(plan.ring_tensors++) : slot.take(tokens * h);
+    return ring.on() ? ring.of(plan.ring_tensors++)
+                     : slot.take(state_floats(config, chunk, tokens));
   };
   if (chunk.embeddings) {
     plan.embedding_sum = take_input();
     plan.embedding_stats = slot.take(tokens * 2);
     take_projected(plan, slot, config, tokens);
   }
+  take_bias_table(plan, slot, config, chunk);
   plan.first_input = plan.ring_tensors;
   // The first layer's input is rounded where it is read.
   int64_t input = take_input(), input_rounded = kAbsent;
@@ -256,7 +284,8 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
         plan, take_results(working, config, chunk, tokens, sequences, all_first_only, norm_before));
     if (first_tokens) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
   }
-  if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
+  if (!chunk.head) plan.layers.back().output = working.take(state_floats(config, chunk, tokens));
+  take_bias_values(plan, working, config, chunk, tokens);
   take_dropped(plan, working, config, head, chunk, tokens);
   const bool masked = chunk.head && head.kind == HeadKind::masked;
   const bool dense_tokens =
@@ -310,7 +339,9 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
   if (scored == kAbsent) scored = tokens;
   ActivationPlan plan;
   Allocator memory(type);
-  const int64_t state = memory.take(tokens * h);
+  const int64_t state = memory.take(state_floats(config, chunk, tokens));
+  take_bias_values(plan, memory, config, chunk, tokens);
+  take_bias_table(plan, memory, config, chunk);
   const int64_t sum = memory.take(tokens * h);
   plan.embedding_sum = sum;
   if (chunk.embeddings) take_projected(plan, memory, config, tokens);

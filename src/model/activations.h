@@ -92,7 +92,14 @@ struct InputRing {
                         int64_t tokens, int64_t slots, int64_t horizon);
 };
 
+// Rows of H floats behind what goes from stage to stage, with the position bias's table upwards and
+// its gradient downwards (passes/position_bias.h); 0: there is no such bias. `held`: tensor shards.
+int64_t carried_rows(const EncoderConfig& config, int64_t tensor_shards, int64_t held);
+// Floats of what layers hand on, those rows included.
+int64_t state_floats(const EncoderConfig& config, const ModelChunk& chunk, int64_t tokens);
+
 struct ActivationPlan {
+  int64_t bias_table = kAbsent;       // what a chunk without embeddings was handed
   int64_t embedding_sum = kAbsent;    // (T, E)
   int64_t embedding_stats = kAbsent;  // (T, 2)
   int64_t projected = kAbsent;        // (T, E) what the projection of embeddings reads, if any
@@ -110,6 +117,11 @@ struct ActivationPlan {
   int64_t scored_stats = kAbsent;     // (M, 2)
   int64_t scored_states = kAbsent;    // (M, E) what the decoder reads
   int64_t logits = kAbsent;           // (B, T or M, outputs)
+
+  // Working memory: of the position bias. Its values, (heads/V, 2 * span - 1) of each shard held;
+  // attention's gradient of them, (heads/V, 2T) of one shard after the other.
+  int64_t bias_values = kAbsent;
+  int64_t bias_gradient = kAbsent;
 
   // Working memory: the encoder's output after a token head's dropout, made again by the backward
   // pass.

@@ -18,6 +18,7 @@ enum class Role {
   type_embeddings,
   embedding_norm,
   embedding_projection,
+  position_bias,  // of attention, which all layers share
   // Of each encoder layer.
   query,
   key,

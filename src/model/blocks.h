@@ -34,6 +34,7 @@ struct RotaryBlock {
 struct LayerBlock {
   bool attention_output_dropout = true;  // after the projection of attention's output
   bool output_dropout = true;            // after the feed-forward
+  bool position_bias = false;            // attention adds PositionBias, the same in all layers
   // Layers share weights in groups (EncoderConfig::weights_layer): each group of neighbouring
   // layers goes through its `inner` sets of weights again and again. 0 groups: none is shared.
   int64_t groups = 0;

@@ -145,4 +145,9 @@ Segments DeviceBatch::first_segments() const {
   return {sequences_, 1, reinterpret_cast<const int32_t*>(sequence_array(1))};
 }
 
+int64_t logit_rows(Head head, const DeviceBatch& batch) {
+  if (head.kind == HeadKind::masked) return batch.scored();
+  return head.kind == HeadKind::sequence ? batch.sequences() : batch.tokens();
+}
+
 }  // namespace finetune

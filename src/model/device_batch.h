@@ -7,6 +7,7 @@
 
 #include "core/numeric/packed_batch.h"
 #include "model/blocks.h"
+#include "model/head.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -52,5 +53,8 @@ class DeviceBatch {
   int64_t tokens_ = 0, sequences_ = 0, scored_ = 0, max_length_ = 0, first_position_ = 0;
   bool weighted_ = false;
 };
+
+// Rows of the logits of a micro-batch.
+int64_t logit_rows(Head head, const DeviceBatch& batch);
 
 }  // namespace finetune

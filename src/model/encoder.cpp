@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/encoder_layer.h"
 #include "model/passes/ends.h"
 #include "model/passes/offloaded_inputs.h"
+#include "model/passes/position_bias.h"
 #include "model/passes/rotary_tables.h"
-#include "model/tensor_sum.h"
 
 namespace finetune {
 
@@ -18,16 +17,6 @@ struct ChunkLayers {
   std::vector<std::vector<LayerSlots>> layers;  // of each its tensor shards
 };
 
-bool has_whole_layers(const Backend& backend, const EncoderConfig& c, int64_t tensor_shards) {
-  return tensor_shards == 1 && c.layer.is_berts() && !c.is_rotary() &&
-         backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
-}
-
-int64_t logit_rows(Head head, const DeviceBatch& batch) {
-  if (head.kind == HeadKind::masked) return batch.scored();
-  return head.kind == HeadKind::sequence ? batch.sequences() : batch.tokens();
-}
-
 struct Encoder::State {
   Backend& backend;
   EncoderConfig config;
@@ -35,6 +24,7 @@ struct Encoder::State {
   ModelPart part;
   EmbeddingEnd embedding_end;
   HeadEnd head_end;
+  SharedPositionBias position_bias;
   std::vector<ChunkLayers> chunks;
   bool whole_layers = false;  // in inference
   std::unique_ptr<TensorSum> solo_sum;
@@ -65,6 +55,9 @@ struct Encoder::State {
   Tensor at(int64_t place, int64_t rows, int64_t cols) const {
     return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
   }
+  int64_t state_rows(const DeviceBatch& batch) const {
+    return batch.tokens() + carried_rows(config, part.tensor_shards, part.shards.size());
+  }
   // Of the encoder's output.
   int64_t output_rows(const ModelChunk& of, const DeviceBatch& batch) const {
     return first_only(of, of.layers.end - 1) ? batch.sequences() : batch.tokens();
@@ -86,7 +79,8 @@ struct Encoder::State {
   ActivationPlan plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const;
   // `of`: the chunk that the layer is in.
   LayerPass pass(const ChunkLayers& of, int64_t layer, const DeviceBatch& batch,
-                 const ActivationPlan& plan, const DropoutSites& sites) const {
+                 const ActivationPlan& plan, const DropoutSites& sites,
+                 const LayerBias& bias) const {
     const size_t index = size_t(layer - of.chunk.layers.begin);
     LayerPass pass{
         backend,           config, batch, of.layers[index], plan.layers[index], plan.partials,
@@ -96,6 +90,7 @@ struct Encoder::State {
     pass.sum = sum;
     pass.first_only = first_only(of.chunk, layer);
     pass.memory = block();
+    pass.bias = bias;
     pass.rotation = rotary.of_layer(config, layer);
     if (config.rotary.is_local(layer)) pass.window = config.rotary.window;
     return pass;
@@ -112,6 +107,7 @@ Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& 
       part(of_model),
       whole_layers(has_whole_layers(b, c, of_model.tensor_shards)),
       sum(tensor_sum) {
+  position_bias = SharedPositionBias(table, c, part);
   if (part.tensor_shards > 1 && !sum) {
     FINETUNE_CHECK(part.shards.size() == part.tensor_shards);
     solo_sum = make_solo_tensor_sum(part.tensor_shards);
@@ -159,12 +155,13 @@ void Encoder::State::forward(ChunkSlot at, const ActivationPlan& plan, const Dev
   const DropoutSites sites(dropout, config);
   const EndPass ends{backend, config, batch, plan, sites, block(), weights};
   OffloadedInputs* waiting = at.slot == ChunkSlot::kInference ? nullptr : offloaded.get();
-  const int64_t floats = batch.tokens() * config.hidden_size;
+  const int64_t floats = state_rows(batch) * config.hidden_size;
   for (int64_t i = 0; waiting && of.embeddings && i <= plan.first_input; ++i) waiting->make_room(i);
   if (of.embeddings) embedding_end.forward(ends, at.slot != ChunkSlot::kInference);
   for (int64_t i = 0; waiting && i <= plan.first_input; ++i) waiting->written(at.slot, i, floats);
+  const LayerBias bias = position_bias.forward(ends, of);
   for (int64_t l = of.layers.begin; l < of.layers.end; ++l) {
-    const LayerPass layer = pass(chunks[size_t(at.chunk)], l, batch, plan, sites);
+    const LayerPass layer = pass(chunks[size_t(at.chunk)], l, batch, plan, sites, bias);
     const int64_t next = plan.first_input + (l + 1 - of.layers.begin);
     const bool waits = waiting && next < plan.ring_tensors;
     if (waits) waiting->make_room(next);
@@ -245,7 +242,7 @@ void Encoder::make_room_for_input(ChunkSlot at, const DeviceBatch& batch) {
 Tensor Encoder::input_of(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
-  return s.at(plan.layers.front().input, batch.tokens(), s.config.hidden_size);
+  return s.at(plan.layers.front().input, s.state_rows(batch), s.config.hidden_size);
 }
 
 Tensor Encoder::output_of(ChunkSlot at, const DeviceBatch& batch) const {
@@ -253,12 +250,12 @@ Tensor Encoder::output_of(ChunkSlot at, const DeviceBatch& batch) const {
   const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
   return s.chunk(at.chunk).head
              ? s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs)
-             : s.at(plan.layers.back().output, batch.tokens(), s.config.hidden_size);
+             : s.at(plan.layers.back().output, s.state_rows(batch), s.config.hidden_size);
 }
 
 Tensor Encoder::gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
-  return s.at(s.plan(at, batch, false).gradient, batch.tokens(), s.config.hidden_size);
+  return s.at(s.plan(at, batch, false).gradient, s.state_rows(batch), s.config.hidden_size);
 }
 
 Tensor Encoder::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
@@ -338,7 +335,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
           : 0;
   if (waiting) {
     waiting->begin(at.slot, {std::min(lowest, plan.ring_tensors), plan.ring_tensors},
-                   batch.tokens() * s.config.hidden_size);
+                   s.state_rows(batch) * s.config.hidden_size);
   }
   auto need = [&](int64_t tensor) {
     if (waiting && tensor < plan.ring_tensors) waiting->need(tensor);
@@ -357,7 +354,9 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
     done(output);
     is_ready(of.layers.end + 1);
   }
+  LayerBias bias = s.position_bias.before_backward(ends, of, lowest_layer == 0);
   for (int64_t l = of.layers.end; l-- > of.layers.begin && l + 1 >= lowest_layer;) {
+    bias.accumulate = l + 1 < s.config.num_hidden_layers;
     LayerGradients offsets{s.first_only(of, l) ? plan.first_gradient : plan.gradient,
                            plan.branch_gradient,
                            plan.context_gradient,
@@ -365,7 +364,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
                            plan.query_gradient,
                            plan.gradient,
                            plan.normed_gradient};
-    LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites);
+    LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites, bias);
     // Layers that share weights add their gradients from the top down.
     pass.accumulate = accumulate || s.config.shares_above(l);
     // The last layer's results are those of the forward pass still, where no other can have come
@@ -384,6 +383,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
   }
   if (lowest_layer > 0 || !of.embeddings) return;
   need(0);
+  s.position_bias.after_backward(ends, gradients, accumulate);
   s.embedding_end.backward(ends, gradients, accumulate);
   is_ready(0);
 }

@@ -22,14 +22,6 @@ struct BatchSize {
   int64_t sequences = 0;
 };
 
-// Whether inference computes whole layers (Backend::has_layer), in two small buffers: never those
-// that are cut into tensor shards.
-bool has_whole_layers(const Backend& backend, const EncoderConfig& config,
-                      int64_t tensor_shards = 1);
-
-// Rows of the logits of a micro-batch.
-int64_t logit_rows(Head head, const DeviceBatch& batch);
-
 // Which pass of a part of the model: over which of its chunks, and in which slot it keeps what the
 // backward pass over the same micro-batch needs. A slot holds one chunk's pass at a time.
 struct ChunkSlot {
@@ -86,14 +78,14 @@ class Encoder {
                 const DropoutPlan* dropout, int lowest_layer = 0, bool accumulate = true,
                 const std::function<void(int)>& ready = {});
 
-  // A part's passes, chunk by chunk. Between chunks go (T, H) of f32. Before forward() the chunk's
-  // input lies in input_of(), unless the chunk has the embeddings; make_room_for_input() comes
-  // before it is written there, but for inference. Afterwards output_of() has its
-  // output, which for a chunk with the head is the logits. An output without a head is valid until
-  // the next pass, the rest until another pass takes the slot.
-  // Before backward() of a chunk without head the gradient of its output lies in
-  // gradient_of_output(); afterwards gradient_of_input() has that of its input, where
-  // passes_gradient_on() says so. Both are one place, valid until the next backward().
+  // A part's passes, chunk by chunk. Between chunks go (T, H) of f32, with carried_rows() more.
+  // Before forward() the chunk's input lies in input_of(), unless the chunk has the embeddings;
+  // make_room_for_input() comes before it is written there, but for inference. Afterwards
+  // output_of() has its output, which for a chunk with the head is the logits. An output without a
+  // head is valid until the next pass, the rest until another pass takes the slot. Before
+  // backward() of a chunk without head the gradient of its output lies in gradient_of_output();
+  // afterwards gradient_of_input() has that of its input, where passes_gradient_on() says so. Both
+  // are one place, valid until the next backward().
   void make_room_for_input(ChunkSlot at, const DeviceBatch& batch);
   Tensor input_of(ChunkSlot at, const DeviceBatch& batch) const;
   Tensor output_of(ChunkSlot at, const DeviceBatch& batch) const;

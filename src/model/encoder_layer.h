@@ -52,6 +52,15 @@ struct LayerDropout {
   Dropout attention, attention_output, output;
 };
 
+// The position bias in a layer; kAbsent: there is none, or its gradient is not wanted.
+struct LayerBias {
+  int64_t values = kAbsent;    // (heads/V, 2 * span - 1) of each shard held
+  int64_t gradient = kAbsent;  // (heads/V, 2T) of one shard after the other
+  int64_t table = kAbsent;     // gradient of the table: (buckets, heads/V) of each shard held
+  int64_t span = 0;
+  bool accumulate = false;  // into `table`, which has the sum over the layers above
+};
+
 // What a pass over one layer works on.
 struct LayerPass {
   Backend& backend;
@@ -66,13 +75,14 @@ struct LayerPass {
   TensorSum* sum = nullptr;   // where V > 1
   bool first_only = false;
   float* memory = nullptr;  // the activation block
-  bool accumulate = true;   // backward: gradients are added to what is there, else written
-  Tensor rotation = {};     // of queries and keys (Backend::rotate), if any
-  int64_t window = -1;      // AttentionShape::window
+  LayerBias bias = {};
+  bool accumulate = true;  // backward: gradients are added to what is there, else written
+  Tensor rotation = {};    // of queries and keys (Backend::rotate), if any
+  int64_t window = -1;     // AttentionShape::window
 
   LayerPass with(const LayerOffsets& others) const {
-    return {backend,     config, batch,      shards, others,     partials, dropout, tensor_shards,
-            first_shard, sum,    first_only, memory, accumulate, rotation, window};
+    return {backend,     config, batch,      shards, others, partials,   dropout,  tensor_shards,
+            first_shard, sum,    first_only, memory, bias,   accumulate, rotation, window};
   }
   // Attention reads a norm of the layer's input.
   bool norms_input() const {
@@ -91,6 +101,11 @@ struct LayerPass {
   Tensor typed(int64_t offset, int64_t rows, int64_t cols) const;
   Tensor rounded(int64_t offset, int64_t rows, int64_t cols) const;  // in bf16
 };
+
+// Whether inference computes whole layers (Backend::has_layer), in two small buffers: never those
+// that are cut into tensor shards.
+bool has_whole_layers(const Backend& backend, const EncoderConfig& config,
+                      int64_t tensor_shards = 1);
 
 // Reads offsets.input, writes offsets.output and all other offsets that the plan has.
 void layer_forward(const LayerPass& pass, float* weights);

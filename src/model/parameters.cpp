@@ -15,9 +15,10 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // elements: a cache line of floats
 
-// Hugging Face's rule (Trainer.get_decay_parameter_names): no decay on biases and LayerNorm.
+// Hugging Face's rule (Trainer.get_decay_parameter_names): no decay on biases and LayerNorm. The
+// table of position biases has "bias" in its name.
 bool decays(Role role, ParameterPart part) {
-  return part == ParameterPart::weight && !is_norm(role);
+  return part == ParameterPart::weight && !is_norm(role) && role != Role::position_bias;
 }
 
 // True for a tensor that follows its predecessor without a gap.
@@ -195,6 +196,13 @@ void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,
   }
 }
 
+void add_position_bias(Builder& builder, const EncoderConfig& config, const ModelPart& part) {
+  for (int64_t shard = 0; config.layer.position_bias && shard < part.tensor_shards; ++shard) {
+    builder.region(0, int(shard), part.embeddings && part.shards.contains(shard));
+    builder.weight(Role::position_bias, kPositionBuckets, config.num_attention_heads, Cut::columns);
+  }
+}
+
 void add_head(Builder& builder, Head head, const EncoderConfig& config) {
   const int64_t h = config.hidden_size, e = config.embedding_size(), words = config.vocab_size;
   if (head.kind == HeadKind::masked) {
@@ -243,6 +251,7 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
       add_encoder_layer(builder, config, layer, part);
     }
   }
+  add_position_bias(builder, config, part);
   builder.region(0, kReplicated, part.embeddings);
   if (config.has_projection()) builder.linear(Role::embedding_projection, h, e);
   builder.layer_norm(Role::embedding_norm, e);

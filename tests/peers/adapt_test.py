@@ -158,6 +158,10 @@ def test_modernbert(directory):
     compare_family(directory, "modernbert")
 
 
+def test_mpnet(directory):
+    compare_family(directory, "mpnet")
+
+
 def test_roberta(directory):
     compare_family(directory, "roberta")
 

@@ -246,6 +246,18 @@ def test_modernbert_with_the_mean_of_tokens(directory):
     same_rows(directory, "modernbert-mean", ["a [PAD] b"])
 
 
+def test_mpnet(directory):
+    same_rows(directory, "mpnet", ["a <pad> b", "a </s> b <mask> c <s>"])
+
+
+def test_mpnet_pairs(directory):
+    same_pairs(directory, "mpnet")
+
+
+def test_mpnet_answers(directory):
+    same_questions(directory, "mpnet")
+
+
 def test_roberta(directory):
     """A padding token that a user wrote counts as no position in transformers."""
     same_rows(directory, "roberta", ["a <pad> b", "<pad><pad> fuel", "a </s> b <mask> c <s>"])

@@ -52,6 +52,10 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "AlbertForQuestionAnswering": transformers.AlbertForQuestionAnswering,
            "AlbertForMaskedLM": transformers.AlbertForMaskedLM,
            "AlbertModel": transformers.AlbertModel,
+           "MPNetForSequenceClassification": transformers.MPNetForSequenceClassification,
+           "MPNetForQuestionAnswering": transformers.MPNetForQuestionAnswering,
+           "MPNetForMaskedLM": transformers.MPNetForMaskedLM,
+           "MPNetModel": transformers.MPNetModel,
            "CamembertForSequenceClassification": transformers.CamembertForSequenceClassification}
 
 

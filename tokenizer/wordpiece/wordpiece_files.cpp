@@ -8,6 +8,7 @@
 #include "core/text/text.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/surroundings.h"
 
 namespace finetune {
 namespace {
@@ -79,7 +80,9 @@ void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
   bool strip_stated = !config.root().at_key("strip_accents").error();
   std::string_view tokenizer_class =
       config.get<std::string_view>(config.root(), "tokenizer_class").value_or("BertTokenizer");
-  if (tokenizer_class.find("Bert") == tokenizer_class.npos) return;
+  const bool applies_options =
+      tokenizer_class.find("Bert") != tokenizer_class.npos || tokenizer_class.starts_with("MPNet");
+  if (!applies_options) return;
   if (lower && *lower != options.lowercase) {
     if (options.strip_accents == options.lowercase) options.strip_accents = *lower;
     options.lowercase = *lower;
@@ -117,6 +120,7 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
       }
       cls = std::string(first);
       sep = std::string(last);
+      definition.special.separators = separators_of_template(file, *processor);
     }
   }
   definition.special.cls = require_token(definition, file.path(), "classification", cls);
@@ -153,6 +157,14 @@ WordPieceDefinition read_tokenizer_json(const JsonFile& file) {
 }
 
 namespace {
+
+// Whether texts are between <s> and </s>, and pairs are <s> A </s></s> B </s>, as MPNet's.
+bool has_mpnet_tokens(const JsonFile* config, const Vocabulary& vocabulary) {
+  const auto name =
+      config ? config->get<std::string_view>(config->root(), "tokenizer_class") : std::nullopt;
+  if (name && !name->empty()) return name->starts_with("MPNet");
+  return vocabulary.find("<s>") >= 0 && vocabulary.find("[CLS]") < 0;
+}
 
 void read_vocabulary_lines(const fs::path& path, Vocabulary& vocabulary) {
   const std::string whole = read_text_file(path, ExitCode::model);
@@ -195,7 +207,11 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
     options.handle_chinese_chars = config->get<bool>(root, "tokenize_chinese_chars").value_or(true);
     definition.model_max_length = read_model_max_length(*config);
   }
-  const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
+  const bool mpnet = has_mpnet_tokens(config.get(), definition.vocabulary);
+  SpecialNames own;
+  if (mpnet) own = {"[UNK]", "</s>", "<pad>", "<s>", "<mask>", true, true};
+  const SpecialNames names = add_configured_tokens(directory, config.get(), definition, own);
+  definition.special.separators = mpnet ? 2 : 1;
   definition.special.unk = require_token(definition, path, "unknown", names.unk);
   definition.special.cls = require_token(definition, path, "classification", names.cls);
   definition.special.sep = require_token(definition, path, "separator", names.sep);

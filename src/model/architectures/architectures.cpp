@@ -9,14 +9,16 @@
 #include "model/architectures/distilbert.h"
 #include "model/architectures/electra.h"
 #include "model/architectures/modernbert.h"
+#include "model/architectures/mpnet.h"
 #include "model/architectures/roberta.h"
 
 namespace finetune {
 namespace {
 
 constexpr std::array kArchitectures{
-    kBertArchitecture,       kAlbertArchitecture,  kDistilBertArchitecture, kElectraArchitecture,
-    kModernBertArchitecture, kRobertaArchitecture, kXlmRobertaArchitecture, kCamembertArchitecture};
+    kBertArchitecture,    kAlbertArchitecture,     kDistilBertArchitecture,
+    kElectraArchitecture, kModernBertArchitecture, kMpnetArchitecture,
+    kRobertaArchitecture, kXlmRobertaArchitecture, kCamembertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

@@ -127,6 +127,16 @@ class AttentionBackward {
         attention_shape(pass_, shard), pass_.dropout.attention, heads.q, heads.k, heads.v, context,
         pass_.at(p.log_sums, pass_.shard_heads(), rows), dcontext, dheads.q, dheads.k, dheads.v);
     rotate(pass_, g_.wide, true);
+    add_bias_gradient(shard);
+  }
+
+  void add_bias_gradient(size_t shard) const {
+    const LayerBias& bias = pass_.bias;
+    if (bias.gradient == kAbsent) return;
+    const int64_t heads = pass_.shard_heads(), table = kPositionBuckets * heads * int64_t(shard);
+    pass_.backend.position_bias_backward(
+        pass_.at(bias.gradient, heads, 2 * pass_.batch.tokens()), pass_.batch.segments(),
+        pass_.at(bias.table + table, kPositionBuckets, heads), bias.accumulate);
   }
 
   void projection(size_t shard) const {
@@ -179,6 +189,14 @@ AttentionShape attention_shape(const LayerPass& pass, size_t shard) {
   shape.queries = pass.first_only ? pass.batch.first_segments() : shape.keys;
   shape.samples = pass.batch.samples();
   shape.window = pass.window;
+  const LayerBias& bias = pass.bias;
+  if (bias.values == kAbsent) return shape;
+  const int64_t of_shard = shape.heads * (2 * bias.span - 1);
+  shape.bias.values = pass.memory + bias.values + int64_t(shard) * of_shard;
+  shape.bias.span = bias.span;
+  if (bias.gradient == kAbsent) return shape;
+  shape.bias.gradient = pass.memory + bias.gradient;
+  shape.bias.gradient_stride = 2 * pass.batch.tokens();
   return shape;
 }
 

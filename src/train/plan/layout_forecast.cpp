@@ -42,10 +42,9 @@ int64_t layer_vectors(const EncoderConfig& c) {
 // How many of the part's layers have weights of their own.
 int64_t layers_with_weights(const EncoderConfig& c, const ModelPart& part) {
   int64_t count = 0;
-  for (const IndexRange& chunk : part.chunks) {
-    for (int64_t layer = chunk.begin; layer < chunk.end; ++layer) {
-      count += c.weights_layer(layer) == layer || !part.holds_layer(c.weights_layer(layer));
-    }
+  for (int64_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    const int64_t weights = c.weights_layer(layer);
+    count += part.holds_layer(layer) && (weights == layer || !part.holds_layer(weights));
   }
   return count;
 }
@@ -55,9 +54,8 @@ int64_t embedding_rows(const EncoderConfig& c) {
 }
 
 int64_t head_matrices(const EncoderConfig& c, Head head) {
-  if (head.kind == HeadKind::masked) {
-    return c.hidden_size * c.embedding_size();  // but for the words
-  }
+  // But for the words.
+  if (head.kind == HeadKind::masked) return c.hidden_size * c.embedding_size();
   const int64_t pooler = c.has_dense(head.kind) ? c.hidden_size * c.hidden_size : 0;
   return pooler + head.outputs * c.hidden_size;
 }
@@ -181,6 +179,8 @@ int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) 
   }
   if (part.embeddings) count += (embedding_rows(c) + norm) * e;
   if (part.embeddings && c.has_projection()) count += e * h + h;
+  if (part.embeddings && c.layer.position_bias)
+    count += kPositionBuckets * c.num_attention_heads / part.tensor_shards * part.shards.size();
   if (!part.head) return count;
   const bool masked = head.kind == HeadKind::masked;
   if (!masked || c.head.decoder_bias) count += head.outputs;

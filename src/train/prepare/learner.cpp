@@ -103,7 +103,9 @@ void reserve_buffers(const Machine& machine, const Settings& settings, Learner& 
   learner.objective->reserve(engine.backend(), training.sequences);
   GroupPeers* stages = learner.peers_along(Axis::pipeline);
   if (groups.layout().pp() > 1) {
-    const auto bytes = size_t(training.tokens * settings.config.hidden_size) * sizeof(float);
+    const auto bytes =
+        size_t(state_floats(engine.config(), ModelChunk::of(engine.part(), 0), training.tokens)) *
+        sizeof(float);
     learner.links = std::make_unique<PipelineLinks>(groups.pipeline(), engine.backend(),
                                                     shape_of(settings, 0), bytes, stages);
   }

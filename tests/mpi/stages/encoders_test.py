@@ -10,12 +10,12 @@ from harness import GOLDEN, main, nightly, succeed
 from training_jobs import prepared
 
 FAMILY = GOLDEN / "family"
-ENCODERS = ("albert", "distilbert", "electra", "modernbert", "roberta", "xlm-roberta")
+ENCODERS = ("albert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
 COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-shards", 2, "--tensor-shards", 2,
           "--micro-batches", 2, "--no-progress", "--quiet"]
 LAYOUTS = ([2], [2, "--shard-optimizer", "--recompute"], [2, "--pp", 2], [2, "--tp", 2],
            [4, "--pp", 2, "--tp", 2, "--recompute"])
-AT_NIGHT = ("albert",)  # some of whose tests run in the nightly job alone
+AT_NIGHT = ("albert", "mpnet")  # some of whose tests run in the nightly job alone
 SHARED = ("albert",)  # whose layers have the same weights, which cannot be trained in several stages
 
 

@@ -8,6 +8,7 @@
 #include "core/numeric/philox.h"
 #include "distributed/layout/stage_split.h"
 #include "inference/batch_dispatch.h"
+#include "model/encoder_layer.h"
 #include "ops/cpu/cpu_backend.h"
 
 namespace {

@@ -384,6 +384,10 @@ void check_bare_file(const char* name, const std::string& prefix, const std::str
 }  // namespace
 
 TEST_CASE("files of a bare encoder and of other heads load; tied decoders and poolers are unread") {
+  check_bare_file("golden/family/albert/mlm", "albert.", "predictions.decoder.weight",
+                  {"sop_classifier.classifier.weight", "embeddings.position_ids"});
+  check_bare_file("golden/family/mpnet/mlm", "mpnet.", "lm_head.decoder.weight",
+                  {"pooler.dense.weight", "embeddings.position_ids"});
   check_bare_file("golden/family/distilbert/mlm", "distilbert.", "vocab_projector.weight", {});
   check_bare_file("golden/family/electra/mlm", "electra.", "generator_lm_head.weight",
                   {"discriminator_predictions.dense.weight", "embeddings.position_ids"});

@@ -203,6 +203,23 @@ TEST_CASE("ALBERT's layers share weights as Hugging Face divides them into group
   check_refused(R"({"model_type": "albert", "embedding_size": 5000})", "embedding_size 5000");
 }
 
+TEST_CASE("MPNet's positions begin at 2, and its buckets are 32") {
+  EncoderConfig c = parse_config(R"({"model_type": "mpnet", "pad_token_id": 5})", "c");
+  CHECK(c.architecture->class_prefix == "MPNet");
+  CHECK(c.vocab_size == 30527);
+  CHECK(c.type_vocab_size == 0);
+  CHECK(c.max_length() == 510);
+  CHECK(c.embeddings.first_position == 2);
+  CHECK(c.embeddings.uncounted_id == 1);  // whatever pad_token_id is
+  CHECK_FALSE(c.embeddings.pair_types);
+  CHECK(c.layer.position_bias);
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.1);
+  c = parse_config(R"({"model_type": "mpnet", "classifier_dropout": 0.5})", "c");
+  CHECK(c.head_dropout(HeadKind::sequence) == 0.1);
+  check_refused(R"({"model_type": "mpnet", "relative_attention_num_buckets": 64})",
+                "relative_attention_num_buckets is 64; only 32 can be loaded");
+}
+
 TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs have one type") {
   EncoderConfig c = parse_config(R"({"model_type": "roberta"})", "c");
   CHECK(c.architecture->class_prefix == "Roberta");
@@ -234,7 +251,7 @@ TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs h
   check_refused(R"({"model_type": "roberta", "pad_token_id": -1})", "pad_token_id is -1");
   check_refused(R"({"model_type": "gpt2"})",
                 "model_type is 'gpt2'; only 'bert', 'albert', 'distilbert', 'electra', "
-                "'modernbert', 'roberta', 'xlm-roberta' and 'camembert' can be loaded");
+                "'modernbert', 'mpnet', 'roberta', 'xlm-roberta' and 'camembert' can be loaded");
 }
 
 TEST_CASE("XLM-RoBERTa and CamemBERT are RoBERTa under other names") {

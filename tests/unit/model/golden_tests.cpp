@@ -296,6 +296,7 @@ void check_decay(const std::string& name, bool answers = true) {
   for (const auto& [task, head] :
        {std::pair("classification", Head{HeadKind::sequence, 20}), {"qa", {HeadKind::token, 2}}}) {
     if (head.kind == HeadKind::token && !answers) continue;
+    INFO(name);
     const std::string folder = concat("golden/family/", name, "/");
     if (!have_shared(folder + task)) return;
     const GoldenModel model = load_model(concat("family/", name, "/", task), head);
@@ -353,15 +354,9 @@ TEST_CASE("golden ELECTRA: logits, hidden states, loss, gradients of its three h
 TEST_CASE("golden ALBERT: logits, hidden states, loss, gradients of its three heads") {
   check_family("albert");
   check_masked("family/albert/forward-mlm.safetensors", "family/albert/mlm", 2);  // 1.2e-6
-}
-
-TEST_CASE("golden ALBERT of two groups of two layers: logits, hidden states, loss, gradients") {
+  // Of two groups of two layers.
   check_classification("family/albert-groups/forward-classification.safetensors",
                        "family/albert-groups/classification", 20);
-}
-
-TEST_CASE("golden ALBERT: Trainer's parameters without weight decay") {
-  check_decay("albert");
 }
 
 TEST_CASE("golden ModernBERT: logits, hidden states, loss, gradients of its three heads") {
@@ -374,25 +369,30 @@ TEST_CASE("golden ModernBERT with biases and the mean of tokens: classifier") {
                        "family/modernbert-mean/classification", 20);
 }
 
-TEST_CASE("golden DistilBERT: Trainer's parameters without weight decay") {
-  check_decay("distilbert");
+TEST_CASE("golden MPNet: logits, hidden states, loss, gradients of its three heads") {
+  check_family("mpnet");
+  check_masked("family/mpnet/forward-mlm.safetensors", "family/mpnet/mlm");
 }
 
-TEST_CASE("golden ELECTRA: Trainer's parameters without weight decay") {
-  check_decay("electra");
+TEST_CASE("golden MPNet: buckets of distances") {
+  const char* name = "golden/family/tables/mpnet-buckets.json";
+  if (!have_shared(name)) return;
+  simdjson::dom::parser parser;
+  const simdjson::dom::element table = parser.load(shared_path(name).string());
+  int64_t distance = table["first"].get_int64();
+  for (int64_t bucket : table["buckets"].get_array()) {
+    INFO("distance ", distance);
+    CHECK(position_bucket(distance++) == bucket);
+  }
+  CHECK(distance == table["last"].get_int64().value() + 1);
 }
 
-TEST_CASE("golden ModernBERT: Trainer's parameters without weight decay") {
-  check_decay("modernbert");
+TEST_CASE("golden family: Trainer's parameters without weight decay") {
+  for (const char* name :
+       {"albert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta"}) {
+    check_decay(name);
+  }
   check_decay("modernbert-mean", false);
-}
-
-TEST_CASE("golden RoBERTa: Trainer's parameters without weight decay") {
-  check_decay("roberta");
-}
-
-TEST_CASE("golden XLM-RoBERTa: Trainer's parameters without weight decay") {
-  check_decay("xlm-roberta");
 }
 
 }  // namespace finetune::test

@@ -5,6 +5,7 @@
 
 #include "../shared.h"
 #include "fixture.h"
+#include "model/encoder_layer.h"
 #include "ops/reference/reference_backend.h"
 
 namespace finetune::test {

@@ -306,6 +306,10 @@ TEST_CASE("windows with RoBERTa's four special tokens are Hugging Face's") {
   check_windows_of("roberta");
 }
 
+TEST_CASE("windows with MPNet's four special tokens around word pieces are Hugging Face's") {
+  check_windows_of("mpnet");
+}
+
 // Their tokens begin with the space before the word.
 TEST_CASE("windows with XLM-RoBERTa's sentencepiece model are Hugging Face's") {
   check_windows_of("xlm-roberta");

@@ -81,6 +81,23 @@ TEST_CASE("the whole's parameters equal the table's, and parts add up") {
   }
 }
 
+TEST_CASE("shared layers and a position bias are counted as in the table") {
+  for (const char* json :
+       {R"({"model_type": "mpnet"})", R"({"model_type": "albert", "num_hidden_groups": 3})",
+        R"({"model_type": "albert", "num_hidden_layers": 4, "inner_group_num": 2})"}) {
+    INFO(std::string(json));
+    const EncoderConfig config = parse_config(json, "config.json");
+    for (Head head : {kToken, kSequence}) {
+      CHECK(parameters_of(config, head, ModelPart::whole(config)) ==
+            ParameterTable(config, head).count());
+      ModelPart half = ModelPart::whole(config, 2);
+      half.shards = {1, 2};
+      CHECK(parameters_of(config, head, half) >=
+            ParameterTable(config, head, half).count());  // which has no biases of shard 0
+    }
+  }
+}
+
 TEST_CASE("one process's activations match its plan within a hundredth") {
   for (const char* name : {"base", "large"}) {
     for (bool bf16 : {false, true}) {
