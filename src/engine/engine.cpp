@@ -103,8 +103,8 @@ void choose_pair_types(const StatedInputs& stated, const Tokenizer& tokenizer,
   if (!given || config.type_vocab_size > 1) config.embeddings.pair_types = given;
 }
 
-ModelFiles open_model(const std::string& path) {
-  ModelFiles files = open_model_config(path, true);
+ModelFiles open_model(const std::string& path, bool need_weights) {
+  ModelFiles files = open_model_config(path, need_weights);
   const std::filesystem::path& directory = files.directory.directory;
   if (find_tokenizer_files(directory).empty()) {
     if (const std::string advice = hub_advice(directory); !advice.empty()) {

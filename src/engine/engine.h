@@ -40,7 +40,8 @@ struct ModelFiles {
   EncoderConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
 };
-ModelFiles open_model(const std::string& path);
+// Without `need_weights` it has none, also where the directory has some.
+ModelFiles open_model(const std::string& path, bool need_weights = true);
 ModelFiles open_model_config(const std::string& path, bool need_weights);  // without tokenizer
 
 // --micro-batch-tokens auto: a fixed function of the model's shape, the longest input and, on a

@@ -3,12 +3,25 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/failure.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "model/head.h"
 
 namespace finetune {
+
+namespace {
+
+// Stands for the weights of a model that has none.
+class NoWeights final : public WeightSource {
+ public:
+  explicit NoWeights(const std::filesystem::path& config) { path_ = config; }
+  void require_own_bytes(const std::vector<const WeightInfo*>&) const override {}
+  void read(const WeightInfo&, float*) const override { FINETUNE_CHECK(false); }
+};
+
+}  // namespace
 
 bool names_other_head(const EncoderConfig& config, HeadKind kind) {
   const Architecture& architecture = *config.architecture;
@@ -40,12 +53,18 @@ void name_outputs(EncoderConfig& config, const WeightSource& source) {
   config.labels.clear();
 }
 
-std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model) {
+std::unique_ptr<WeightSource> open_given_weights(const ModelFiles& model) {
+  const ModelDirectory& directory = model.directory;
+  if (directory.weights.empty()) return std::make_unique<NoWeights>(directory.config);
   return with_memory_advice(kModelAdvice, [&] {
-    auto source = open_weights(model.directory.weights, model.config.architecture->names);
-    name_outputs(model.config, *source);
-    return source;
+    return open_weights(directory.weights, model.config.architecture->names);
   });
+}
+
+std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model) {
+  auto source = open_given_weights(model);
+  name_outputs(model.config, *source);
+  return source;
 }
 
 }  // namespace finetune

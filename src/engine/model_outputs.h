@@ -26,7 +26,10 @@ bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKin
 inline constexpr std::string_view kModelAdvice =
     "while the model is read; a smaller model needs less";
 
-// Opens the weights of `model`, and names the outputs in its config. Error(model) as open_weights.
+// Opens the weights of `model`: a source without tensors where it has none (open_model).
+// Error(model) as open_weights.
+std::unique_ptr<WeightSource> open_given_weights(const ModelFiles& model);
+// The same, and names the outputs in the model's config.
 std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model);
 
 }  // namespace finetune

@@ -115,6 +115,10 @@ struct Choice {
 
 Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
   Choice choice;
+  if (policy == HeadPolicy::renew_all) {
+    choice.to_initialize = select(table, [](const auto&, const Parameter&) { return true; });
+    return choice;
+  }
   auto encoder =
       select(table, [](const auto&, const Parameter& parameter) { return !parameter.head; });
   auto pooler = select(table, is_pooler);
@@ -229,6 +233,11 @@ PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTab
   for (const Parameter& parameter : held.parameters()) {
     if (!initialized.contains(parameter.name)) continue;
     initialize(held, parameter, initializer_range, seed, arena);
+  }
+  if (policy == HeadPolicy::renew_all) {
+    report.lines.push_back(concat("weights: all ", counted(report.initialized.size(), "tensor"),
+                                  " are random (--reinit, --seed ", seed, ")"));
+    return report;
   }
   report.unused = find_unused(table.architecture(), source, report.loaded);
   describe(table, source, report);

@@ -19,6 +19,8 @@ constexpr const char* kAdaptExamples =
     "A .txt file has one text per line. In CSV, TSV and JSON Lines --text-column names the column\n"
     "if it is neither \"text\" nor the only one. Rows without a text are left out.\n"
     "\n"
+    "--reinit starts with random weights, so that a small model can be pretrained from nothing.\n"
+    "\n"
     "Examples:\n"
     "  finetune adapt --model minilm --text texts.txt --output runs/bank\n"
     "  finetune adapt --model minilm --text 2024.csv.gz 2025.csv.gz --distinct \\\n"

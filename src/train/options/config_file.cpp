@@ -145,6 +145,7 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   add("mask-probability", "0.15");
   add("no-whole-words", "false");
   add("distinct", "false");
+  add("reinit", "false");
   add("ngram-mix", mixes ? "no" : "auto");
   add("eval-split", is_split ? "random" : "stratified");
   add("long-text", "cut");

@@ -78,6 +78,7 @@ struct TrainOptions {
   bool resume = false;
   bool overwrite = false;
   bool reinit_head = false;
+  bool reinit = false;
   std::string delimiter = "auto";
   std::string encoding = "auto";
   bool skip_bad_rows = false;

@@ -60,7 +60,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   }
   p.device = p.backend->device_memory();
   p.program_bytes = bytes_of_mb(resident_memory_mb());
-  p.model = open_model(o.model);
+  p.model = open_model(o.model, !o.reinit);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
   stages_of(o, p.model.config, HeadKind::sequence);  // refuses what the model cannot have
   auto source = open_weights_of(p.model);
@@ -87,9 +87,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
 void check_weights(const Prepared& p, const ParameterTable& table) {
   const ParameterTable whole(p.model.config, table.head());
   std::vector<float> arena(size_t(table.size()));
-  load_initial(p.options, p.model.config, whole, table,
-               *open_weights(p.model.directory.weights, p.model.config.architecture->names),
-               arena.data());
+  load_initial(p.options, p.model.config, whole, table, *open_given_weights(p.model), arena.data());
 }
 
 DevicePlan plan_device(const Prepared& p, const DeviceRun& run, int64_t tokens) {

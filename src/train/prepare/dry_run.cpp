@@ -25,7 +25,7 @@ void check_stop() {
 // Model and data of a run, open and not read.
 struct OpenInputs {
   OpenInputs(const TrainOptions& options, SharedInputs& inputs)
-      : model(open_model(options.model)),
+      : model(open_model(options.model, !options.reinit)),
         source(open_weights_of(model)),
         data(inputs.open(options, check_stop)) {}
 
@@ -86,7 +86,7 @@ std::optional<RecipeFacts> facts_with_evaluation(const TrainOptions& options,
                                                  SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, false);
   if (!task->eval_set()) return std::nullopt;
-  return recipe_facts(*task, open_model(options.model).config);
+  return recipe_facts(*task, open_model(options.model, !options.reinit).config);
 }
 
 void check_options_of(const std::vector<NamedRun>& runs, int processes, SharedInputs& inputs) {

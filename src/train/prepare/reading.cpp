@@ -53,8 +53,8 @@ Reading read_on_this_process(const Context& context, const ChosenMachine& chosen
   const bool reads_weights = groups.data().local_rank() == 0;
   if (reads_weights) require_no_pipe(options.model);
   ModelFiles& model = out.model.files;
-  model =
-      context.reads() ? open_model(options.model) : open_model_config(options.model, reads_weights);
+  model = context.reads() ? open_model(options.model, !options.reinit)
+                          : open_model_config(options.model, reads_weights && !options.reinit);
   lowest_trained_layer(options, model.config);  // refuses layers that the model does not have
   stages_of(options, model.config, HeadKind::sequence);
   if (reads_weights) out.inputs.tokenizer_files = open_source(context, out.model);
@@ -111,7 +111,7 @@ void compare_finished(const Context& context, const TrainOptions& options,
   Inputs inputs;
   inputs.data = open_data_files(context, options);
   require_no_pipe(options.model);
-  OpenModel model{open_model(options.model), nullptr};
+  OpenModel model{open_model(options.model, !options.reinit), nullptr};
   open_source(context, model);
   start_sums(context, model, inputs);
   while (!inputs.data_sum->finished() || !inputs.model_sum->finished()) {

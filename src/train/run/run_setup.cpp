@@ -250,6 +250,7 @@ namespace {
 
 HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
                        const ParameterTable& table) {
+  if (options.reinit) return HeadPolicy::renew_all;
   const bool renews = options.reinit_head || names_other_head(config, table.head().kind);
   return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }

@@ -1,4 +1,5 @@
 """finetune adapt: from texts to a model for train, also after interruptions."""
+import array
 import gzip
 import json
 import math
@@ -12,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, QA_MODEL, TRAIN, rows_of, write
-from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+from harness import BINARY, GOLDEN, PATIENCE, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
 
 NAMES = ("golden/tiny-bert-classification", "golden/trajectory-classification-train.csv")
 HEAD = {"cls.predictions.bias", *(f"cls.predictions.transform.{name}" for name in (
@@ -89,6 +90,50 @@ def test_losses_are_those_of_hugging_face(directory):
     assert len(found) == len(LOSSES)
     for ours, theirs in zip(found, LOSSES):
         assert abs(ours - theirs) < 1e-4, (found, LOSSES)
+
+
+def values_of(model, name):
+    tensor = header_of(model)[name]
+    begin, end = tensor["data_offsets"]
+    data = (model / "model.safetensors").read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    assert tensor["dtype"] == "F32", tensor
+    return array.array("f", data[start + begin:start + end])
+
+
+def without_weights(source, target):
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("model.safetensors"))
+    return target
+
+
+def test_random_weights(directory):
+    """A config and a vocabulary are enough; the seed decides on the weights."""
+    need(*NAMES)
+    data = text_file(directory, 24)
+    model = without_weights(MODEL, directory / "bert")
+    line = ["adapt", "--text", data, "--max-steps", 1, "--lr", 0, "--no-progress"]
+    fail(4, *line, "--model", model, "--output", directory / "none", words=["has no weights"])
+    sums = []
+    for name, more in (("a", []), ("b", ["--seed", 7]), ("c", ["--threads", 1])):
+        log = succeed(*line, *more, "--model", model, "--reinit", "--output", directory / name).err
+        assert f"are random (--reinit, --seed {7 if more[:1] == ['--seed'] else 42})" in log, log
+        sums.append(facts_of(directory / name)["weights_sha256"])
+    assert sums[0] == sums[2] != sums[1], sums
+    made, config = directory / "a/model", json.loads((model / "config.json").read_text())
+    words = values_of(made, "bert.embeddings.word_embeddings.weight")
+    width = config["hidden_size"]
+    pad = config.get("pad_token_id", 0)
+    assert not any(words[pad * width:(pad + 1) * width])
+    deviation = math.sqrt(sum(x * x for x in words) / len(words))
+    assert abs(deviation / config.get("initializer_range", 0.02) - 1) < 0.03, deviation
+    assert set(values_of(made, "bert.embeddings.LayerNorm.weight")) == {1}
+    assert not any(values_of(made, "bert.encoder.layer.0.output.dense.bias"))
+    for name in ("albert", "mpnet", "roberta"):
+        need(f"golden/family/{name}")
+        other = without_weights(GOLDEN / "family" / name / "classification", directory / name)
+        succeed(*line, "--model", other, "--reinit", "--output", directory / f"{name}-run", "--quiet")
+    fail(2, "train", "--model", model, "--reinit", "--train", TRAIN, "--label-column", "category", "--output",
+         directory / "train", words=["--reinit"])
 
 
 def test_the_same_texts_in_other_files(directory):

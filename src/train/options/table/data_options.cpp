@@ -47,6 +47,12 @@ std::span<const TrainOption> model_options() {
         .help = "start with a new head, whatever head --model has",
         .aliases = "ignore_mismatched_sizes new_head reset_head reinit_classifier"},
        &TrainOptions::reinit_head},
+      {{.name = "reinit",
+        .tasks = kTexts,
+        .help = "start with random weights: --model is a directory with config.json and a "
+                "vocabulary",
+        .aliases = "from_scratch"},
+       &TrainOptions::reinit},
   };
   return rows;
 }
