@@ -1,2 +1,0 @@
-#include <hwy/highway.h>
-int x;
