@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files/descriptor.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/files/path_advice.h"
 #include "data/source/temporary_copy.h"
@@ -85,7 +86,7 @@ void copy_stream(const fs::path& path, const Descriptor& source, double most_wai
     const ssize_t count = ::read(source.number(), block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno != EAGAIN) {
-      throw data_error(input_name(path), ": cannot be read: ", std::strerror(errno));
+      throw system_failure(input_name(path), errno, ExitCode::data, "cannot be read: ");
     }
     if (count == 0 && ready) return;
     if (count == 0) throw data_error(input_name(path), ": is a pipe that nobody writes to");

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "core/error.h"
 #include "core/files/descriptor.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "data/source/stages.h"
 #include "data/source/temporary_copy.h"
@@ -44,7 +44,7 @@ class DescriptorSource final : public ByteSource {
         throw data_error(name_, ": became shorter while it was read");
       }
       if (count >= 0) return size_t(count);
-      if (errno != EINTR) throw data_error(name_, ": cannot be read: ", std::strerror(errno));
+      if (errno != EINTR) throw system_failure(name_, errno, ExitCode::data, "cannot be read: ");
     }
   }
 

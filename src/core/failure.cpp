@@ -38,7 +38,7 @@ Error error_of(const std::exception& failure, std::string_view advice) {
     return device_error("out of memory: ", failure.what(), advice);
   }
   if (auto error = dynamic_cast<const std::filesystem::filesystem_error*>(&failure)) {
-    return model_error(printable_path(error->path1()), ": ", error->code().message());
+    return system_failure(error->path1(), error->code().value(), ExitCode::model);
   }
   return internal_error(failure.what());
 }

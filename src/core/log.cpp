@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <mutex>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/terminal_line.h"
 #include "core/text/printable.h"
@@ -187,7 +187,7 @@ void close_log_file() {
   int error = s.unwritten.empty() ? 0 : s.file_error;
   if (::close(std::exchange(s.file, -1)) != 0 && error == 0) error = errno;
   if (error != 0) {
-    throw model_error(s.file_path.string(), ": cannot be written: ", std::strerror(error));
+    throw write_failure(s.file_path, error);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -185,7 +184,7 @@ void Command::read(std::istream& in, const std::string& name) {
       json_line(line);
     }
   }
-  if (in.bad()) throw data_error(name, ": cannot be read: ", std::strerror(errno));
+  if (in.bad()) throw system_failure(name, errno, ExitCode::data, "cannot be read: ");
 }
 
 // Lines are texts, and the rest of a table would become texts with commas in them.

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/files/descriptor.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/files/temporary_name.h"
 #include "core/log.h"
@@ -30,10 +31,6 @@ constexpr int kAttempts = 100;
 // Temporary directories inside a target that was empty: "output.tmp.0123456789abcdef".
 fs::path inside(const fs::path& target) {
   return target / "output";
-}
-
-Error write_failure(const fs::path& path, int error) {
-  return model_error(path.string(), ": cannot be written: ", std::strerror(error));
 }
 
 // Does not follow links: later work through the descriptor must reach this directory.

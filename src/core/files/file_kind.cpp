@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "core/text/printable.h"
 
@@ -23,6 +22,10 @@ FileKind kind_of_mode(mode_t mode) {
   if (S_ISFIFO(mode)) return FileKind::pipe;
   if (S_ISSOCK(mode)) return FileKind::socket;
   return FileKind::device;
+}
+
+bool is_open_files(int error) {
+  return error == EMFILE || error == ENFILE;
 }
 
 }  // namespace
@@ -89,13 +92,21 @@ Error not_a_file(const fs::path& path, const struct stat& info, ExitCode code) {
   return Error(code, concat(printable_path(path), ": is ", kind, ", a file is needed"));
 }
 
-Error system_failure(const fs::path& path, int error, ExitCode code) {
-  const bool is_open_files = error == EMFILE || error == ENFILE;
-  if (is_open_files || error == ENOMEM) code = ExitCode::device;
+ExitCode code_of_failure(int error, ExitCode code) {
+  if (is_open_files(error) || error == ENOMEM) return ExitCode::device;
   // The cause is the disk, not the command line.
-  if (code == ExitCode::usage && (error == EIO || error == ESTALE)) code = ExitCode::model;
-  return Error(code, concat(printable_path(path), ": ", std::strerror(error),
-                            is_open_files ? " (see ulimit -n)" : ""));
+  const bool is_disk = error == EIO || error == ESTALE;
+  return code == ExitCode::usage && is_disk ? ExitCode::model : code;
+}
+
+Error system_failure(const fs::path& path, int error, ExitCode code, std::string_view what) {
+  return Error(code_of_failure(error, code),
+               concat(printable_path(path), ": ", what, std::strerror(error),
+                      is_open_files(error) ? " (see ulimit -n)" : ""));
+}
+
+Error write_failure(const fs::path& path, int error) {
+  return system_failure(path, error, ExitCode::model, "cannot be written: ");
 }
 
 std::string printable_path(const fs::path& path) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/files/descriptor.h"
@@ -36,8 +37,14 @@ void require_stream(const struct stat& info, const std::filesystem::path& path, 
 
 // "PATH: is a pipe, a file is needed"
 Error not_a_file(const std::filesystem::path& path, const struct stat& info, ExitCode code);
-// "PATH: " and the system's text for `error`
-Error system_failure(const std::filesystem::path& path, int error, ExitCode code);
+// The exit code of a failed system call: device for a limit of memory or of open files, model in
+// place of usage if the disk fails, else `code`.
+ExitCode code_of_failure(int error, ExitCode code);
+// "PATH: WHAT" and the system's text for `error`
+Error system_failure(const std::filesystem::path& path, int error, ExitCode code,
+                     std::string_view what = "");
+// "PATH: cannot be written: " and the system's text for `error`
+Error write_failure(const std::filesystem::path& path, int error);
 
 // A path for a message: control bytes are escaped, the middle of a long path is omitted.
 std::string printable_path(const std::filesystem::path& path);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "core/files/descriptor.h"
@@ -20,10 +19,6 @@ namespace {
 
 constexpr size_t kBufferSize = 1 << 20;
 constexpr int kNameAttempts = 100;
-
-std::string reason(int error) {
-  return std::strerror(error);
-}
 
 // O_EXCL and O_NOFOLLOW ensure that no other process has opened or linked this file.
 int create_temporary(const fs::path& path) {
@@ -104,7 +99,7 @@ bool AtomicFile::take_over_mode() const {
 }
 
 void AtomicFile::fail(int error) const {
-  throw model_error(path_.string(), ": cannot be written: ", reason(error));
+  throw write_failure(path_, error);
 }
 
 void AtomicFile::write(const void* data, size_t size) {
@@ -175,9 +170,10 @@ int open_for_appending(const fs::path& path, bool fresh) {
   const bool is_other =
       error == ENXIO || (error == 0 && (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)));
   if (!is_other && error == 0 && (!fresh || ::ftruncate(descriptor, 0) == 0)) return descriptor;
-  const std::string why = is_other ? "is not a file" : reason(error ? error : errno);
+  const int why = error ? error : errno;
   if (descriptor >= 0) ::close(descriptor);
-  throw model_error(path.string(), ": cannot be written: ", why);
+  if (is_other) throw model_error(path.string(), ": cannot be written: is not a file");
+  throw write_failure(path, why);
 }
 
 void write_file(const fs::path& path, std::string_view text, AtomicFile::Existing existing) {
@@ -189,7 +185,7 @@ void write_file(const fs::path& path, std::string_view text, AtomicFile::Existin
 void create_directories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw model_error(printable_path(path), ": cannot be created: ", error.message());
+  if (error) throw system_failure(path, error.value(), ExitCode::model, "cannot be created: ");
 }
 
 void sync_directory(const fs::path& directory) {

@@ -83,13 +83,13 @@ void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(target, error);
   if (status.type() == fs::file_type::none) {
-    throw model_error(printable_path(output), ": cannot be read: ", error.message());
+    throw system_failure(output, error.value(), ExitCode::model, "cannot be read: ");
   }
   if (!fs::is_directory(status)) {
     refuse("is a symbolic link or not a directory; only a directory can be replaced");
   }
   const fs::path directory = fs::canonical(target, error);
-  if (error) throw model_error(printable_path(output), ": cannot be read: ", error.message());
+  if (error) throw system_failure(output, error.value(), ExitCode::model, "cannot be read: ");
   const std::vector<std::string> names = entry_names(directory);
   if (const auto place = protected_place(directory, names); !place.empty()) {
     refuse("is ", place, ", which is never replaced");

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 
 namespace finetune {
@@ -120,9 +121,10 @@ void NamelessFile::write(std::string_view bytes) {
 }
 
 void NamelessFile::fail() const {
-  throw model_error(temporary_directory(), ": ", what_,
-                    " cannot be written: ", std::strerror(errno),
-                    " (TMPDIR names another directory)");
+  const int error = errno;
+  throw Error(code_of_failure(error, ExitCode::model),
+              concat(temporary_directory(), ": ", what_, " cannot be written: ",
+                     std::strerror(error), " (TMPDIR names another directory)"));
 }
 
 }  // namespace finetune

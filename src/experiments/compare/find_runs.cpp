@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files/directory_replacement.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "train/run/run_directory.h"
@@ -38,7 +39,7 @@ fs::file_type type_of(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (status.type() == fs::file_type::none) {
-    throw model_error(printable_path(path), ": ", error.message());
+    throw system_failure(path, error.value(), ExitCode::model);
   }
   return status.type();
 }

@@ -3,28 +3,28 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/files/file_kind.h"
 #include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {
 
-// The library's account of a failed call has the system's error as "errno = 28, error message =".
-std::string reason_of_failure() {
+// The library reports the system's error as "errno = 28, error message =".
+Error last_failure(const std::string& path) {
   constexpr std::string_view kMark = "errno = ";
-  const std::string account = hdf5_reason();
-  const size_t at = account.find(kMark);
-  const int error = at == std::string::npos ? 0 : std::atoi(account.c_str() + at + kMark.size());
-  return error > 0 ? std::strerror(error) : concat("HDF5 reports: ", account);
+  const std::string report = hdf5_reason();
+  const size_t at = report.find(kMark);
+  const int error = at == std::string::npos ? 0 : std::atoi(report.c_str() + at + kMark.size());
+  if (error > 0) return write_failure(path, error);
+  return model_error(path, ": cannot be written: HDF5 reports: ", report);
 }
 
 }  // namespace
 
 void Hdf5Writer::check(herr_t status) const {
-  if (status < 0) throw model_error(path_, ": cannot be written: ", reason_of_failure());
+  if (status < 0) throw last_failure(path_);
 }
 
 Hdf5Handle Hdf5Writer::check(hid_t id, herr_t (*close)(hid_t)) const {

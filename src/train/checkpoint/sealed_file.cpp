@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +30,14 @@ class SealedFile {
   SealedFile(const std::filesystem::path& path, int flags)
       : path_(path.string()), descriptor_(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_.number() >= 0) return;
-    if (flags != O_RDONLY) throw unwritten(errno);
+    if (flags != O_RDONLY) throw write_failure(path_, errno);
     throw system_failure(path_, errno, ExitCode::model);
   }
 
   uint64_t size() const {
     struct stat info {};
     if (::fstat(descriptor_.number(), &info) != 0)
-      throw model_error(path_, ": ", std::strerror(errno));
+      throw system_failure(path_, errno, ExitCode::model);
     if (!S_ISREG(info.st_mode)) throw model_error(path_, ": is not a file");
     return uint64_t(info.st_size);
   }
@@ -47,7 +46,7 @@ class SealedFile {
     while (count > 0) {
       ssize_t got = ::pread(descriptor_.number(), out, count, off_t(offset));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw model_error(path_, ": cannot be read: ", std::strerror(errno));
+      if (got < 0) throw system_failure(path_, errno, ExitCode::model, "cannot be read: ");
       if (got == 0) throw model_error(path_, ": became shorter while it was read");
       out += got;
       offset += uint64_t(got);
@@ -59,21 +58,17 @@ class SealedFile {
     while (!text.empty()) {
       ssize_t count = ::pwrite(descriptor_.number(), text.data(), text.size(), off_t(offset));
       if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) throw unwritten(count < 0 ? errno : ENOSPC);
+      if (count <= 0) throw write_failure(path_, count < 0 ? errno : ENOSPC);
       text.remove_prefix(size_t(count));
       offset += uint64_t(count);
     }
   }
 
   void close() {
-    if (descriptor_.close() != 0) throw unwritten(errno);
+    if (descriptor_.close() != 0) throw write_failure(path_, errno);
   }
 
  private:
-  Error unwritten(int error) const {
-    return model_error(path_, ": cannot be written: ", std::strerror(error));
-  }
-
   std::string path_;
   Descriptor descriptor_;
 };

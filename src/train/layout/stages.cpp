@@ -7,6 +7,7 @@
 
 #include "comm/agreement.h"
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "distributed/pipeline/pipeline_simulation.h"
 #include "train/options/options.h"
 #include "train/run/layout_table.h"
@@ -170,7 +171,7 @@ void write_layout(const std::filesystem::path& path, const Machine& machine,
     std::error_code error;
     std::filesystem::remove(path, error);
     if (!error) return;
-    throw model_error(path.string(), ": cannot be removed: ", error.message());
+    throw system_failure(path, error.value(), ExitCode::model, "cannot be removed: ");
   }
   const LayoutRun run = layout_run(machine, settings);
   write_layout(path, {run, host_names(machine.world)});

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files/directory_replacement.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "weights/tensorflow/crc32c.h"
 
@@ -110,7 +111,7 @@ void EventFile::write_event(int64_t step, std::string_view what) {
   const std::string event = concat(field_key(kWallTime, fixed64), little_endian(wall_time()),
                                    step == 0 ? "" : number_field(kEventStep, step), what);
   if (write_all(descriptor_, record_of(event))) return;
-  throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+  throw write_failure(path_, errno);
 }
 
 }  // namespace finetune

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "data/rows/csv_line.h"
@@ -67,7 +67,7 @@ MetricsTable::MetricsTable(fs::path path, const std::vector<NamedNumbers>& rows)
     std::error_code error;
     fs::remove(path_, error);
     if (!error) return;
-    throw model_error(path_.string(), ": cannot be removed: ", error.message());
+    throw system_failure(path_, error.value(), ExitCode::model, "cannot be removed: ");
   }
   std::string text;
   for (const NamedNumbers& row : rows) text += lines_of(row);
@@ -98,7 +98,7 @@ std::string MetricsTable::lines_of(const NamedNumbers& row) {
 void MetricsTable::append(const NamedNumbers& row) {
   if (descriptor_ < 0) descriptor_ = open_for_appending(path_, columns_.empty());
   if (write_all(descriptor_, lines_of(row))) return;
-  throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+  throw write_failure(path_, errno);
 }
 
 RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,

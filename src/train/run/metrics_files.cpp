@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/text/json_text.h"
 
@@ -224,13 +224,13 @@ MetricsLog::~MetricsLog() {
 void MetricsLog::append(const NamedNumbers& numbers) {
   const std::string line = json_line(numbers) + "\n";
   if (!write_all(descriptor_, line)) {
-    throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+    throw write_failure(path_, errno);
   }
 }
 
 void MetricsLog::sync() {
   if (::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
-    throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+    throw write_failure(path_, errno);
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files/directory_replacement.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
@@ -53,7 +54,7 @@ bool is_link_free_directory(const fs::path& path) {
 void remove_file(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
-  if (error) throw model_error(path.string(), ": cannot be removed: ", error.message());
+  if (error) throw system_failure(path, error.value(), ExitCode::model, "cannot be removed: ");
 }
 
 // Removes what an export wrote, then the directory itself if it is empty. Of a link to a directory

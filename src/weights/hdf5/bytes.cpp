@@ -1,7 +1,6 @@
 // Reads from an HDF5 file; each read is bounds-checked and charged to a budget.
 #include "weights/hdf5/bytes.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "core/files/file_kind.h"
 
 namespace finetune::hdf5 {
 namespace {
@@ -20,14 +21,10 @@ constexpr uint64_t kMostCharge = uint64_t{64} << 20;  // 50,000 datasets need le
 
 }  // namespace
 
-// Without O_NONBLOCK, opening a FIFO would wait for its writer.
 Bytes::Bytes(const std::filesystem::path& path)
-    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    : descriptor_(open_file(path, ExitCode::model)) {
   struct stat info {};
-  if (descriptor_.number() < 0 || ::fstat(descriptor_.number(), &info) != 0) {
-    throw fault(std::strerror(errno));
-  }
-  if (!S_ISREG(info.st_mode)) throw fault("is not a regular file");
+  if (::fstat(descriptor_.number(), &info) != 0) throw fault(std::strerror(errno));
   size_ = uint64_t(info.st_size);
   left_ = std::min(kMostCharge, kLeastCharge + kChargePerByte * size_);
 }

@@ -132,12 +132,18 @@ TEST_CASE("a disk that fails, or a limit, is not a mistake of the command line")
   for (ExitCode code : {ExitCode::usage, ExitCode::data, ExitCode::model}) {
     for (int error : {EMFILE, ENFILE, ENOMEM}) {
       CHECK(system_failure("d.csv", error, code).code() == ExitCode::device);
+      CHECK(write_failure("out.csv", error).code() == ExitCode::device);
     }
   }
   CHECK(system_failure("grid.toml", EIO, ExitCode::usage).code() == ExitCode::model);
   CHECK(system_failure("d.csv", EIO, ExitCode::data).code() == ExitCode::data);
   CHECK(std::string(system_failure("d.csv", EMFILE, ExitCode::data).what())
             .ends_with("(see ulimit -n)"));
+  CHECK(write_failure("out.csv", EMFILE).what() ==
+        std::string("out.csv: cannot be written: Too many open files (see ulimit -n)"));
+  for (int error : {ENOSPC, EIO, EACCES}) {
+    CHECK(write_failure("out.csv", error).code() == ExitCode::model);
+  }
   for (int error : {ENOENT, EACCES, ELOOP}) {
     CHECK(system_failure("grid.toml", error, ExitCode::usage).code() == ExitCode::usage);
   }
