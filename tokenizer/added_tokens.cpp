@@ -9,6 +9,14 @@
 
 namespace finetune {
 
+std::unordered_set<std::string_view> outside_model(const std::vector<AddedToken>& tokens) {
+  std::unordered_set<std::string_view> contents;
+  for (const AddedToken& token : tokens) {
+    if (!token.of_model) contents.insert(token.content);
+  }
+  return contents;
+}
+
 AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens,
                                      std::vector<std::string> patterns)
     : tokens_(std::move(tokens)), patterns_(std::move(patterns)) {

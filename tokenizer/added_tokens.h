@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "tokenizer/sentencepiece/piece_trie.h"
@@ -19,7 +20,11 @@ struct AddedToken {
   bool rstrip = false;       // includes white space behind it
   bool normalized = true;    // matched in the normalized text
   bool special = false;
+  bool of_model = true;  // a piece of the model's own vocabulary, too
 };
+
+// The contents of tokens that are no pieces of the model: words are not divided into them.
+std::unordered_set<std::string_view> outside_model(const std::vector<AddedToken>& tokens);
 
 // Finds added tokens in a text: leftmost, longest, without overlap.
 class AddedTokenMatcher {

@@ -1,7 +1,9 @@
 // Reads special and added tokens from tokenizer_config.json and its companions.
 #include "tokenizer/special_tokens.h"
 
+#include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -198,9 +200,14 @@ bool read_added_tokens_decoder(const JsonFile& config,
 void add_token(TokenizerDefinition& definition, AddedToken token, int64_t id,
                const fs::path& path) {
   if (token.content.empty()) return;
-  int32_t known = definition.vocabulary.find(token.content);
+  Vocabulary& vocabulary = definition.vocabulary;
+  int32_t known = vocabulary.find(token.content);
+  if (known < 0 && !vocabulary.piece(checked_id(path, token.content, id)).empty()) {
+    id = vocabulary.size();
+  }
   token.id = known >= 0 ? known : checked_id(path, token.content, id);
-  if (known < 0) definition.vocabulary.add(token.content, token.id);
+  if (known < 0) vocabulary.add(token.content, token.id);
+  token.of_model = known >= 0;
   definition.added.push_back(std::move(token));
 }
 
@@ -239,16 +246,50 @@ SpecialNames own_names(const TokenizerDefinition& definition) {
   return roberta ? SpecialNames{"<unk>", "</s>", "<pad>", "<s>", "<mask>", true} : SpecialNames{};
 }
 
+namespace {
+
+// The entries of the model's vocabulary, of which two may have one id.
+int64_t size_of_model(const JsonFile& file) {
+  const auto model = file.get<Object>(file.root(), "model");
+  const auto vocabulary = model ? JsonFile::find(*model, "vocab") : std::nullopt;
+  Array list;
+  Object object;
+  if (vocabulary && !vocabulary->get(list)) return int64_t(list.size());
+  return vocabulary && !vocabulary->get(object) ? int64_t(object.size()) : 0;
+}
+
+}  // namespace
+
 void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition) {
   const auto added = file.get<Array>(file.root(), "added_tokens");
   if (!added) return;
+  std::unordered_map<std::string, size_t> places;  // in definition.added
+  int64_t next = size_of_model(file);
   for (Element element : *added) {
     Object object;
     if (element.get(object)) {
       throw model_error(file.path().string(), ": added_tokens holds something other than objects");
     }
-    int64_t id = file.get<int64_t>(object, "id").value_or(-1);
-    add_token(definition, read_added_token(file, object), id, file.path());
+    AddedToken token = read_added_token(file, object);
+    if (token.content.empty()) continue;
+    checked_id(file.path(), token.content, file.get<int64_t>(object, "id").value_or(-1));
+    const auto [at, is_new] = places.emplace(token.content, definition.added.size());
+    if (is_new) {
+      token.id = definition.vocabulary.find(token.content);
+      token.of_model = token.id >= 0;
+    } else {
+      token.id = definition.added[at->second].id;
+      token.of_model = definition.added[at->second].of_model;
+    }
+    if (token.id < 0) {
+      token.id = checked_id(file.path(), token.content, next);
+      definition.vocabulary.add(token.content, token.id);
+    }
+    next = std::max(next, int64_t(token.id) + 1);
+    if (is_new)
+      definition.added.push_back(std::move(token));
+    else
+      definition.added[at->second] = std::move(token);
   }
   definition.vocabulary.finish();
 }
@@ -260,11 +301,23 @@ std::unique_ptr<const JsonFile> open_tokenizer_config(const fs::path& directory)
   return std::make_unique<const JsonFile>(path);
 }
 
-int64_t read_model_max_length(const JsonFile& config) {
-  auto value = JsonFile::find(config.root(), "model_max_length");
-  double number = 0;  // Hugging Face writes 1e30 for "no limit"
-  if (!value || value->get(number) || number < 1 || number > 1e9) return -1;
-  return int64_t(number);
+StatedInputs read_stated_inputs(const JsonFile& config) {
+  StatedInputs stated;
+  double length = 0;  // Hugging Face writes 1e30 for "no limit"
+  const auto most = JsonFile::find(config.root(), "model_max_length");
+  if (most && !most->get(length) && length >= 1 && length <= 1e9) {
+    stated.model_max_length = int64_t(length);
+  }
+  const auto side = config.get<std::string_view>(config.root(), "truncation_side");
+  stated.cuts_left = side == "left";
+  const auto names = config.get<Array>(config.root(), "model_input_names");
+  if (!names) return stated;
+  stated.token_types = false;
+  for (const Element name : *names) {
+    std::string_view text;
+    if (!name.get(text) && text == "token_type_ids") stated.token_types = true;
+  }
+  return stated;
 }
 
 std::vector<fs::path> present_files(const fs::path& directory,

@@ -31,8 +31,8 @@ AddedToken read_added_token(const JsonFile& file, const simdjson::dom::object& o
 bool read_added_tokens_decoder(const JsonFile& config,
                                const std::function<void(AddedToken, int64_t id)>& add);
 
-// Adds a token; if the vocabulary has an id for it, it keeps that id. Error(model) for an invalid
-// `id`.
+// Adds a token. If the vocabulary has an id for it, it keeps that id; if `id` is another token's,
+// it gets the next free one. Error(model) for an invalid `id`.
 void add_token(TokenizerDefinition& definition, AddedToken token, int64_t id,
                const std::filesystem::path& path);
 
@@ -47,12 +47,14 @@ SpecialNames add_configured_tokens(const std::filesystem::path& directory, const
 // The names that no file states: RoBERTa's if the vocabulary has <s>, else BERT's.
 SpecialNames own_names(const TokenizerDefinition& definition);
 
-// Reads "added_tokens" of tokenizer.json.
+// Reads "added_tokens" of tokenizer.json as tokenizers 0.23 does: a token that the model's
+// vocabulary lacks gets the next free id, whatever id the file states, and of several descriptions
+// of a token the last counts.
 void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition);
 
-// tokenizer_config.json of a directory, or null; its "model_max_length", or -1.
+// tokenizer_config.json of a directory, or null; what it states about inputs.
 std::unique_ptr<const JsonFile> open_tokenizer_config(const std::filesystem::path& directory);
-int64_t read_model_max_length(const JsonFile& config);
+StatedInputs read_stated_inputs(const JsonFile& config);
 
 // The files of `names` that are in `directory`.
 std::vector<std::filesystem::path> present_files(const std::filesystem::path& directory,

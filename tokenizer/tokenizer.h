@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,13 @@ struct SpecialTokens {
   int64_t around_pair() const { return 2 + separators; }
 };
 
+// What tokenizer_config.json states about a model's inputs.
+struct StatedInputs {
+  int64_t model_max_length = -1;    // -1: not stated
+  std::optional<bool> token_types;  // whether "model_input_names" lists token_type_ids
+  bool cuts_left = false;           // "truncation_side" is "left"
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -65,11 +73,11 @@ class Tokenizer {
   // the files that an export must copy
   virtual std::vector<std::filesystem::path> files() const = 0;
   const SpecialTokens& special() const { return special_; }
-  int64_t model_max_length() const { return model_max_length_; }  // -1 if not stated
+  const StatedInputs& stated() const { return stated_; }
 
  protected:
   SpecialTokens special_;
-  int64_t model_max_length_ = -1;
+  StatedInputs stated_;
 };
 
 }  // namespace finetune

@@ -15,7 +15,7 @@ struct TokenizerDefinition {
   Vocabulary vocabulary;  // finished; added tokens included
   std::vector<AddedToken> added;
   SpecialTokens special;
-  int64_t model_max_length = -1;
+  StatedInputs stated;
   std::vector<std::filesystem::path> files;
 };
 

@@ -17,7 +17,6 @@
 #include "model/encoder_layer.h"
 #include "ops/cuda/host/cuda_backend.h"
 #include "ops/cuda/host/cuda_module.h"
-#include "tokenizer/stated_inputs.h"
 #include "weights/hub_cache.h"
 
 namespace finetune {
@@ -97,9 +96,9 @@ ModelFiles open_model_config(const std::string& path, bool need_weights) {
 
 // Token types come from the vocabulary's class, as in transformers: a BERT may have XLM-RoBERTa's
 // vocabulary, which has none, and a RoBERTa with two types may have BERT's.
-void choose_pair_types(const StatedInputs& stated, const Tokenizer& tokenizer,
-                       EncoderConfig& config) {
-  const bool given = stated.token_types.value_or(tokenizer.special().separators == 1);
+void choose_pair_types(const Tokenizer& tokenizer, EncoderConfig& config) {
+  const std::optional<bool> stated = tokenizer.stated().token_types;
+  const bool given = stated.value_or(tokenizer.special().separators == 1);
   if (!given || config.type_vocab_size > 1) config.embeddings.pair_types = given;
 }
 
@@ -112,9 +111,8 @@ ModelFiles open_model(const std::string& path, bool need_weights) {
     }
   }
   files.tokenizer = with_memory_advice(kModelAdvice, [&] { return Tokenizer::load(directory); });
-  const StatedInputs stated = read_stated_inputs(directory);
-  choose_pair_types(stated, *files.tokenizer, files.config);
-  if (stated.cuts_left) {
+  choose_pair_types(*files.tokenizer, files.config);
+  if (files.tokenizer->stated().cuts_left) {
     warn(directory.string(), "/tokenizer_config.json: truncation_side is left, which is not ",
          "applied: long texts are cut at their end");
   }

@@ -200,18 +200,16 @@ WindowOptions qa_window_options(const TaskOptions& options, const Tokenizer& tok
   out.max_length = options.max_length;
   if (out.max_length == 0) {
     out.max_length = std::min<int64_t>(384, max_positions);
-    if (tokenizer.model_max_length() > 0) {
-      out.max_length = std::min(out.max_length, tokenizer.model_max_length());
-    }
+    const int64_t stated = tokenizer.stated().model_max_length;
+    if (stated > 0) out.max_length = std::min(out.max_length, stated);
   }
   if (out.max_length > max_positions) {
     throw usage_error("--max-length ", out.max_length, " is beyond the model's ", max_positions,
                       " positions");
   }
   if (out.max_length < kMinimumWindow) {
-    throw usage_error("--max-length ", out.max_length,
-                      " leaves no room for a question and a context; at least ", kMinimumWindow,
-                      " tokens are needed");
+    throw usage_error("--max-length ", out.max_length, ": must be at least ", kMinimumWindow,
+                      ", to leave room for a question and a part of its context");
   }
   if (out.doc_stride < 0) throw usage_error("--doc-stride ", out.doc_stride, " is negative");
   return out;

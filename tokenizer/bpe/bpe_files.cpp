@@ -250,7 +250,7 @@ BpeDefinition read_bpe_tokenizer_json(const JsonFile& file) {
   const auto config = open_tokenizer_config(directory);
   if (config) {
     override_spaces(*config, definition.trim_offsets, definition);
-    definition.model_max_length = read_model_max_length(*config);
+    definition.stated = read_stated_inputs(*config);
   }
   const SpecialNames names =
       add_configured_tokens(directory, config.get(), definition, own_names(definition));
@@ -269,7 +269,7 @@ BpeDefinition read_vocab_and_merges(const fs::path& directory) {
   if (config) {
     require_roberta(*config);
     override_spaces(*config, true, definition);
-    definition.model_max_length = read_model_max_length(*config);
+    definition.stated = read_stated_inputs(*config);
   }
   const SpecialNames names =
       add_configured_tokens(directory, config.get(), definition, own_names(definition));

@@ -54,22 +54,23 @@ struct BpeTokenizer::Target {
 BpeTokenizer::BpeTokenizer(BpeDefinition definition)
     : definition_(std::move(definition)), instance_(next_tokenizer_instance()) {
   special_ = definition_.special;
-  model_max_length_ = definition_.model_max_length;
+  stated_ = definition_.stated;
   build_words();
   build_added_tokens();
 }
 
 void BpeTokenizer::build_words() {
+  const auto outside = outside_model(definition_.added);
   for (size_t b = 0; b < 256; ++b) {
     std::string name;
     utf8::append(bpe::kByteChars[b], name);
-    byte_ids_[b] = definition_.vocabulary.find(name);
+    byte_ids_[b] = outside.contains(name) ? -1 : definition_.vocabulary.find(name);
   }
   std::vector<std::pair<WordKey, int32_t>> found;
   std::vector<Symbol> symbols;
   for (const auto& [piece, id] : definition_.vocabulary.sorted()) {
     const std::optional<std::string> bytes = bpe::bytes_of(piece);
-    if (!bytes || bytes->empty()) continue;
+    if (!bytes || bytes->empty() || outside.contains(piece)) continue;
     if (definition_.ignore_merges) {
       whole_.emplace(*bytes, id);
     } else {

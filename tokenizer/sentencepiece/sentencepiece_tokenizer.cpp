@@ -139,11 +139,7 @@ void SentencePieceTokenizer::read_config(const fs::path& path) {
   options_.lowercase = config.get<bool>(root, "do_lower_case").value_or(options_.lowercase);
   options_.remove_space = config.get<bool>(root, "remove_space").value_or(options_.remove_space);
   options_.keep_accents = config.get<bool>(root, "keep_accents").value_or(options_.keep_accents);
-  double length = 0;
-  auto stated = JsonFile::find(root, "model_max_length");
-  if (stated && !stated->get(length) && length >= 1 && length < 1e9) {
-    model_max_length_ = int64_t(length);
-  }
+  stated_ = read_stated_inputs(config);
   auto name = [&](const char* key, std::string& token) {
     auto value = JsonFile::find(root, key);
     if (!value) return;

@@ -226,7 +226,8 @@ UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids)
   if (ids != PieceIds::albert) add_special_pieces(*model, ids, definition);
   if (ids == PieceIds::albert) set_albert_preparation(config.get(), definition);
   set_steps(*model, ids, path, definition);
-  if (config) definition.model_max_length = read_model_max_length(*config);
+  if (config) definition.stated = read_stated_inputs(*config);
+  apply_prefix_option(config.get(), ids, definition);
   SpecialNames own = own_names(definition);
   own.mask_normalized = ids == PieceIds::xlm_roberta;
   if (ids == PieceIds::albert) own = {"<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, false};

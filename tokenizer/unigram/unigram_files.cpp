@@ -184,6 +184,19 @@ Surroundings read_post_processor(const JsonFile& file) {
 
 }  // namespace
 
+void apply_prefix_option(const JsonFile* config, PieceIds ids, UnigramDefinition& definition) {
+  if (!config || ids == PieceIds::as_stored) return;
+  const auto adds = config->get<bool>(config->root(), "add_prefix_space");
+  if (!adds) return;
+  definition.prefix = *adds ? Prefix::always : Prefix::never;
+  if (*adds) return;
+  definition.split_white_space = true;
+  // Joined spaces become a mark in tokenizer.json, and none is left here.
+  std::erase_if(definition.steps, [](const UnigramStep& step) {
+    return step.kind == Kind::strip || step.kind == Kind::join_spaces;
+  });
+}
+
 UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file) {
   UnigramDefinition definition;
   const std::filesystem::path directory = file.path().parent_path();
@@ -196,7 +209,8 @@ UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file) {
   const Surroundings around = read_post_processor(file);
   add_listed_tokens(file, definition);
   const auto config = open_tokenizer_config(directory);
-  if (config) definition.model_max_length = read_model_max_length(*config);
+  if (config) definition.stated = read_stated_inputs(*config);
+  apply_prefix_option(config.get(), piece_ids_of(directory), definition);
   const SpecialNames names =
       add_configured_tokens(directory, config.get(), definition, own_names(definition));
   set_special_tokens(names, around, definition.special.unk, file.path(), definition);

@@ -100,7 +100,7 @@ UnigramTokenizer::UnigramTokenizer(UnigramDefinition definition)
       instance_(next_tokenizer_instance()),
       flags_(definition_.charsmap ? &*definition_.charsmap : nullptr) {
   special_ = definition_.special;
-  model_max_length_ = definition_.model_max_length;
+  stated_ = definition_.stated;
   joins_spaces_ = definition_.split_white_space;
   for (const UnigramStep& step : definition_.steps) joins_spaces_ |= step.kind == Kind::join_spaces;
   skips_normalization_ = can_skip_normalization();

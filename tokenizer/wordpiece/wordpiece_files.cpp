@@ -145,7 +145,7 @@ WordPieceDefinition read_tokenizer_json(const JsonFile& file) {
   const auto config = open_tokenizer_config(directory);
   if (config) {
     override_normalizer(*config, definition.normalizer);
-    definition.model_max_length = read_model_max_length(*config);
+    definition.stated = read_stated_inputs(*config);
   }
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
   definition.special.pad = definition.vocabulary.find(names.pad);
@@ -205,7 +205,7 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
     options.lowercase = config->get<bool>(root, "do_lower_case").value_or(true);
     options.strip_accents = config->get<bool>(root, "strip_accents").value_or(options.lowercase);
     options.handle_chinese_chars = config->get<bool>(root, "tokenize_chinese_chars").value_or(true);
-    definition.model_max_length = read_model_max_length(*config);
+    definition.stated = read_stated_inputs(*config);
   }
   const bool mpnet = has_mpnet_tokens(config.get(), definition.vocabulary);
   SpecialNames own;

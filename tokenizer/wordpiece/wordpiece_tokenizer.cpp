@@ -52,7 +52,7 @@ bool ascii_alphanumeric(uint32_t c) {
 WordPieceTokenizer::WordPieceTokenizer(WordPieceDefinition definition)
     : definition_(std::move(definition)), normalizer_(definition_.normalizer) {
   special_ = definition_.special;
-  model_max_length_ = definition_.model_max_length;
+  stated_ = definition_.stated;
   FINETUNE_CHECK(special_.unk >= 0);
   build_byte_classes();
   build_pieces();
@@ -79,7 +79,9 @@ void WordPieceTokenizer::build_pieces() {
   const std::string& prefix = definition_.continuing_prefix;
   std::vector<std::pair<std::string_view, int32_t>> initial, continuation;
   size_t short_words = 0;
+  const auto outside = outside_model(definition_.added);
   for (const auto& [piece, id] : definition_.vocabulary.sorted()) {
+    if (outside.contains(piece)) continue;
     if (piece.size() > prefix.size() && piece.starts_with(prefix)) {
       continuation.push_back({piece.substr(prefix.size()), id});
     }
@@ -102,7 +104,7 @@ void WordPieceTokenizer::build_pieces() {
   for (uint32_t b = 0; b < 128; ++b) {
     char c = char(b);
     int32_t id = definition_.vocabulary.find({&c, 1});
-    ascii_ids_[b] = id >= 0 ? id : special_.unk;
+    ascii_ids_[b] = id >= 0 && !outside.contains({&c, 1}) ? id : special_.unk;
   }
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("special tokens, lengths and files of a byte-level vocabulary") {
   CHECK(special.mask == 420);
   CHECK((special.around_single() == 2 && special.around_pair() == 4));
   CHECK(tokenizer->vocabulary_size() == 421);
-  CHECK(tokenizer->model_max_length() == 512);
+  CHECK(tokenizer->stated().model_max_length == 512);
   CHECK(tokenizer->files().size() == 4);
   CHECK(tokenizer->token(5) == "\u0120the");
   CHECK_FALSE(tokenizer->continues_word(5));

@@ -110,7 +110,7 @@ TEST_CASE("special tokens, lengths and files of a Unigram vocabulary") {
   CHECK(special.mask == 451);
   CHECK((special.around_single() == 2 && special.around_pair() == 4));
   CHECK(tokenizer->vocabulary_size() == 452);
-  CHECK(tokenizer->model_max_length() == 512);
+  CHECK(tokenizer->stated().model_max_length == 512);
   CHECK(tokenizer->files().size() == 2);
   CHECK(tokenizer->token(4) == "▁");
   CHECK_FALSE(tokenizer->continues_word(4));
@@ -155,6 +155,31 @@ TEST_CASE("Metaspace and the normalizers in other settings") {
     CHECK(test::encode(*tokenizer, "a  b <mask> c ") == setting.first);
     CHECK(test::encode(*tokenizer, "  the\u00a0 e\u0301\ufb01") == setting.second);
   }
+}
+
+// Values of transformers 5.24.0.
+TEST_CASE(
+    "add_prefix_space false of XLM-RoBERTa's class: words end at white space, without marks") {
+  TemporaryDirectory json, pieces;
+  json.copy(shared_path(concat(kModel, "/tokenizer.json")));
+  pieces.copy(shared_path(kPieces));
+  const auto load = [](TemporaryDirectory& directory, std::string_view config) {
+    directory.write("tokenizer_config.json", std::string(config));
+    return Tokenizer::load(directory.path());
+  };
+  constexpr const char* kWithout =
+      R"({"tokenizer_class":"XLMRobertaTokenizer","add_prefix_space":false})";
+  for (TemporaryDirectory* directory : {&json, &pieces}) {
+    const auto tokenizer = load(*directory, kWithout);
+    CHECK(test::encode(*tokenizer, "  the  cat ") ==
+          Encoded{{93, 6, 19, 56}, {{2, 4}, {4, 5}, {7, 8}, {8, 10}}});
+    CHECK(test::encode(*tokenizer, "The the, a payment.").ids ==
+          std::vector<int32_t>{45, 55, 6, 93, 6, 13, 11, 176, 17, 168, 16});
+  }
+  // Another class takes tokenizer.json as it is.
+  const auto other =
+      load(json, R"({"tokenizer_class":"PreTrainedTokenizerFast","add_prefix_space":false})");
+  CHECK(test::encode(*other, "the").ids == std::vector<int32_t>{9});
 }
 
 TEST_CASE("a removed character at the beginning shifts the offsets behind it, as in Hugging Face") {

@@ -103,7 +103,7 @@ TEST_CASE("a tokenizer's properties") {
   CHECK(tokenizer->special().sep == 102);
   CHECK(tokenizer->special().pad == 0);
   CHECK(tokenizer->special().unk == 100);
-  CHECK(tokenizer->model_max_length() == 512);
+  CHECK(tokenizer->stated().model_max_length == 512);
   CHECK(tokenizer->files().size() == 3);
 }
 
@@ -170,6 +170,35 @@ TEST_CASE("added tokens: lstrip, rstrip, single_word, normalized, longest") {
          {"\u00e9<W>", {{1041, 1026, 1059, 1028}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}}}});
 }
 
+// Values of tokenizers 0.23.3. The model has 4,000 pieces; 166 is one of them.
+TEST_CASE("added tokens: ids of other tokens, ids behind a gap, and several descriptions") {
+  const std::string path = shared_path("golden/tiny-bert-classification/tokenizer.json").string();
+  simdjson::dom::parser parser;
+  const std::string text = simdjson::minify(parser.load(path).value());
+  constexpr std::string_view kList = "\"added_tokens\":[";
+  const auto encoded = [&](std::string_view tokens, std::string_view input) {
+    TemporaryDirectory directory;
+    std::string changed = text;
+    changed.insert(changed.find(kList) + kList.size(), concat(tokens, ","));
+    directory.write("tokenizer.json", changed);
+    return test::encode(*Tokenizer::load(directory.path()), std::string(input));
+  };
+  constexpr const char* kPlain = R"({"id":4000,"content":"zqzq"})";
+  using Ids = std::vector<int32_t>;
+  CHECK(encoded(concat(kPlain, R"(,{"id":4000,"content":"wvwv"})"), "zqzq wvwv").ids ==
+        Ids{4000, 4001});
+  CHECK(encoded(R"({"id":166,"content":"zqzq"})", "zqzq").ids == Ids{4000});
+  CHECK(encoded(R"({"id":4005,"content":"zqzq"})", "zqzq").ids == Ids{4000});
+  // Words are not divided into added tokens.
+  CHECK(encoded(R"({"id":4000,"content":"zqzq","single_word":true})", "zqzqs").ids ==
+        Ids{68, 108, 92, 108, 73});
+  // Of several descriptions the last counts.
+  CHECK(encoded(concat(kPlain, R"(,{"id":4000,"content":"zqzq","normalized":false})"), "zqzq ZQZQ")
+            .ids == Ids{4000, 68, 108, 92, 108});
+  CHECK(encoded(concat(kPlain, R"(,{"id":4001,"content":"zqzq","lstrip":true})"), "zqzq x zqzq") ==
+        Encoded{{4000, 66, 4000}, {{0, 4}, {5, 6}, {6, 11}}});
+}
+
 TEST_CASE("the normalizer's options") {
   if (!have_shared(kUncased)) return;
   auto tokens = [](const Tokenizer& tokenizer, std::string_view text) {
@@ -226,7 +255,7 @@ TEST_CASE("a length without limit, as Hugging Face writes it") {
       "tokenizer_config.json",
       "{\"model_max_length\": 1000000000000000019884624838656, \"do_lower_case\": true}");
   auto tokenizer = Tokenizer::load(directory.path());
-  CHECK(tokenizer->model_max_length() == -1);
+  CHECK(tokenizer->stated().model_max_length == -1);
   CHECK(test::encode(*tokenizer, "HI").ids == std::vector<int32_t>{4});
 }
 
@@ -238,7 +267,7 @@ TEST_CASE("vocab.txt: numbering, CRLF, repeats, added tokens") {
   CHECK(tokenizer->vocabulary_size() == 9);
   CHECK(tokenizer->token(5) == "hi");
   CHECK(tokenizer->special().pad == 0);
-  CHECK(tokenizer->model_max_length() == -1);
+  CHECK(tokenizer->stated().model_max_length == -1);
   CHECK(test::encode(*tokenizer, "Hi ho[NEW] hu[SEP]").ids == std::vector<int32_t>{7, 6, 8, 1, 3});
 }
 
