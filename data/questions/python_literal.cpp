@@ -3,34 +3,13 @@
 
 #include <algorithm>
 
-#include "core/text/text.h"
+#include "core/text/quoted_string.h"
 
 namespace finetune {
 namespace {
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// Returns the quoted string at `at` as JSON and moves `at` behind it.
-std::string json_string(std::string_view text, size_t& at) {
-  const char quote = text[at++];
-  std::string out = "\"";
-  for (; at < text.size() && text[at] != quote; ++at) {
-    if (text[at] == '"') {
-      out += "\\\"";
-    } else if (text[at] != '\\' || at + 1 == text.size()) {
-      out += text[at];
-    } else if (text[++at] == '\'') {
-      out += '\'';
-    } else if (text[at] == 'x') {  // \xNN, the character U+00NN
-      out += "\\u00";
-    } else {
-      out.append("\\").append(1, text[at]);
-    }
-  }
-  if (at < text.size()) ++at;
-  return out + '"';
 }
 
 std::string json_word(std::string_view word) {
@@ -47,7 +26,9 @@ std::string json_of_python(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == '\'' || c == '"') {
-      out += json_string(text, at);
+      const std::optional<std::string> string = read_quoted(text, at);
+      if (!string) return std::string(text);  // not a literal, and no JSON either
+      out += double_quoted(*string);
     } else if (text.substr(at).starts_with("array(")) {
       at += 6;
     } else if (text.substr(at).starts_with(", dtype=") || c == ')') {

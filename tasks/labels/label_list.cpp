@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/text/quoted_string.h"
 #include "core/text/text.h"
-#include "core/text/utf8.h"
 
 namespace finetune {
 namespace {
@@ -25,7 +25,7 @@ class ListReader {
       const bool is_quoted = peek() == '"' || peek() == '\'';
       // Numbers between other brackets than a list's may be anything.
       if (!is_quoted && open != '[') return std::nullopt;
-      const std::optional<std::string> name = is_quoted ? quoted() : number();
+      const std::optional<std::string> name = is_quoted ? read_quoted(text_, at_) : number();
       if (!name) return std::nullopt;
       const std::string_view trimmed = trim(*name);
       if (!trimmed.empty()) names.emplace_back(trimmed);
@@ -61,55 +61,6 @@ class ListReader {
     if (word == "null" || word == "None" || word == "nan" || word == "NaN") return "";
     if (word == "true" || word == "false" || parse_double(word)) return std::string(word);
     return std::nullopt;
-  }
-
-  std::optional<std::string> quoted() {
-    const char quote = take();
-    std::string out;
-    while (at_ < text_.size()) {
-      const char c = take();
-      if (c == quote) return out;
-      if (c != '\\') {
-        out += c;
-      } else if (!escape(out)) {
-        return std::nullopt;
-      }
-    }
-    return std::nullopt;
-  }
-
-  bool escape(std::string& out) {
-    constexpr std::string_view kNames = "\\'\"/ntrbf", kMeanings = "\\'\"/\n\t\r\b\f";
-    const char c = take();
-    if (const size_t i = kNames.find(c); c != '\0' && i != std::string_view::npos) {
-      out += kMeanings[i];
-      return true;
-    }
-    const int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    std::optional<char32_t> code = digits > 0 ? hexadecimal(digits) : std::nullopt;
-    if (code && *code >= 0xD800 && *code < 0xDC00 && take() == '\\' && take() == 'u') {
-      const std::optional<char32_t> low = hexadecimal(4);
-      code = low && *low >= 0xDC00 && *low < 0xE000
-                 ? std::optional(0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00))
-                 : std::nullopt;
-    }
-    if (!code || *code == 0 || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000))
-      return false;
-    utf8::append(*code, out);
-    return true;
-  }
-
-  std::optional<char32_t> hexadecimal(int digits) {
-    char32_t code = 0;
-    for (int i = 0; i < digits; ++i) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      const char c = take();
-      const char lower = c >= 'A' && c <= 'F' ? char(c - 'A' + 'a') : c;
-      const size_t value = kDigits.find(lower);
-      if (c == '\0' || value == std::string_view::npos) return std::nullopt;
-      code = code << 4 | char32_t(value);
-    }
-    return code;
   }
 
   std::string_view text_;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/printable.h"
+#include "core/text/quoted_string.h"
 #include "tasks/registry.h"
 #include "train/options/config_parser.h"
 #include "train/options/foreign/foreign_names.h"
@@ -17,28 +18,6 @@ namespace finetune {
 namespace {
 
 constexpr size_t kLongestValue = 200;  // in a message
-
-std::string toml_string(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    unsigned char u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (u < 0x20 || u == 0x7F) {
-      constexpr char digits[] = "0123456789abcdef";
-      out += concat("\\u00", digits[u >> 4], digits[u & 15]);
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 // TOML tells a float from an integer by its point or exponent.
 std::string toml_double(double value) {
@@ -51,10 +30,10 @@ struct ValueWriter {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int64_t value) const { return concat(value); }
   std::string operator()(double value) const { return toml_double(value); }
-  std::string operator()(const std::string& value) const { return toml_string(value); }
+  std::string operator()(const std::string& value) const { return double_quoted(value); }
   std::string operator()(const std::vector<std::string>& values) const {
     std::vector<std::string> parts;
-    for (const auto& value : values) parts.push_back(toml_string(value));
+    for (const auto& value : values) parts.push_back(double_quoted(value));
     return concat("[", join(parts, ", "), "]");
   }
 };

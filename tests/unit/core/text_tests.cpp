@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/text/counted.h"
+#include "core/text/quoted_string.h"
 #include "core/text/text.h"
 
 using namespace finetune;
@@ -93,4 +94,19 @@ TEST_CASE("quoted is one short printable line") {
   CHECK(in_quotes("a\xE9\xC3\xA9\xC3") == "'a\\xe9é\\xc3'");
   CHECK(in_quotes("\xE9\xE9") == "'\\xe9\\xe9'");
   CHECK(in_quotes("") == "''");
+}
+
+TEST_CASE("strings in quotes, as JSON, Python and TOML write them") {
+  constexpr std::string_view list = R"(['a"\x41\u00e9\ud83d\ude00\n', 1])";
+  size_t at = 1;
+  CHECK(read_quoted(list, at) == "a\"A\u00e9\U0001F600\n");
+  CHECK(list.substr(at) == ", 1]");
+  for (const char* bad : {"'a", "'\\q'", "'\\ud83d'", "'\\u0000'", "'\\U00110000'", "'\\x4'"}) {
+    at = 0;
+    CHECK(read_quoted(bad, at) == std::nullopt);
+  }
+  const std::string text = "a'\"\\\t\x01\u00e9";
+  CHECK(double_quoted(text) == "\"a'\\\"\\\\\\t\\u0001\u00e9\"");
+  at = 0;
+  CHECK(read_quoted(double_quoted(text), at) == text);
 }
