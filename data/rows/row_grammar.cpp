@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/text/quoted_string.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -132,33 +133,50 @@ RowScan scan_plain_text(std::string_view text, bool last, Values& values) {
   return scan;
 }
 
+// fastText's words end at these; "\r\n" has been taken off the line.
+constexpr std::string_view kFasttextBlanks(" \t\v\f\r\0", 6);
+
+bool has_fasttext_label(std::string_view line) {
+  for (size_t at = line.find(kFasttextLabel); at != line.npos;
+       at = line.find(kFasttextLabel, at + 1)) {
+    if (at == 0 || kFasttextBlanks.find(line[at - 1]) != kFasttextBlanks.npos) return true;
+  }
+  return false;
+}
+
 RowScan scan_fasttext(std::string_view text, bool last, Values& values, TextArena& arena) {
-  constexpr std::string_view kBlanks = " \t";
   values.clear();
   RowScan scan;
-  std::string_view line = trim(take_line(text, last, scan));
-  if (line.empty()) return scan;
-  std::vector<std::string_view> labels;
-  while (line.starts_with(kFasttextLabel)) {
-    const size_t end = std::min(line.find_first_of(kBlanks), line.size());
-    labels.push_back(line.substr(kFasttextLabel.size(), end - kFasttextLabel.size()));
-    line.remove_prefix(std::min(line.find_first_not_of(kBlanks, end), line.size()));
+  const std::string_view line = take_line(text, last, scan);
+  std::vector<std::string_view> labels, parts;  // parts: the text between labels
+  size_t part = line.npos, part_end = 0;
+  const auto end_part = [&] {
+    if (part != line.npos) parts.push_back(line.substr(part, part_end - part));
+    part = line.npos;
+  };
+  for (size_t at = 0; (at = line.find_first_not_of(kFasttextBlanks, at)) != line.npos;) {
+    const size_t end = std::min(line.find_first_of(kFasttextBlanks, at), line.size());
+    const std::string_view word = line.substr(at, end - at);
+    if (word.starts_with(kFasttextLabel)) {
+      labels.push_back(word.substr(kFasttextLabel.size()));
+      end_part();
+    } else {
+      if (part == line.npos) part = at;
+      part_end = end;
+    }
+    at = end;
   }
-  values.push_back(line);
+  end_part();
+  if (labels.empty() && parts.empty()) return scan;
+  values.push_back(parts.empty() ? std::string_view() : parts[0]);
+  if (parts.size() > 1) values[0] = arena.keep(join({parts.begin(), parts.end()}, " "));
   if (labels.size() < 2) {
     values.push_back(labels.empty() ? std::string_view() : labels[0]);
     return scan;
   }
-  std::string list;
-  for (std::string_view label : labels) {
-    list += list.empty() ? "[\"" : ", \"";
-    for (char c : label) {
-      if (c == '"' || c == '\\') list += '\\';
-      list += c;
-    }
-    list += '"';
-  }
-  values.push_back(arena.keep(list + "]"));
+  std::vector<std::string> names;
+  for (std::string_view label : labels) names.push_back(double_quoted(label));
+  values.push_back(arena.keep(concat("[", join(names, ", "), "]")));
   return scan;
 }
 

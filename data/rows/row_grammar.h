@@ -36,9 +36,11 @@ RowScan scan_csv(std::string_view text, bool last, char delimiter, Values& value
 RowScan scan_tsv(std::string_view text, bool last, Values& values);
 // The line is the only value, even if it is empty.
 RowScan scan_plain_text(std::string_view text, bool last, Values& values);
-// Lines of fastText: "__label__food __label__big PIZZA 1". The values are the text and the label;
-// several labels are a JSON array. A blank line has no values.
+// Lines of fastText: "__label__food PIZZA 1 __label__big". Words that begin with "__label__" are
+// labels wherever they stand. The values are the rest of the text and the label; several labels are
+// a JSON array. A blank line has no values.
 inline constexpr std::string_view kFasttextLabel = "__label__";
+bool has_fasttext_label(std::string_view line);
 RowScan scan_fasttext(std::string_view text, bool last, Values& values, TextArena& arena);
 // What a JSON column may hold.
 enum class JsonColumn : uint8_t {

@@ -62,7 +62,11 @@ void RowStream::find_format(const fs::path& path) {
     return;
   }
   if (!given.first_line_decides) see(kShapeBytes);
-  const bool has_labels = given.delimiter == '\0' && first_line().starts_with(kFasttextLabel);
+  std::string_view begin = first_line();
+  if (trim(begin).empty()) begin = window_.bytes().substr(0, kShapeBytes);
+  begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
+  begin = begin.substr(0, begin.find_first_of("\r\n"));
+  const bool has_labels = given.delimiter == '\0' && has_fasttext_label(begin);
   const std::string_view text = window_.bytes().substr(0, kShapeBytes);
   const bool last = window_.last() && text.size() == window_.bytes().size();
   const std::optional<RowFormat> by_suffix = format_by_suffix(path, text);
@@ -137,7 +141,7 @@ void RowStream::say_dialect() const {
   } else if (format_ == RowFormat::csv && delimiter_ != ',') {
     log(name_, ": its values are between ", plural_of_delimiter(delimiter_));
   } else if (format_ == RowFormat::fasttext) {
-    log(name_, ": is read as fastText's lines, ", kFasttextLabel, "NAME and then the text");
+    log(name_, ": is read as fastText's lines, a text and ", kFasttextLabel, "NAME");
   } else if (unused_delimiter_ != '\0') {
     warn(name_, ": is read as one text a line and looks like a table; --delimiter ",
          word_for_delimiter(unused_delimiter_), " reads its columns");

@@ -10,7 +10,7 @@
 
 namespace finetune {
 
-// fasttext: lines of __label__NAME, once or more, then a text (fasttext.cc).
+// fasttext: lines of a text and __label__NAME, once or more (fasttext.cc).
 enum class RowFormat { csv, tsv, jsonl, json, plain_text, fasttext };
 
 struct RowOptions {

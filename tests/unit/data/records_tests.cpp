@@ -106,19 +106,28 @@ TEST_CASE_FIXTURE(RowsFixture, "plain text: row n is line n") {
   CHECK(lines(table) == Lines{1, 2, 3, 4});
 }
 
-TEST_CASE_FIXTURE(RowsFixture, "fastText: labels before the text") {
+TEST_CASE_FIXTURE(RowsFixture, "fastText: words that begin with __label__ are labels") {
   for (const char* name : {"a.txt", "a.train", "a"}) {
     const Table table = read(name,
                              "__label__food PIZZA, \"x\" 1\r\n\n"
                              "__label__food __label__a\"b\tTAXI __label__x\n"
-                             "no label\n__label__rent\n");
+                             "no label\n__label__rent\n"
+                             " \t__label__food  A  B \nTAXI 1 __label__x\n"
+                             "A __label__y B__label__z C \n");
     CHECK(table.columns() == std::vector<std::string>{"text", "label"});
     CHECK(cells(table) == Cells{{"PIZZA, \"x\" 1", "food"},
-                                {"TAXI __label__x", "[\"food\", \"a\\\"b\"]"},
+                                {"TAXI", "[\"food\", \"a\\\"b\", \"x\"]"},
                                 {"no label", ""},
-                                {"", "rent"}});
-    CHECK(lines(table) == Lines{1, 3, 4, 5});
+                                {"", "rent"},
+                                {"A  B", "food"},
+                                {"TAXI 1", "x"},
+                                {"A B__label__z C", "y"}});
+    CHECK(lines(table) == Lines{1, 3, 4, 5, 6, 7, 8});
   }
+  for (const char* first : {"TAXI __label__x\n", "\n  __label__x TAXI\n"}) {
+    CHECK(cells(read("e.txt", first)) == Cells{{"TAXI", "x"}});
+  }
+  CHECK(read("f.txt", "TAXI a__label__x\n").columns().size() == 1);
   // The label's column has the name that the options give it; the other formats stay what they are.
   const fs::path path = scratch.write("b.txt", "__label__food PIZZA\n");
   CHECK(read_table({path}, {.label_column = "category"}).columns()[1] == "category");
