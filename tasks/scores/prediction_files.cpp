@@ -60,11 +60,14 @@ PredictionFile read_predictions(const fs::path& path, const SquadData& data) {
     if (!answer) --out.missing;
     answer = &out.texts.back();  // of a repeated id the last counts
   });
-  if (out.missing == int64_t(data.questions.size())) {
-    throw data_error(path.string(), ": none of its ", out.unknown,
-                     " ids is a question of the data; are these the predictions for another file?");
-  }
   return out;
+}
+
+void require_answers(const PredictionFile& predictions, const fs::path& path) {
+  const auto& answers = predictions.answers;
+  if (predictions.missing < int64_t(answers.size())) return;
+  throw data_error(path.string(), ": none of its ", predictions.unknown,
+                   " ids is a question of the data; are these the predictions for another file?");
 }
 
 std::vector<NoAnswerScore> read_no_answer_scores(const fs::path& path, const SquadData& data,

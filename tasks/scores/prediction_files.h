@@ -20,9 +20,10 @@ struct PredictionFile {
   int64_t missing = 0;                      // questions without a prediction
 };
 
-// Error(data) naming the file for what is not a JSON object of strings, or where not a single id is
-// one of the data's.
+// Error(data) naming the file if it is not a JSON object of strings.
 PredictionFile read_predictions(const std::filesystem::path& path, const SquadData& data);
+// Error(data) if no id of the file is a question of the data.
+void require_answers(const PredictionFile& predictions, const std::filesystem::path& path);
 
 // The scores of the predicted questions, in the order of the file. Error(data) naming a predicted
 // question that has none.

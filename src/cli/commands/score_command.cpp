@@ -89,6 +89,7 @@ void score(const ScoreOptions& options) {
     throw usage_error("--na-prob-threshold must be a finite number");
   }
   const PredictionFile predictions = read_predictions(options.predictions, data);
+  require_answers(predictions, options.predictions);
   SquadPredictions scored;
   scored.answers = predictions.answers;
   scored.no_answer_threshold = options.no_answer_threshold;

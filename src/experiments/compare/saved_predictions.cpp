@@ -31,10 +31,10 @@ class ClassNumbers {
   std::unordered_map<std::string, int32_t> ids_;
 };
 
-// Reads a table of the run with read(path). Error(data) if the file is missing: a run may be kept
+// Reads a file of the run with read(path). Error(data) if the file is missing: a run may be kept
 // without its predictions. Error(model) if it is damaged.
 template <typename Read>
-Table read_own_table(const fs::path& path, Read&& read) {
+auto read_own_file(const fs::path& path, Read&& read) {
   require_file(path, ExitCode::data);
   try {
     return read(path);
@@ -46,7 +46,7 @@ Table read_own_table(const fs::path& path, Read&& read) {
 
 // Numbers all labels that the model has; some may occur in no row.
 void number_all_classes(const RunRecord& run, ClassNumbers& number) {
-  const Table table = read_own_table(run.directory / "per_class.csv", [](const fs::path& path) {
+  const Table table = read_own_file(run.directory / "per_class.csv", [](const fs::path& path) {
     return read_table({path}, {.delimiter = ','});
   });
   for (const Table::Row& row : table.rows()) number(row.values[0]);
@@ -66,13 +66,51 @@ Table read_whole_table(const RunRecord& run, const fs::path& path) {
   return table;
 }
 
-void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
-  const auto read = [&](const fs::path& path) { return read_whole_table(run, path); };
-  out.table = read_own_table(run.directory / "predictions.csv", read);
-  out.added = added;
-  if (out.table.columns().size() < added + 2) {
-    throw data_error("predictions.csv has too few columns");
+// The probability of the label, or those of several labels in their order.
+void require_probabilities(const Table& table, const Table::Row& row,
+                           const std::string& separator) {
+  const std::string_view all = row.values.back(), labels = row.values[row.values.size() - 2];
+  const bool single = separator.empty();
+  const auto parts = single ? std::vector{all} : split_labels(all, separator);
+  const size_t expected = single ? 1 : split_labels(labels, separator).size();
+  if (parts.size() != expected) {
+    throw data_error(table.where(row), ": ", counted(parts.size(), "probability", "probabilities"),
+                     " of ", counted(expected, "label"));
   }
+  for (std::string_view part : parts) {
+    const auto number = finite_number(part);
+    if (number && *number >= 0 && *number <= 1) continue;
+    throw data_error(table.where(row), ": ", in_quotes(part), " is not a probability, from 0 to 1");
+  }
+}
+
+void require_values(const Table& table, const Table::Row& row, size_t label) {
+  for (std::string_view value : {row.values[label], row.values.back()}) {
+    if (!finite_number(value)) {
+      throw data_error(table.where(row), ": ", in_quotes(value), " is not a number");
+    }
+  }
+}
+
+// `added`: the columns that the run added, 2 of labels or 1 of values.
+void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
+  const auto read = [&](const fs::path& path) {
+    Table table = read_whole_table(run, path);
+    if (table.columns().size() < added + 2) {
+      throw data_error(printable_path(path), ": has too few columns");
+    }
+    const size_t label = table.column(run.option("label-column"));
+    for (const Table::Row& row : table.rows()) {
+      if (added == 1)
+        require_values(table, row, label);
+      else
+        require_probabilities(table, row, run.option("multi-label"));
+    }
+    table.check_intact();
+    return table;
+  };
+  out.table = read_own_file(run.directory / "predictions.csv", read);
+  out.added = added;
   out.label = out.table.column(run.option("label-column"));
 }
 
@@ -106,11 +144,8 @@ SavedValues read_saved_values(const RunRecord& run) {
   SavedValues out;
   read_rows(run, 1, out);
   for (const Table::Row& row : out.table.rows()) {
-    const auto truth = finite_number(row.values[out.label]);
-    const auto predicted = finite_number(row.values.back());
-    if (!truth || !predicted) throw data_error(out.table.where(row), ": holds no two numbers");
-    out.truth.push_back(*truth);
-    out.predicted.push_back(float(*predicted));  // as it was computed
+    out.truth.push_back(*finite_number(row.values[out.label]));
+    out.predicted.push_back(float(*finite_number(row.values.back())));  // as it was computed
   }
   return out;
 }
@@ -123,7 +158,10 @@ SavedAnswers read_saved_answers(const RunRecord& run) {
   const int64_t limit = parse_int(run.option("max-eval-samples")).value_or(0);
   SavedAnswers out;
   out.data = read_squad(files, limit, true);
-  out.predictions = read_predictions(run.directory / "predictions.json", out.data);
+  const fs::path file = run.directory / "predictions.json";
+  out.predictions =
+      read_own_file(file, [&](const fs::path& path) { return read_predictions(path, out.data); });
+  require_answers(out.predictions, file);  // the data may have changed
   const std::string& version = run.option("squad-version");
   out.rules = version == "2" || (version == "auto" && out.data.has_unanswerable) ? 2 : 1;
   for (size_t q = 0; q < out.data.questions.size(); ++q) {

@@ -23,6 +23,12 @@ constexpr size_t kContextBytes = 160;  // on each side of a right answer
 // Of each question: the probability that n-best list gives to the predicted answer.
 using AnswerProbabilities = std::vector<std::optional<double>>;
 
+double probability_of(std::string_view text) {
+  const auto number = finite_number(text);
+  if (number && *number >= 0 && *number <= 1) return *number;
+  throw data_error(in_quotes(text), " is not a probability, from 0 to 1");
+}
+
 std::optional<double> probability_in(JsonCursor& json, const std::string& answer) {
   std::optional<double> found;
   json.array([&] {
@@ -32,7 +38,7 @@ std::optional<double> probability_in(JsonCursor& json, const std::string& answer
       if (key.raw == "text")
         text = text_of(json.string());
       else if (key.raw == "probability")
-        probability = finite_number(json.scalar()).value_or(0);
+        probability = probability_of(json.scalar());
       else
         json.skip_value();
     });
@@ -47,7 +53,7 @@ bool may_be_object(std::string_view text) {
   return text.size() <= kMostBytes && (text.ends_with('}') || text.ends_with("}\n"));
 }
 
-// Without any probability where there is no such file, or with a warning if it is damaged.
+// Nothing where there is no such file. Error(model) if it is damaged.
 AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswers& saved) {
   AnswerProbabilities out(saved.scores.size());
   const fs::path path = run.directory / "nbest_predictions.json";
@@ -70,8 +76,12 @@ AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswer
         json.skip_value();
     });
   } catch (const JsonFault& fault) {
-    warn(printable_path(path), ": is damaged, so that the report has no calibration: ", fault.what);
-    out.assign(out.size(), std::nullopt);
+    throw model_error(printable_path(path), ": is damaged: ", fault.what,
+                      "; restore the file, or leave the run out");
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) throw;
+    throw model_error(printable_path(path), ": is damaged: ", error.what(),
+                      "; restore the file, or leave the run out");
   }
   file.check_intact();
   return out;

@@ -110,12 +110,9 @@ class LabelReport {
     const std::string_view all = saved_.probability(i);
     double highest = 0;
     auto add = [&](std::string_view text, bool right) {
-      const auto probability = finite_number(text);
-      if (!probability)
-        throw data_error(saved_.table.where(saved_.table.rows()[i]), ": ", in_quotes(text),
-                         " is no probability");
-      calibration_.add(*probability, right);
-      if (!right) highest = std::max(highest, *probability);
+      const double probability = *finite_number(text);
+      calibration_.add(probability, right);
+      if (!right) highest = std::max(highest, probability);
     };
     if (single()) {
       add(all, saved_.predicted[int64_t(i)][0] == truth[0]);
@@ -126,8 +123,6 @@ class LabelReport {
     const auto names =
         split_labels(saved_.table.rows()[i].values[saved_.table.columns().size() - 2], separator_);
     const auto probabilities = split_labels(all, separator_);
-    if (names.size() != probabilities.size())
-      throw data_error("predictions.csv: labels and probabilities do not match");
     std::unordered_set<std::string_view> right;
     for (int32_t id : truth) right.insert(name(size_t(id)));
     for (size_t k = 0; k < names.size(); ++k) add(probabilities[k], right.contains(names[k]));

@@ -150,11 +150,20 @@ def test_other_tasks(directory):
         assert predicted[identity] == answer and gold, identity
         best = json.loads((answers / "nbest_predictions.json").read_text())[identity][0]
         assert near(probability, best["probability"])
-    # A damaged answers file, however large, only removes the calibration, with a message.
-    with open(answers / "nbest_predictions.json", "r+b") as file:
+    # A damaged answers file, however large, is named.
+    list_file = answers / "nbest_predictions.json"
+    whole = list_file.read_text()
+    for damage in ("NaN", '"abc"', "7"):
+        list_file.write_text(re.sub(r'"probability": ?[^,}]+', f'"probability": {damage}', whole))
+        fail(4, "report", answers, "--output", "-", words=["nbest_predictions.json: is damaged", "restore the file"])
+    with open(list_file, "r+b") as file:
         file.truncate(20 << 30)
-    result = succeed("report", answers, "--output", "-")
-    assert "nbest_predictions.json: is damaged" in result.err and "No calibration: " in result.out, result.err
+    fail(4, "report", answers, "--output", "-", words=["nbest_predictions.json: is damaged", "restore the file"])
+    list_file.unlink()
+    assert "No calibration: " in succeed("report", answers, "--output", "-").out
+    file = answers / "predictions.json"
+    file.write_text(json.dumps(predicted)[:-9])
+    fail(4, "report", answers, "--output", "-", words=["predictions.json: not JSON", "restore the file"])
     # With predictions of other data, or none, a sentence replaces the plots.
     (answers / "predictions.json").write_text(json.dumps({key: "x" for key in predicted}))
     assert "its predictions give eval_f1" in report(directory, answers)[1]
@@ -288,11 +297,15 @@ def test_damaged_predictions_are_an_error(directory):
     whole = file.read_bytes()
     lines = whole.splitlines(True)
     rows = len(lines) - 1
+    value = lines[-1].rsplit(b",", 1)[1].strip()  # of one row alone
+    assert whole.count(b"," + value) == 1, value
     latin = lines[:3] + [b"caf\xe9," + lines[3]] + lines[4:]
     for content, words in ((b"", "is empty"), (b"text\n", "holds no rows"),
                            (b"".join(lines[:-3]), f"has {rows - 3} rows, but the run evaluated {rows}; the file was cut short"),
                            (whole + lines[-1], f"has {rows + 1} rows, but the run evaluated {rows}; the file was changed"),
-                           (whole[:-len(lines[-1]) + 3], "expected"), (b"".join(latin), "not UTF-8")):
+                           (whole[:-len(lines[-1]) + 3], "expected"), (b"".join(latin), "not UTF-8"),
+                           *((whole.replace(b"," + value, b"," + bad.encode()), f"predictions.csv:{rows + 1}: '{bad}' is not a probability")
+                             for bad in ("abc", "nan", "1.5", "-0.5"))):
         file.write_bytes(content)
         for command in (["report", run, "--output", "-"], ["compare", run, twin]):
             error = fail(4, *command, words=["predictions.csv", words, "restore the file, or leave the run out"])

@@ -136,8 +136,9 @@ TEST_CASE("files of predictions with missing, unknown or broken parts") {
   CHECK(message_of([&] { read_predictions(path, data); }).find("'c' is not a string") !=
         std::string::npos);
   write(R"({"y": "1", "z": "2"})");
-  CHECK(message_of([&] { read_predictions(path, data); }).find("none of its 2 ids") !=
-        std::string::npos);
+  CHECK(message_of([&] {
+          require_answers(read_predictions(path, data), path);
+        }).find("none of its 2 ids") != std::string::npos);
   write("[]");
   CHECK(message_of([&] { read_predictions(path, data); }).find("not a JSON object") !=
         std::string::npos);
