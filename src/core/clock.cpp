@@ -7,13 +7,21 @@
 #include "core/error.h"
 
 namespace finetune {
+namespace {
+
+constexpr int64_t kLatest = 253402300799;  // the end of the year 9999
+
+}  // namespace
+
+bool is_date(double seconds) {
+  return seconds >= 0 && seconds <= double(kLatest);
+}
 
 int64_t date_now() {
   const char* fixed = std::getenv("SOURCE_DATE_EPOCH");
   if (!fixed || !*fixed) return int64_t(std::time(nullptr));
-  constexpr int64_t kLatest = 253402300799;  // the end of the year 9999
   const auto seconds = parse_int(fixed);
-  if (seconds && *seconds >= 0 && *seconds <= kLatest) return *seconds;
+  if (seconds && is_date(double(*seconds))) return *seconds;
   throw usage_error("SOURCE_DATE_EPOCH=", fixed,
                     ": is not a number of seconds since 1970, from 0 to ", kLatest,
                     "; mend it, or unset it");

@@ -21,6 +21,8 @@ inline double seconds_now(Clock clock = Clock::wall) {
 // the current time, so that builds and tests are reproducible (reproducible-builds.org).
 // Error(usage) if it is not a number of seconds up to the year 9999.
 int64_t date_now();
+// Whether a date has a year of four digits: 1970 to 9999.
+bool is_date(double seconds);
 // ISO 8601: 2026-11-27T08:55:00Z.
 std::string date_text(int64_t seconds);
 

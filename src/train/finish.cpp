@@ -47,10 +47,15 @@ RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory
   return run;
 }
 
+bool has_model(const RunDirectory& directory) {
+  return directory_exists(directory.model(), ExitCode::model);
+}
+
 // The end of a run for people: the result, the model, and what to do next.
 std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
                        const Metrics& metrics) {
   const std::string run = shell_word(given.output), model = shell_word(directory.model().string());
+  const bool is_adapted = given.task == name_of(TaskKind::mlm);
   std::string text;
   const std::vector<std::string> result = result_lines(metrics);
   for (const std::string& line : result) text += line + "\n";
@@ -59,8 +64,13 @@ std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
     text += concat("training loss ", format_measure(loss->second),
                    "; no rows were held out to measure the model (--eval, --eval-fraction)\n");
   }
+  if (!has_model(directory)) {
+    return text + concat("model: ", model, " is gone; finetune ", is_adapted ? "adapt" : "train",
+                         " --overwrite makes it again\n", "next:  finetune report ", run,
+                         " --output report.html\n");
+  }
   text += concat("model: ", model, "\n");
-  if (given.task == name_of(TaskKind::mlm)) {
+  if (is_adapted) {
     return text + concat("next:  finetune train --model ", model, " --train FILE --output RUN\n");
   }
   return text + concat("next:  finetune predict --model ", model, " --input FILE --output FILE\n",
@@ -84,11 +94,9 @@ TrainOutcome outcome_of(const TrainOptions& given, const RunDirectory& directory
 
 // Empty for a date that no run has.
 std::string started_text(const CheckpointState& state) {
-  constexpr double kLatest = 253402300799;  // in the year 9999
   const auto found = state.totals.find(kStartedTotal);
-  const bool is_date =
-      found != state.totals.end() && found->second >= 0 && found->second <= kLatest;
-  return is_date ? date_text(int64_t(found->second)) : "";
+  const bool has_date = found != state.totals.end() && is_date(found->second);
+  return has_date ? date_text(int64_t(found->second)) : "";
 }
 
 int64_t rows_of(const SampleSet* set) {
@@ -316,7 +324,7 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
 TrainOutcome finished_outcome(const FinishedRun& run) {
   const RunDirectory& directory = *run.directory;
   log(directory.path().string(), ": the run is finished; nothing to resume");
-  if (!directory_exists(directory.model(), ExitCode::model)) {
+  if (!has_model(directory)) {
     warn(directory.model().string(), " is gone; --overwrite trains the model again");
   }
   return outcome_of(run.given, directory, run.assertions,

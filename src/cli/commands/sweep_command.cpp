@@ -114,7 +114,9 @@ std::string text_of(const Grid& grid, const SweepResult& result) {
   std::string text;
   if (result.comparison) text = comparison_text(*result.comparison, result.finished, false);
   if (result.best) {
-    text += concat("best model: ", printable_path(best_model(grid, *result.best)), "\n");
+    const std::string model = best_model(grid, *result.best);
+    const bool is_there = directory_exists(model, ExitCode::model);
+    text += concat("best model: ", printable_path(model), is_there ? "" : " is gone", "\n");
   }
   std::string rest;
   for (size_t r = 0; r < result.reports.size(); ++r) {

@@ -158,7 +158,11 @@ def test_what_is_no_run(directory):
     os.mkfifo(out / "predictions.csv")
     fail(4, "compare", out, words=["predictions.csv", "is a pipe"])
     (out / "predictions.csv").unlink()
+    assert "next:  finetune predict --model" in succeed("train", "--resume", "--output", out).out
     shutil.rmtree(out / "model")
+    text = succeed("train", "--resume", "--output", out).out
+    assert "model is gone; finetune train --overwrite makes it again\nnext:  finetune report" in text, text
+    assert "predict" not in text and "evaluate" not in text, text
     fail(4, "evaluate", "--model", out, "--data", TRAIN, words=["has ended", "its model/ is gone"])
     metrics = (out / "metrics.json").read_bytes()
     (out / "metrics.json").write_text("[]")
