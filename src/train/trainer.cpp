@@ -44,6 +44,7 @@ class Trainer {
     return is_last(done) || done % every.value_or(per_epoch_) == 0;
   }
   double& total(const char* name) { return state_.totals[name]; }
+  double runtime() const { return runtime_before_ + seconds_now() - started_; }
 
   // What rank 0 makes of an evaluation, or of the state in which the loop begins.
   struct Verdict {
@@ -106,7 +107,7 @@ class Trainer {
   double runtime_before_ = 0;
   int64_t first_step_ = state_.step;  // that this process has done
   int64_t saved_step_ = -1;
-  EvaluationRows rows_{options_.best_metric, state_.step, total("loss")};
+  EvaluationRows rows_ = rows_after(state_, options_.best_metric);
   bool stop_early_ = false;
   std::deque<Begun> begun_;
   int wanted_ = 0;  // exit code of a stop that all have agreed on
@@ -125,9 +126,8 @@ int Trainer::step() {
   const double learning_rate = settings_.schedule.at(state_.step);
   const Begun begun{state_.step + 1, range.size(), learning_rate, seconds_now()};
   try {
-    learner_.step->begin(state_.step,
-                         std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
-                         learning_rate, [this] { return stop_request(); });
+    const auto rows = std::span(order_).subspan(size_t(range.begin), size_t(range.size()));
+    learner_.step->begin(state_.step, rows, learning_rate, [this] { return stop_request(); });
   } catch (...) {
     finish_steps_if_possible();
     throw;
@@ -208,10 +208,11 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
   entry.insert(entry.end(), shown.begin(), shown.end());
   books_->log->append_evaluation(entry);
-  total("evaluated") = double(state_.step);
+  keep_evaluation(state_);
   const Verdict verdict = judge(metrics, std::move(evaluation));
   const bool best = state_.best_step == state_.step;
-  for (auto& line : rows_.add({state_.step, epochs_done(), total("loss"), best}, shown)) log(line);
+  const EvaluationAt at{state_.step, epochs_done(), total("loss"), runtime(), best};
+  for (auto& line : rows_.add(at, shown)) log(line);
   return verdict;
 }
 
@@ -259,7 +260,7 @@ void Trainer::save() {
   fs::path path;
   if (books_) {
     clear_progress();
-    total("runtime") = runtime_before_ + seconds_now() - started_;
+    total("runtime") = runtime();
     books_->log->sync();
     run_.inputs->keep_sums(state_);
     path = checkpoint_path(books_->directory->own_checkpoints(), state_.step);
@@ -353,15 +354,14 @@ TrainOutcome Trainer::run() {
 TrainOutcome Trainer::finish() {
   finish_steps(0);
   learner_.step->settle();
-  if (!weights_are_finite(run_.machine,
-                          learner_)) {  // the last update is one that no loss has seen
+  if (!weights_are_finite(run_.machine, learner_)) {  // no loss has seen the last update
     agree_on_errors(world_, [&] { throw diverged(state_.step, "the weights are not finite"); });
   }
   save();
   Metrics metrics;
   double seconds = std::max(1e-9, total("seconds"));
   metrics["train_loss"] = total("loss") / double(std::max<int64_t>(1, state_.step));
-  metrics["train_runtime"] = runtime_before_ + seconds_now() - started_;
+  metrics["train_runtime"] = runtime();
   metrics["train_steps"] = double(state_.step);
   metrics["train_epochs"] = epochs_done();
   metrics["train_samples_per_second"] = total("samples") / seconds;

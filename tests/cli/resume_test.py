@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from fixtures import kill_when
+from fixtures import evaluation_rows_of, kill_when
 from harness import (BINARY, DEVICE, GOLDEN, PATIENCE, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run,
                      steps_of, succeed)
 
@@ -41,9 +41,9 @@ def test_best_model_and_early_stopping(directory):
                "--early-stopping", 3, "--best-metric", "eval_loss", "--lr", "0.02"]
     straight = directory / "straight"
     succeed(*arguments(straight, *options))
-    expected = results_of(straight)
+    expected, rows = results_of(straight), evaluation_rows_of(straight)
     metrics = metrics_of(straight)
-    assert metrics["best_step"] < metrics["train_steps"] < 24, "the test wants an early stop and an earlier best"
+    assert rows and metrics["best_step"] < metrics["train_steps"] < 24, "the test wants an early stop and an earlier best"
     # Killed after each of several lines of metrics.jsonl.
     out = directory / "killed"
     for lines in range(1, 30, 4):
@@ -53,7 +53,7 @@ def test_best_model_and_early_stopping(directory):
         if kill_when(enough, *arguments(out, *options, "--resume")) == 0:
             break
     succeed(*arguments(out, *options, "--resume"))
-    assert results_of(out) == expected
+    assert results_of(out) == expected and evaluation_rows_of(out) == rows
     # Stopped by signals, also during evaluations; exit code 85 each time, until it is done.
     out = directory / "signals"
     for attempt in range(40):

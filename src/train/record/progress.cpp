@@ -7,11 +7,15 @@
 #include "core/text/printable.h"
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace finetune {
 namespace {
 
 constexpr int kShownDigits = 4;
+
+// The last evaluation: its step, and the losses of all steps up to it. In CheckpointState::totals.
+constexpr const char *kRowStep = "row_step", *kRowLosses = "row_losses", *kLoss = "loss";
 
 constexpr size_t kNarrow = 7, kWide = 12;
 constexpr size_t kMostShown = 3;
@@ -107,18 +111,19 @@ EvaluationRows::EvaluationRows(std::string measure, int64_t step, double losses)
     : measure_(std::move(measure)), step_(step), losses_(losses) {}
 
 std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metrics& metrics) {
-  const double loss = at.step > step_ ? (at.losses - losses_) / double(at.step - step_) : 0;
+  const int64_t steps = at.step - step_;  // 0: a step that is evaluated again
+  const std::string loss = steps > 0 ? shown((at.losses - losses_) / double(steps)) : "-";
   std::string header =
       right("epoch", kNarrow) + right("step", kNarrow) + right("train loss", kWide);
   std::string row = right(format_fixed(at.epoch, 2), kNarrow) + right(concat(at.step), kNarrow) +
-                    right(shown(loss), kWide);
+                    right(loss, kWide);
   for (const std::string& name : shown_metrics(metrics, measure_)) {
     const std::string title = title_of(name);
     header += right(title, kWide);
     row += right(shown(metrics.at(name)), std::max(kWide, title.size() + 2));
   }
   header += right("time", kNarrow);
-  row += right(clock_time(seconds_now() - began_), kNarrow) + (at.is_best ? "  best" : "");
+  row += right(clock_time(at.seconds), kNarrow) + (at.is_best ? "  best" : "");
   step_ = at.step;
   losses_ = at.losses;
   std::vector<std::string> lines;
@@ -126,6 +131,23 @@ std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metri
   has_header_ = true;
   lines.push_back(std::move(row));
   return lines;
+}
+
+EvaluationRows rows_after(const CheckpointState& state, const std::string& measure) {
+  const auto total = [&](const char* name, double otherwise) {
+    const auto found = state.totals.find(name);
+    return found == state.totals.end() ? otherwise : found->second;
+  };
+  if (evaluated_step(state) < 0) return {measure, 0, 0};
+  // Checkpoints of version 0.2.0 and before do not have it: the row begins where the run resumes.
+  const double step = total(kRowStep, -1);
+  if (!(step >= 0 && step <= double(state.step))) return {measure, state.step, total(kLoss, 0)};
+  return {measure, int64_t(step), total(kRowLosses, 0)};
+}
+
+void keep_evaluation(CheckpointState& state) {
+  state.totals["evaluated"] = state.totals[kRowStep] = double(state.step);
+  state.totals[kRowLosses] = state.totals[kLoss];
 }
 
 }  // namespace finetune

@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.h"
 #include "core/log.h"
 #include "tasks/task.h"
 
 namespace finetune {
+
+struct CheckpointState;
 
 struct RunProgress {
   int64_t step = 0, steps = 0;
@@ -35,14 +36,17 @@ struct EvaluationAt {
   int64_t step = 0;
   double epoch = 0;
   double losses = 0;     // the sum of the losses of all steps so far
+  double seconds = 0;    // that the run has taken so far
   bool is_best = false;  // so far
 };
 
 // Evaluations as rows under one header: epoch, step, the mean loss of the steps since the row
-// before, the evaluation's loss and two measures, the time since training began.
+// before, the evaluation's loss and two measures, the run's time. All but the time are the same in
+// a run that was stopped and resumed.
 class EvaluationRows {
  public:
-  // `measure`: a metric that is always shown. `step`, `losses`: where training begins.
+  // `measure`: a metric that is always shown. `step`, `losses`: of the evaluation before, which a
+  // resumed run has had; 0 if there was none.
   EvaluationRows(std::string measure, int64_t step, double losses);
 
   // The lines to log: the header before the first row, then the row.
@@ -53,7 +57,12 @@ class EvaluationRows {
   int64_t step_;
   double losses_;
   bool has_header_ = false;
-  double began_ = seconds_now();
 };
+
+// The rows of a run that begins or resumes with `state`: the first one shows the mean loss since
+// the last evaluation, as if the run had not stopped.
+EvaluationRows rows_after(const CheckpointState& state, const std::string& measure);
+// Keeps in `state` that it has been evaluated.
+void keep_evaluation(CheckpointState& state);
 
 }  // namespace finetune

@@ -8,22 +8,23 @@ namespace finetune {
 TEST_CASE("evaluations are rows under one header, in 80 columns") {
   EvaluationRows rows("eval_accuracy", 10, 30);
   const Metrics metrics = {{"eval_loss", 0.5}, {"eval_accuracy", 0.75}, {"eval_f1_macro", 0.25}};
-  const std::vector<std::string> first = rows.add({20, 1, 50, true}, metrics);
+  const std::vector<std::string> first = rows.add({20, 1, 50, 3.2, true}, metrics);
   REQUIRE(first.size() == 2);
   CHECK(first[0] == "  epoch   step  train loss   eval loss    accuracy    macro F1   time");
-  CHECK(first[1] == "   1.00     20      2.0000      0.5000      0.7500      0.2500   0:00  best");
-  const std::vector<std::string> second = rows.add({30, 2, 60, false}, metrics);
+  CHECK(first[1] == "   1.00     20      2.0000      0.5000      0.7500      0.2500   0:03  best");
+  const std::vector<std::string> second = rows.add({30, 2, 60, 65, false}, metrics);
   REQUIRE(second.size() == 1);
-  CHECK(second[0] == "   2.00     30      1.0000      0.5000      0.7500      0.2500   0:00");
+  CHECK(second[0] == "   2.00     30      1.0000      0.5000      0.7500      0.2500   1:05");
+  CHECK(rows.add({30, 2, 60, 70, false}, metrics)[0].starts_with("   2.00     30           - "));
 }
 
 TEST_CASE("large and small numbers keep their columns and their digits") {
   EvaluationRows rows("eval_mse", 0, 0);
   const std::vector<std::string> lines =
-      rows.add({10, 1, 65, false}, {{"eval_loss", 7.95e13},
-                                    {"eval_mse", 79502881763212.8},
-                                    {"eval_mae", 2.5e-9},
-                                    {"eval_r2", -0.5}});
+      rows.add({10, 1, 65, 0, false}, {{"eval_loss", 7.95e13},
+                                       {"eval_mse", 79502881763212.8},
+                                       {"eval_mae", 2.5e-9},
+                                       {"eval_r2", -0.5}});
   CHECK(lines[0] == "  epoch   step  train loss         MSE         MAE          R2   time");
   CHECK(lines[1] == "   1.00     10      6.5000    7.95e+13     2.5e-09     -0.5000   0:00");
 }
