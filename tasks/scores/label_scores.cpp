@@ -54,7 +54,7 @@ double matthews(const std::vector<ClassScores>& classes, int64_t samples) {
   return ratio(correct * s - products, std::sqrt((s * s - predicted) * (s * s - support)));
 }
 
-// The coefficient of determination, as scikit-learn's r2_score.
+// The coefficient of determination, as scikit-learn's r2_score. It needs two rows.
 double r2_of(std::span<const double> truth, double mse) {
   const double n = double(truth.size());
   const double mean = std::accumulate(truth.begin(), truth.end(), 0.0) / n;

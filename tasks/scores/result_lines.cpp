@@ -73,8 +73,9 @@ std::vector<std::string> of_labels(const Metrics& metrics, bool several_labels) 
 }
 
 std::vector<std::string> of_numbers(const Metrics& metrics) {
+  const bool is_one_row = found(metrics, "eval_rows") == 1.0;
   return {concat("typical error (RMSE) ", three_digits(std::sqrt(metrics.at("eval_mse"))), " on ",
-                 held_out(metrics, "rows")),
+                 held_out(metrics, "rows"), is_one_row ? "; R² and correlations need two" : ""),
           figures(metrics, {{"eval_mae", "MAE"}, {"eval_r2", "R²"}, {"eval_pearson", "Pearson"}})};
 }
 

@@ -165,6 +165,12 @@ def test_evaluate_equals_the_run(directory):
     rmse = float(re.match(r"typical error \(RMSE\) ([\d.]+) on ", lines[0])[1])
     mse = metrics_in(succeed("evaluate", "--model", out, "--data", numbers, "--json").out)["eval_mse"]
     assert abs(rmse - mse ** 0.5) < 5e-3 * rmse and lines[1].startswith("words alone "), lines
+    # One row has no variance: what compares rows is left out, with the reason.
+    one = write(directory / "one.csv", f"text,label\n{texts[0]},1.5\n")
+    result = succeed("evaluate", "--model", out, "--data", one, "--output", directory / "one")
+    assert "on 1 held-out row; R² and correlations need two\n" in result.out, result.out
+    found = {name for name in metrics_of(directory / "one") if name.startswith("eval_")}
+    assert {"eval_mse", "eval_mae"} <= found and not found & {"eval_r2", "eval_pearson", "eval_spearman"}, found
 
     pairs = write(directory / "p.csv", "a,b,label\n" + "".join(f"{t},{t[::-1]},{i % 2}\n" for i, t in enumerate(texts)))
     out = trained(directory, "pair", "--model", MODEL, "--train", pairs, "--eval", pairs, "--text-column", "a",

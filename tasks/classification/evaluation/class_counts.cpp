@@ -109,6 +109,7 @@ Metrics ClassCounts::metrics() const {
     auto scores = regression_scores(truths_, values_);
     metrics["eval_mse"] = scores.mse;
     metrics["eval_mae"] = scores.mae;
+    if (samples_ < 2) return metrics;  // the others compare rows
     metrics["eval_r2"] = scores.r2;
     metrics["eval_pearson"] = scores.pearson;
     metrics["eval_spearman"] = scores.spearman;

@@ -71,7 +71,7 @@ TEST_CASE("simpler answers and unseen texts are measured as the result is") {
                            {"eval_mse_unseen", 16}};
   CHECK(result_lines(numbers)[1] == "RMSE 4.00 on texts that are not trained on (4 left out)");
   CHECK(result_lines({{"eval_mse", 4e30}, {"eval_rows", 1}})[0] ==
-        "typical error (RMSE) 2e+15 on 1 held-out row");
+        "typical error (RMSE) 2e+15 on 1 held-out row; R² and correlations need two");
   // A file has no infinite perplexity.
   CHECK(result_lines({{"eval_accuracy", 0.5}, {"eval_top5_accuracy", 0.7}, {"eval_rows", 9}})[0] ==
         "perplexity beyond all numbers on 9 held-out texts");
