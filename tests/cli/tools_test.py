@@ -105,6 +105,8 @@ def test_tokenize(directory):
 def test_inspect(directory):
     need("golden/trajectory-classification-train.csv", *MODELS)
     model = json.loads(succeed("inspect", MODEL, "--json").out)
+    assert model["config"]["architectures"] == ["BertForSequenceClassification"]
+    assert "  model_type: bert\n  architecture: BertForSequenceClassification\n" in succeed("inspect", MODEL).out
     assert model["config"]["num_hidden_layers"] == 2 and len(model["weights"]["tensors"]) == 41, model
     assert json.loads(succeed("inspect", MODEL / "model.safetensors", "--json").out)["weights"]["format"]
     out = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--save-every", 4,

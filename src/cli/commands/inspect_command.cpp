@@ -78,6 +78,10 @@ ordered_json describe_config(const EncoderConfig& config, const fs::path& path) 
   ordered_json result;
   result["path"] = path.string();
   result["model_type"] = config.architecture->model_type;
+  const ordered_json stored = ordered_json::parse(config.source_json, nullptr, false);
+  if (stored.is_object() && stored.contains("architectures")) {
+    result["architectures"] = stored["architectures"];
+  }
   result["num_hidden_layers"] = config.num_hidden_layers;
   result["hidden_size"] = config.hidden_size;
   result["num_attention_heads"] = config.num_attention_heads;
@@ -185,6 +189,12 @@ void print_weights(const ordered_json& weights) {
 
 void print_config(const ordered_json& config) {
   std::printf("config: %s\n", shown(config["path"]).c_str());
+  std::printf("  model_type: %s\n", shown(config["model_type"]).c_str());
+  std::string classes;
+  if (config.contains("architectures")) {
+    for (const auto& name : config["architectures"]) classes += concat(" ", shown(name));
+  }
+  if (!classes.empty()) std::printf("  architecture:%s\n", classes.c_str());
   for (const auto& [key, value] : config.items()) {
     if (value.is_number()) std::printf("  %s: %s\n", key.c_str(), value.dump().c_str());
   }
