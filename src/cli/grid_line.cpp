@@ -29,9 +29,7 @@ const TrainOption* option_meant(std::string_view name) {
     if (folded_name(option.info.name) == folded) return &option;
   }
   for (const TrainOption& option : train_options()) {
-    for (std::string_view alias : split(option.info.aliases, ' ')) {
-      if (!alias.empty() && folded_name(alias) == folded) return &option;
-    }
+    if (!alias_of(option.info, folded).empty()) return &option;
   }
   return nullptr;
 }

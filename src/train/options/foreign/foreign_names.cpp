@@ -55,8 +55,7 @@ std::optional<std::string> hint_for(const SearchedName& name, std::string_view c
     if (has(row.own)) return concat(shown, " is --", row.own, row.rest, " here");
   }
   for (const TrainOption& option : train_options()) {
-    const std::string_view spelling =
-        spelling_in(option.info.aliases, name.folded, name.value, name.exact);
+    const std::string_view spelling = alias_of(option.info, name.folded, name.value, name.exact);
     if (spelling.empty() || !has(option.info.name)) continue;
     const std::string shown = name.exact.empty() ? dashed(spelling) : std::string(name.exact);
     return concat(shown, " is --", option.info.name, " here");
@@ -65,6 +64,11 @@ std::optional<std::string> hint_for(const SearchedName& name, std::string_view c
 }
 
 }  // namespace
+
+std::string_view alias_of(const OptionInfo& option, std::string_view folded, std::string_view value,
+                          std::string_view exact) {
+  return spelling_in(option.aliases, folded, value, exact);
+}
 
 std::string folded_name(std::string_view name) {
   std::string folded;

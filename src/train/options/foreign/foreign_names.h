@@ -12,6 +12,8 @@
 
 namespace finetune {
 
+struct OptionInfo;
+
 // A row of the table. `names` and `commands` are separated by blanks; without commands the row is
 // for every command that has `own`. A name may be written "report_to=wandb": the row is then for
 // this value alone. `own` is our option without dashes, and `rest` follows "is --own". Without
@@ -35,6 +37,10 @@ std::optional<std::string> foreign_option_hint(
 
 // Returns "fit is finetune train here", or nothing.
 std::optional<std::string> foreign_command_hint(std::string_view name);
+
+// The option's alias that `folded` names, or "". `value` and `exact` as in the tables.
+std::string_view alias_of(const OptionInfo& option, std::string_view folded,
+                          std::string_view value = "", std::string_view exact = "");
 
 // Lower case without '-' and '_': two names that differ in nothing else are the same.
 std::string folded_name(std::string_view name);
