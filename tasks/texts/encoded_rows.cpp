@@ -88,7 +88,9 @@ int64_t checked_max_length(int64_t asked, const EncoderConfig& config, const Spe
   }
   int64_t least = least_max_length(special, pairs);
   if (length < least) {
-    throw usage_error("--max-length ", length, " leaves no room for text (at least ", least, ")");
+    const int64_t around = pairs ? special.around_pair() : special.around_single();
+    throw usage_error("--max-length ", length, ": must be at least ", least, ", for ", around,
+                      " special tokens and one token of ", pairs ? "each text" : "text");
   }
   return length;
 }

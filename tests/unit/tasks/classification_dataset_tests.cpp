@@ -310,7 +310,8 @@ TEST_CASE("bad input: one line that names the place") {
       "text,label\na,x\nb,y\n", "--max-length 600 is beyond the model's 512 positions",
       [](TaskOptions& o) { o.max_length = 600; }, ExitCode::usage);
   check(
-      "text,label\na,x\nb,y\n", "--max-length 2 leaves no room for text (at least 3)",
+      "text,label\na,x\nb,y\n",
+      "--max-length 2: must be at least 3, for 2 special tokens and one token of text",
       [](TaskOptions& o) { o.max_length = 2; }, ExitCode::usage);
   check(
       "text,label\na,x\nb,y\n", "--text-column 'label' is the label column too",
