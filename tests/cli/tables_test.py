@@ -206,6 +206,8 @@ def test_tables_of_other_programs(directory):
         for command in ([*line, url], train(url, directory / "out"), ["check", "--train", url],
                         ["evaluate", "--model", MODEL, "--data", url]):
             fail(3, *command, words=[url, word])
+        for command in (["train", "--config", url], ["sweep", url, "--output", directory / "out"]):
+            fail(2, *command, words=[url, word])
     done = subprocess.run([BINARY, *map(str, line), "-"], input=b"PAR1\x15\x04", capture_output=True)
     assert b"'standard input'" not in done.stderr and b"read_parquet('FILE')" in done.stderr, done.stderr
 

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kAdaptExamples =
     "Hides words of your texts and trains the model to guess them, as transformers' run_mlm does.\n"
     "The head for this is taken from the weights if they have one, else it is new. train takes\n"
-    "model/ in --output as its --model; transformers loads it as a BertForMaskedLM.\n"
+    "model/ in --output as its --model; AutoModelForMaskedLM of transformers loads it.\n"
     "\n"
     "A .txt file has one text per line. In CSV, TSV and JSON Lines --text-column names the column\n"
     "if it is neither \"text\" nor the only one. Rows without a text are left out.\n"

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
+#include "core/log.h"
 #include "core/text/json_text.h"
 #include "core/text/text.h"
 #include "data/columns/text_columns.h"
@@ -125,6 +126,7 @@ class Command {
     }
     flush();
     flush_standard_output();
+    if (!has_written_) warn(input_name(options_.input), " holds no rows");
   }
 
  private:
@@ -151,6 +153,7 @@ class Command {
   std::pair<std::string, int64_t> place_;
   TokenBuffer first_, second_;
   std::string ids_, tokens_, offsets_, out_;
+  bool has_written_ = false;
 };
 
 // The next line without its end; false behind the last one.
@@ -305,6 +308,7 @@ void Command::append_token(int32_t id) {
 }
 
 void Command::write_line(std::initializer_list<Part> parts, bool null_specials) {
+  has_written_ = true;
   const char* special_offset = null_specials ? "null," : "[0,0],";
   ids_.clear();
   tokens_.clear();

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/files/path_advice.h"
 #include "core/text/printable.h"
 
 namespace finetune {
@@ -47,7 +48,11 @@ bool directory_exists(const fs::path& path, ExitCode code) {
 
 uint64_t file_bytes(const fs::path& path, ExitCode code) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) throw system_failure(path, errno, code);
+  if (::stat(path.c_str(), &info) != 0) {
+    const int error = errno;
+    if (error == ENOENT) refuse_with_advice(path, code);  // a URL
+    throw system_failure(path, error, code);
+  }
   if (!S_ISREG(info.st_mode)) throw not_a_file(path, info, code);
   return uint64_t(info.st_size);
 }
