@@ -21,8 +21,7 @@ constexpr uint64_t kMostCharge = uint64_t{64} << 20;  // 50,000 datasets need le
 
 }  // namespace
 
-Bytes::Bytes(const std::filesystem::path& path)
-    : descriptor_(open_file(path, ExitCode::model)) {
+Bytes::Bytes(const std::filesystem::path& path) : descriptor_(open_file(path, ExitCode::model)) {
   struct stat info {};
   if (::fstat(descriptor_.number(), &info) != 0) throw fault(std::strerror(errno));
   size_ = uint64_t(info.st_size);
