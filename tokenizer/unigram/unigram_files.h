@@ -17,9 +17,8 @@ enum class PieceIds { as_stored, albert, xlm_roberta, camembert };
 // config.json, else by the latter's model_type.
 PieceIds piece_ids_of(const std::filesystem::path& directory);
 
-// "add_prefix_space" of tokenizer_config.json, where the class is XLM-RoBERTa's or CamemBERT's, as
-// in transformers 5: with false, words end at white space and no mark is put before them. `config`
-// may be null.
+// "add_prefix_space" of tokenizer_config.json, for the classes of these `ids`, as in transformers
+// 5: with false, words end at white space and no mark is put before them. `config` may be null.
 void apply_prefix_option(const JsonFile* config, PieceIds ids, UnigramDefinition& definition);
 
 // Reads the sentencepiece model at `path` with tokenizer_config.json, special_tokens_map.json and

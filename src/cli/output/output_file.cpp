@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include "cli/standard_output.h"
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
 #include "data/input_file.h"
@@ -33,9 +33,7 @@ class Stream {
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw model_error(path_, ": cannot be written: ", std::strerror(errno));
-  }
+  [[noreturn]] void fail() const { throw write_failure(path_, errno); }
 
   std::string path_;
   int descriptor_;
