@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,23 @@ struct MixWeights {
 struct StoredMix {
   MixWeights weights;
   std::string sha256;
+};
+
+// evaluate: of the rows with at least some probability, at most this share may be wrong, with this
+// confidence.
+struct PromiseRequest {
+  double max_error = 0.05, confidence = 0.95;
+};
+
+// A threshold that keeps the promise, or why there is none (calibration/promise.h).
+struct Promise {
+  PromiseRequest wanted;
+  std::optional<double> threshold;   // the least probability of an automatic label
+  int64_t rows = 0;                  // that were tested
+  int64_t automatic = 0, wrong = 0;  // of these rows: with that probability, and wrong among them
+  // Without a threshold: about how many rows would give one; nothing where more rows of this kind
+  // would not help.
+  std::optional<int64_t> needed_rows;
 };
 
 }  // namespace finetune

@@ -116,6 +116,8 @@ class Evaluator : public LogitsSink {
   virtual void take_training_rows(const TaskOptions&) {}
   // After all logits. Error(device) or Error(model) if the machine cannot compute them.
   virtual Baselines baselines();
+  // With options.promise, after all logits.
+  virtual std::optional<Promise> promise() const { return {}; }
   // Tables for people after all logits: lines with their ends, or nothing.
   virtual std::string report() const { return {}; }
   // The same for programs: members of a JSON object without its braces, or nothing.

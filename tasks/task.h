@@ -88,6 +88,8 @@ struct ClassificationOptions {
   bool uses_mix = true;
   std::optional<double> min_probability;  // less probable labels are unsure
   std::optional<double> target_accuracy;  // evaluate: find the min_probability for it
+  std::optional<PromiseRequest> promise;  // evaluate: find the min_probability that keeps it
+  bool is_automatic = false;              // predict: min_probability is a promise's
   std::vector<std::string> slices;        // evaluate: COLUMN or seen:COLUMN
   std::vector<InputFile> seen_files;      // the training rows of seen:COLUMN
   // A resumed run: its labels in order of id. The order is kept if the data has the same labels.

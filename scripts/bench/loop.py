@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
 
-usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors (default: all)
+usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise (default: all)
 
-label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them). scripts/plots/draw.py makes the sentences of
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise needs FINETUNE_SHARED and
+FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences of
 docs/quality.md from the file.
 """
 import argparse
+import os
 import resource
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,10 +19,13 @@ from statistics import mean
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/bench/loop"), str(ROOT / "scripts/plots")]
 from csv_files import update  # noqa: E402
+from label_errors import SAMPLES, compared, rows_of, write  # noqa: E402
+
+SHARED = Path(os.environ.get("FINETUNE_SHARED") or ROOT.parent / "shared")
+MINILM = Path(os.environ.get("FINETUNE_MINILM") or ROOT / ".cache/all-minilm-l6-v2")
 
 
 def label_errors(binary, directory):
-    from label_errors import compared
     for data, name in (("Toronto-4000", "toronto-train.csv"), ("banking77, 1,000 rows", "banking77.csv")):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         found = [compared(binary, name, "category", seed, directory) for seed in range(4)]
@@ -32,7 +38,25 @@ def label_errors(binary, directory):
             yield data, quantity, value, len(found)
 
 
-PARTS = {"label-errors": label_errors}
+def promise(binary, directory):
+    import promise
+    run = directory / "run"
+    train = rows_of(SHARED / "data/toronto/train.csv")
+    write(directory / "rows.csv", ["text", "category"], [[row["text"], row["category"]] for row in train[4000:64000]])
+    subprocess.run([binary, "train", "--model", MINILM, "--train", SAMPLES / "toronto-train.csv", "--eval",
+                    SAMPLES / "toronto-dev.csv", "--label-column", "category", "--output", run, "--quiet"], check=True)
+    subprocess.run([binary, "predict", "--model", run, "--input", directory / "rows.csv", "--output",
+                    directory / "predicted.csv"], check=True)
+    rows, count = promise.predictions(directory / "predicted.csv", "category"), 1000
+    for calibration in (2000, 10000):
+        broken, none, covered, best = promise.splits(rows, calibration, count, 0.05, 0.95)
+        data = f"Toronto-4000, {calibration:,} rows"
+        for quantity, value in (("splits", count), ("broken, %", f"{100 * broken / count:.1f}"), ("without a promise", none),
+                                ("coverage, %", f"{100 * covered:.1f}"), ("best coverage, %", f"{100 * best:.1f}")):
+            yield data, quantity, value, 1
+
+
+PARTS = {"label-errors": label_errors, "promise": promise}
 
 
 def main():

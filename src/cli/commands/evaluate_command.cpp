@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/options/answer_options.h"
 #include "cli/options/option_binding.h"
+#include "cli/options/promise_options.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -38,9 +39,11 @@
 namespace finetune {
 namespace {
 
+constexpr double kUsualConfidence = 0.95;
+
 struct EvaluateOptions : AnswerOptions {
   std::vector<std::string> data;
-  std::optional<double> min_probability, target_accuracy;
+  std::optional<double> min_probability, target_accuracy, max_error, confidence;
   std::vector<std::string> slices, seen_in;
 };
 
@@ -68,6 +71,21 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
       .value = "A",
       .range = between(0, 1)},
      &EvaluateOptions::target_accuracy},
+    {{.name = "max-error",
+      .group = "Answers",
+      .tasks = kLabels,
+      .help = "promise that at most this share of automatic labels is wrong, for predict "
+              "--automatic; --data must have chosen nothing",
+      .value = "E",
+      .range = above(0, 0.5)},
+     &EvaluateOptions::max_error},
+    {{.name = "confidence",
+      .group = "Answers",
+      .tasks = kLabels,
+      .help = "of --max-error: the promise is kept with this probability (default: 0.95)",
+      .value = "C",
+      .range = {.least = 0.5, .most = 1, .below_most = true}},
+     &EvaluateOptions::confidence},
     {{.name = "slice",
       .group = "Answers",
       .tasks = kLabels,
@@ -139,6 +157,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
       of_run.options->train_files.push_back(rereadable(file));
     if (has_baselines) require_columns(*of_run.options);
   }
+  if (o.max_error) require_fresh_rows(o.data, of_run.options);
   if (!of_run.options) {
     if (has_baselines) {
       log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
@@ -171,6 +190,12 @@ void set_answers(const EvaluateOptions& o, TaskOptions& options) {
   if (o.min_probability && o.target_accuracy) {
     throw usage_error("--min-probability and --target-accuracy exclude each other");
   }
+  if (o.max_error && (o.min_probability || o.target_accuracy)) {
+    throw usage_error("--max-error finds a probability of its own; leave out --",
+                      o.min_probability ? "min-probability" : "target-accuracy");
+  }
+  if (o.confidence && !o.max_error) throw usage_error("--confidence is for --max-error");
+  if (o.max_error) options.promise = {*o.max_error, o.confidence.value_or(kUsualConfidence)};
   options.min_probability = o.min_probability;
   options.target_accuracy = o.target_accuracy;
   options.slices = o.slices;
@@ -198,6 +223,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   subject->training = training_rows(o, *subject, options);
   options.ngram_baseline = subject->training && subject->training->ngram_baseline;
   set_answers(o, options);
+  if (options.promise) check_promise_output(promised_model(model), o.shared.overwrite);
   subject->evaluator = traits_of(model.kind).make_evaluator(options, model.of_task());
   take_training_rows(o, *subject);
   std::vector<std::string> names = subject->evaluator->metric_names();
@@ -341,6 +367,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   if (!o.shared.json) write_standard_output(report);
   if (o.shared.json && !o.shared.quiet) std::fputs(report.c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));
+  code = std::max(code, int64_t(keep_promise(model, evaluator->promise())));
   comm.broadcast(&code, sizeof code, 0);
   exit_code = int(code);
 }

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/options/answer_options.h"
 #include "cli/options/option_binding.h"
+#include "cli/options/promise_options.h"
 #include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
@@ -31,6 +32,7 @@ struct PredictOptions : AnswerOptions {
   std::optional<int64_t> top_k;
   bool all_probabilities = false;
   std::optional<double> min_probability;
+  bool automatic = false;
   bool json_lines = false;
   bool spreadsheet_safe = false;
   bool stream = false;
@@ -85,6 +87,11 @@ const PredictRow kPredictRows[] = {
       .value = "P",
       .range = between(0, 1)},
      &PredictOptions::min_probability},
+    {{.name = "automatic",
+      .group = "Output",
+      .tasks = kLabels,
+      .help = "labels below the probability that evaluate --max-error promised become 'unsure'"},
+     &PredictOptions::automatic},
     {{.name = "json-lines",
       .group = "Output",
       .tasks = kLabels,
@@ -182,6 +189,14 @@ void check_model_survives(const PredictOptions& o, const fs::path& model_directo
   }
 }
 
+void set_least_probability(const PredictOptions& o, FineTuned& model) {
+  model.options.min_probability = o.min_probability;
+  if (!o.automatic) return;
+  if (o.min_probability) throw usage_error("--automatic and --min-probability exclude each other");
+  model.options.min_probability = read_promise(promised_model(model)).threshold;
+  model.options.is_automatic = true;
+}
+
 void log_outcome(const Evaluator& evaluator, double seconds, int64_t cache_hits) {
   const EvaluatedUnit unit = evaluator.unit();
   const double computing = seconds - evaluator.seconds_waited();
@@ -204,7 +219,7 @@ void run(PredictOptions& o, std::string_view given) {
     check_paths(o);
     model = open_fine_tuned(o);
     check_model_survives(o, model.model.directory.directory);
-    model.options.min_probability = o.min_probability;
+    set_least_probability(o, model);
     evaluator =
         traits_of(model.kind)
             .make_predictor(request_of(o, model.options.rows), model.options, model.of_task());

@@ -47,6 +47,7 @@ TrainingRowsOfModel training_rows_of(const fs::path& model) {
     }
     TaskOptions rows = task_options(options);
     rows.train_files = {options.train.begin(), options.train.end()};
+    rows.eval_files = {options.eval.begin(), options.eval.end()};
     if (Fingerprint({files.begin(), files.end()}).result() != data_sum_of(run)) {
       return {{}, "its run's data are no longer what they were"};
     }

@@ -1,4 +1,4 @@
-// The rows that a model was trained on, where its run still tells.
+// The rows that a model was trained on and chosen by, where its run still tells.
 #pragma once
 
 #include <filesystem>

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace finetune {
@@ -34,6 +35,19 @@ class CoverageCurve {
   // none that covers a row has it.
   std::optional<Point> threshold_for(double accuracy) const;
   int64_t rows() const { return rows_; }
+  // Calls visit(threshold, covered) from the highest threshold to the lowest, wherever the covered
+  // rows change.
+  template <typename Visit>
+  void from_highest(Visit&& visit) const {
+    Covered sum;
+    for (int64_t step = kSteps; step >= 0; --step) {
+      const Covered& own = counts_[size_t(step)];
+      if (own.rows == 0) continue;
+      sum.rows += own.rows;
+      sum.right += own.right;
+      visit(double(step) / double(kSteps), std::as_const(sum));
+    }
+  }
 
  private:
   std::vector<Covered> counts_;  // by the highest threshold that covers the row

@@ -122,8 +122,11 @@ std::vector<std::string> ClassificationEvaluator::describe_samples() const {
   if (scores_) return lines;
   if (std::string line = answers_line(); !line.empty()) lines.push_back(std::move(line));
   if (unsure_ > 0) {
-    lines.push_back(concat(unsure_, " of ", counted(answered_, "label"),
-                           unsure_ == 1 ? " is " : " are ", kUnsure, ": below --min-probability"));
+    lines.push_back(concat(
+        unsure_, " of ", counted(answered_, "label"), unsure_ == 1 ? " is " : " are ", kUnsure,
+        options_.is_automatic
+            ? concat(": below the promised probability ", *options_.min_probability)
+            : ": below --min-probability"));
   }
   return lines;
 }

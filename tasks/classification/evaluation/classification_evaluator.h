@@ -61,6 +61,9 @@ class ClassificationEvaluator final : public Evaluator {
   void write_files(const std::filesystem::path& directory) override;
   void take_training_rows(const TaskOptions& training) override;
   Baselines baselines() override;
+  std::optional<Promise> promise() const override {
+    return scores_ ? scores_->promise() : std::nullopt;
+  }
   std::string report() const override { return scores_ ? scores_->describe() : ""; }
   std::string report_json() const override { return scores_ ? scores_->slices_json() : ""; }
 

@@ -18,6 +18,7 @@ void check_answer_options(const TaskOptions& options, ProblemType problem) {
   if (problem == ProblemType::single_label) return;
   const char* given = options.min_probability   ? "--min-probability"
                       : options.target_accuracy ? "--target-accuracy"
+                      : options.promise         ? "--max-error"
                                                 : nullptr;
   if (given == nullptr) return;
   throw usage_error(given, " is for one label a row; this model gives several or numbers");

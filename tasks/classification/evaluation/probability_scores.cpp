@@ -2,6 +2,7 @@
 #include "tasks/classification/evaluation/probability_scores.h"
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 
@@ -15,6 +16,26 @@ std::string as_percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
 
+std::string in_words(const Promise& promise) {
+  const std::string wanted =
+      concat("at most ", as_percent(promise.wanted.max_error), " of automatic labels wrong, with ",
+             as_percent(promise.wanted.confidence), " confidence");
+  if (promise.threshold) {
+    return concat("promise: ", wanted, ": labels with a probability of at least ",
+                  *promise.threshold, ", ",
+                  as_percent(double(promise.automatic) / double(promise.rows)), " of ",
+                  promise.rows, " rows (", promise.wrong, " of ", promise.automatic,
+                  " wrong); finetune predict --automatic uses it");
+  }
+  const std::string none =
+      concat("no promise of ", wanted, ", can be made from these ", counted(promise.rows, "row"));
+  if (!promise.needed_rows) {
+    return concat(none,
+                  ": too many are wrong even where the model is surest; more rows would not help");
+  }
+  return concat(none, "; about ", *promise.needed_rows, " rows like these are needed");
+}
+
 }  // namespace
 
 ProbabilityScores::ProbabilityScores(ProblemType problem, int64_t outputs,
@@ -26,7 +47,9 @@ ProbabilityScores::ProbabilityScores(ProblemType problem, int64_t outputs,
       target_accuracy_(options.target_accuracy),
       own_(outputs, several_labels_) {
   if (temperature_ != 1) calibrated_.emplace(outputs, several_labels_);
-  if (!several_labels_) curve_.emplace();
+  if (several_labels_) return;
+  curve_.emplace();
+  promised_ = options.promise;
 }
 
 std::vector<std::string> ProbabilityScores::metric_names(ProblemType problem,
@@ -41,6 +64,9 @@ std::vector<std::string> ProbabilityScores::metric_names(ProblemType problem,
     add({"eval_coverage", "eval_accuracy_covered"});
   }
   if (options.target_accuracy) add({"eval_threshold", "eval_accuracy_covered_lower"});
+  if (options.promise) {
+    add({"eval_promise_threshold", "eval_promise_coverage", "eval_promise_error"});
+  }
   return names;
 }
 
@@ -54,6 +80,7 @@ void ProbabilityScores::add_label(const float* logits, int32_t truth, const Scor
   }
   const bool right = best.id == truth;
   if (curve_) curve_->add(best.probability, right);
+  if (promised_) promises_.add(best.probability, right);
   ++rows_;
   if (!min_probability_ || !is_sure(best.probability, *min_probability_)) return;
   ++sure_.rows;
@@ -84,6 +111,11 @@ void ProbabilityScores::add_metrics(Metrics& metrics) const {
   if (!curve_) return;
   const auto usual = curve_->threshold_for(kUsualTarget);
   metrics[kCoverageMetric] = usual ? double(usual->covered.rows) / double(rows_) : 0;
+  if (const auto made = promise(); made && made->threshold) {
+    metrics["eval_promise_threshold"] = *made->threshold;
+    metrics["eval_promise_coverage"] = double(made->automatic) / double(made->rows);
+    metrics["eval_promise_error"] = double(made->wrong) / double(made->automatic);
+  }
   if (!target_accuracy_) return;
   const auto point = curve_->threshold_for(*target_accuracy_);
   add_covered(point ? point->covered : Covered{});
@@ -92,7 +124,13 @@ void ProbabilityScores::add_metrics(Metrics& metrics) const {
   metrics["eval_accuracy_covered_lower"] = lower_bound(point->covered);
 }
 
+std::optional<Promise> ProbabilityScores::promise() const {
+  if (!promised_) return {};
+  return promises_.find(*promised_);
+}
+
 std::string ProbabilityScores::describe() const {
+  if (promised_) return in_words(promises_.find(*promised_)) + "\n";
   const auto shown = [&](double threshold, const Covered& covered) {
     return concat("--min-probability ", threshold, ": ", as_percent(covered.accuracy()), " of ",
                   covered.rows, " rows right, ", as_percent(double(covered.rows) / double(rows_)),

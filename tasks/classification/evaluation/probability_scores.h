@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tasks/classification/calibration/coverage.h"
+#include "tasks/classification/calibration/promise.h"
 #include "tasks/classification/calibration/reliability.h"
 #include "tasks/classification/predictions/prediction_format.h"
 #include "tasks/task.h"
@@ -21,6 +22,8 @@ namespace finetune {
 //          eval_ece_calibrated, eval_brier_calibrated where options.calibration has a temperature
 //          eval_coverage, eval_accuracy_covered with options.min_probability or target_accuracy
 //          eval_threshold, eval_accuracy_covered_lower with the latter, where it can be reached
+//          eval_promise_threshold, eval_promise_coverage, eval_promise_error with options.promise,
+//          where it can be made
 class ProbabilityScores {
  public:
   // Labels, not numbers. Error(usage) for options that need one label a row where there are more.
@@ -29,12 +32,15 @@ class ProbabilityScores {
   static std::vector<std::string> metric_names(ProblemType problem,
                                                const ClassificationOptions& options);
 
-  // In any order: the result does not depend on it. `best`: the calibrated top label.
+  // In any order, which changes nothing but a promise. `best`: the calibrated top label.
   void add_label(const float* logits, int32_t truth, const ScoredLabel& best);
   void add_set(const float* logits, std::span<const int32_t> truth);
 
   void add_metrics(Metrics& metrics) const;
-  // With options.min_probability or target_accuracy: the rows covered in words, with line ends.
+  // With options.promise.
+  std::optional<Promise> promise() const;
+  // With options.min_probability, target_accuracy or promise: the rows covered in words, with line
+  // ends.
   std::string describe() const;
 
  private:
@@ -47,6 +53,8 @@ class ProbabilityScores {
   std::optional<Reliability> calibrated_;
   Covered sure_;
   std::optional<CoverageCurve> curve_;
+  std::optional<PromiseRequest> promised_;
+  PromiseSearch promises_;
   std::vector<double> probabilities_;
 };
 

@@ -85,6 +85,10 @@ Metrics RowScores::metrics() const {
   return metrics;
 }
 
+std::optional<Promise> RowScores::promise() const {
+  return answers_ ? answers_->promise() : std::nullopt;
+}
+
 Metrics RowScores::unmixed() const {
   return unmixed_ ? unmixed_->metrics() : Metrics();
 }

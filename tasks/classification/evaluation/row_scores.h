@@ -50,8 +50,9 @@ class RowScores {
   void add(const WaitingRow& row, const float* answer, const float* unmixed);
 
   Metrics metrics() const;
-  Metrics unmixed() const;       // metrics of the `unmixed` logits, if there were any
-  std::string describe() const;  // for people: thresholds and slices, with line ends
+  std::optional<Promise> promise() const;  // with options.promise
+  Metrics unmixed() const;                 // metrics of the `unmixed` logits, if there were any
+  std::string describe() const;            // for people: thresholds and slices, with line ends
   std::string slices_json() const;
   void write_files(const std::filesystem::path& directory) const;
 

@@ -1,0 +1,37 @@
+// promise.json: a promise as a file beside the model that it is about.
+//
+// An object: version (1), max_error, confidence, threshold, rows, automatic, wrong, answers (in
+// words: the options that change probabilities), config_sha256, weights_sha256 (of the files).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "tasks/calibration.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+inline constexpr std::string_view kPromiseFile = "promise.json";
+
+// The model that probabilities come from.
+struct PromisedModel {
+  std::filesystem::path directory;
+  std::filesystem::path config, weights;  // files; of weights in shards, their index
+  std::string answers;                    // see answers_in_words()
+};
+
+// The options that change a model's probabilities.
+std::string answers_in_words(const TaskOptions& options);
+
+// Error(usage) if there is a promise and `overwrite` is false.
+void check_promise_output(const PromisedModel& model, bool overwrite);
+// `promise` must have a threshold. Error(model) if the file cannot be written.
+void write_promise(const PromisedModel& model, const Promise& promise);
+
+// Error(model) if there is none, if it is damaged, or if it is about another model or other
+// options.
+Promise read_promise(const PromisedModel& model);
+
+}  // namespace finetune

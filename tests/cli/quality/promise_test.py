@@ -1,0 +1,76 @@
+"""evaluate --max-error and predict --automatic: a promise from fresh rows, kept by the model."""
+import json
+import random
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "tests/cli"), str(ROOT / "scripts/bench/loop")]
+import promise
+from fixtures import MODEL, MODELS, rows_of, write
+from harness import DEVICE, fail, main, need, run, succeed
+
+
+def rows(count, seed):
+    """The label follows from the text, except in one row of eight."""
+    draw, out = random.Random(seed), ["text,label"]
+    for _ in range(count):
+        label = draw.choice(["fuel", "food", "rent"])
+        out.append(f"{label * draw.randrange(2)} {label[0] * 2} {draw.randrange(40)},"
+                   f"{label if draw.random() > 0.125 else 'food'}")
+    return "\n".join(out) + "\n"
+
+
+def file(directory, name, count, seed):
+    return write(directory / f"{name}.csv", rows(count, seed))
+
+
+def test_a_promise_is_made_from_fresh_rows_and_used(directory):
+    need(*MODELS)
+    model, fresh = directory / "run/model", file(directory, "fresh", 1500, 5)
+    succeed("train", "--model", MODEL, "--reinit-head", "--train", file(directory, "train", 600, 1), "--eval",
+            file(directory, "dev", 200, 2), "--output", directory / "run", "--quiet", "--lr", "3e-3", "--epochs", 2, *DEVICE)
+    evaluate = ["evaluate", "--model", model, "--no-ngram-baseline", "--data"]
+    fail(4, "predict", "--model", model, "--input", fresh, "--output", "-", "--automatic",
+         words=["promise.json", "no promise", "--max-error"])
+    # Rows that trained or chose the model promise nothing.
+    fail(2, *evaluate, directory / "train.csv", "--max-error", 0.2, words=["train.csv", "trained on"])
+    fail(2, *evaluate, directory / "dev.csv", "--max-error", 0.2, words=["dev.csv", "chose"])
+    fail(2, *evaluate, fresh, "--confidence", 0.9, words=["--confidence", "--max-error"])
+    fail(2, *evaluate, fresh, "--max-error", 0.2, "--target-accuracy", 0.9, words=["--target-accuracy"])
+    # A promise that cannot be kept: exit code 7, and how many rows would do.
+    few = run(*evaluate, file(directory, "few", 30, 6), "--max-error", 0.2)
+    assert few.code == 7 and "no promise of at most 20.0 %" in few.out, few
+    assert not (model / "promise.json").exists()
+    told = succeed(*evaluate, fresh, "--max-error", 0.2, "--json", "--output", directory / "evaluated")
+    made = json.loads((model / "promise.json").read_text())
+    metrics = json.loads(told.out)
+    assert "promise: at most 20.0 %" in told.err and made["version"] == 1, told
+    assert metrics["eval_promise_threshold"] == made["threshold"]
+    assert metrics["eval_promise_error"] == made["wrong"] / made["automatic"]
+    # The same threshold as the script's that measures how often promises are broken.
+    predicted = promise.predictions(directory / "evaluated/predictions.csv", "label", "predicted_label")
+    assert promise.promised(predicted, 0.2, 0.95) == round(made["threshold"] * promise.STEPS)
+    assert made["rows"] == sum(i % promise.PILOT != 0 for i in range(1500))
+    # predict uses it, to the digit, and evaluate does not replace it unasked.
+    common = ["predict", "--model", model, "--input", fresh, "--output", "-", "--quiet"]
+    automatic = succeed(*common, "--automatic").out
+    assert automatic == succeed(*common, "--min-probability", made["threshold"]).out
+    labels = [row[2] for row in rows_of(automatic)[1:]]
+    assert 0 < labels.count("unsure") < len(labels), labels
+    fail(2, *common, "--automatic", "--min-probability", 0.5, words=["--automatic", "--min-probability"])
+    fail(2, *evaluate, fresh, "--max-error", 0.2, words=["promise.json", "--overwrite"])
+    # It is about this model with these options alone.
+    fail(4, *common, "--automatic", "--max-length", 9, words=["promise.json", "max-length 9"])
+    copy = shutil.copytree(model, directory / "copy")
+    common[2] = copy
+    assert succeed(*common, "--automatic").out == automatic
+    for text, word in (("{", "damaged"), ('{"version": 2}', "version 2"), ('{"version": 1}', "max_error"),
+                       (json.dumps({**made, "threshold": 7}), "threshold is 7"),
+                       (json.dumps({**made, "weights_sha256": "0" * 64}), "other weights")):
+        (copy / "promise.json").write_text(text)
+        fail(4, *common, "--automatic", words=["promise.json", word])
+
+
+main(globals())
