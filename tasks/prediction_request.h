@@ -19,6 +19,7 @@ struct PredictionRequest {
   bool stream = false;            // rows are answered as they come
   bool json_lines = false;        // rows: JSON Lines instead of CSV
   bool spreadsheet_safe = false;  // rows: no cell of the CSV begins a formula
+  bool explain = false;           // labels: which words made them
   std::string column_option;      // a given option that names a column, or empty
 };
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
 
-usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise (default: all)
+usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain (default: all)
 
-label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise needs FINETUNE_SHARED and
-FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences of
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise needs FINETUNE_SHARED, and
+like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences of
 docs/quality.md from the file.
 """
 import argparse
@@ -56,7 +56,28 @@ def promise(binary, directory):
             yield data, quantity, value, 1
 
 
-PARTS = {"label-errors": label_errors, "promise": promise}
+def processor_seconds(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def explain(binary, directory):
+    rows = rows_of(SAMPLES / "toronto-dev.csv")[:800]
+    texts = write(directory / "rows.csv", ["text"], [[row["text"]] for row in rows])
+    subprocess.run([binary, "train", "--model", MINILM, "--train", SAMPLES / "toronto-train.csv", "--label-column", "category",
+                    "--max-steps", "1", "--eval-fraction", "0.1", "--output", directory / "run", "--quiet"], check=True)
+    predict = [binary, "predict", "--model", directory / "run", "--input", texts, "--overwrite", "--output",
+               directory / "out.csv"]
+    plain, explained = processor_seconds(predict), processor_seconds([*predict, "--explain"])
+    words = mean(len(row["text"].split()) for row in rows)
+    yield "Toronto", "words a row", f"{words:.1f}", 1
+    yield "Toronto", "rows a processor second", f"{len(rows) / explained:.0f}", 1
+    yield "Toronto", "times the prediction", f"{explained / plain:.1f}", 1
+
+
+PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain}
 
 
 def main():

@@ -74,8 +74,9 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
     {{.name = "max-error",
       .group = "Answers",
       .tasks = kLabels,
-      .help = "promise that at most this share of automatic labels is wrong, for predict "
-              "--automatic; --data must have chosen nothing",
+      .common = commands::all,
+      .help = "promise that at most this share of labels of predict --automatic is wrong; needs "
+              "fresh --data",
       .value = "E",
       .range = above(0, 0.5)},
      &EvaluateOptions::max_error},

@@ -32,7 +32,7 @@ struct PredictOptions : AnswerOptions {
   std::optional<int64_t> top_k;
   bool all_probabilities = false;
   std::optional<double> min_probability;
-  bool automatic = false;
+  bool automatic = false, explain = false;
   bool json_lines = false;
   bool spreadsheet_safe = false;
   bool stream = false;
@@ -90,8 +90,16 @@ const PredictRow kPredictRows[] = {
     {{.name = "automatic",
       .group = "Output",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "labels below the probability that evaluate --max-error promised become 'unsure'"},
      &PredictOptions::automatic},
+    {{.name = "explain",
+      .group = "Output",
+      .tasks = kLabels,
+      .common = commands::all,
+      .help =
+          "columns that say which words made the label, by leaving out each, and which n-grams"},
+     &PredictOptions::explain},
     {{.name = "json-lines",
       .group = "Output",
       .tasks = kLabels,
@@ -165,6 +173,7 @@ PredictionRequest request_of(const PredictOptions& o, const RowOptions& rows) {
     throw usage_error("--spreadsheet-safe is for CSV; JSON Lines are written");
   }
   request.spreadsheet_safe = o.spreadsheet_safe;
+  request.explain = o.explain;
   for (const char* name : {"text-pair-column", "text-column"}) {
     if (is_given(o, name)) request.column_option = concat("--", name);
   }

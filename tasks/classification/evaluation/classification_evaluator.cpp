@@ -69,6 +69,8 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_input(
   format.min_probability = options.min_probability;
   format.spreadsheet_safe = request.spreadsheet_safe;
   format.json_lines = request.json_lines;
+  format.explains = made->explains_ = request.explain;
+  format.explains_ngrams = request.explain && made->ngrams_;
   made->lines_.emplace(std::move(format), made->rows_->columns());
   made->output_name_ = request.output;
   made->stream_ = request.stream;
@@ -140,22 +142,45 @@ std::optional<SampleChunk> ClassificationEvaluator::next() {
 }
 
 void ClassificationEvaluator::add_margins(size_t first_waiting) {
-  const std::vector<float> margins = ngrams_->scorer.margins_of(rows_->texts());
-  auto next = margins.begin();
-  for (size_t i = first_waiting; i < waiting_.size(); ++i, next += outputs_) {
-    waiting_[i].margins.assign(next, next + outputs_);
+  const std::vector<std::string> texts = rows_->texts();
+  const std::vector<float> margins = ngrams_->scorer.margins_of(texts);
+  size_t sample = 0;
+  for (size_t i = first_waiting; i < waiting_.size(); ++i) {
+    WaitingRow& row = waiting_[i];
+    if (explains_) row.text = texts[sample];
+    const auto next = margins.begin() + int64_t(sample) * outputs_;
+    sample += 1 + row.words.size();
+    row.margins.assign(next, margins.begin() + int64_t(sample) * outputs_);
   }
 }
 
 void ClassificationEvaluator::add(const PackedBatch& batch, const float* logits) {
   for (uint32_t sample : batch.indices) {
-    FINETUNE_CHECK(sample == uint32_t(answered_) && !waiting_.empty());
-    answer(waiting_.front(), logits);
+    FINETUNE_CHECK(sample == uint32_t(taken_++) && !waiting_.empty());
+    WaitingRow& row = waiting_.front();
+    if (explains_) collect(row, logits);
+    logits += outputs_;
+    if (explains_ && row.answers.size() < (1 + row.words.size()) * size_t(outputs_)) continue;
+    answer(row, explains_ ? row.answers.data() : logits - outputs_);
     waiting_.pop_front();
     ++answered_;
-    logits += outputs_;
   }
   write_ready_lines();
+}
+
+void ClassificationEvaluator::collect(WaitingRow& row, const float* logits) {
+  const auto outputs = size_t(outputs_);
+  if (!all_finite({logits, outputs})) throw not_finite(concat("row ", answered_ + 1));
+  row.answers.insert(row.answers.end(), logits, logits + outputs);
+}
+
+Explanation ClassificationEvaluator::explanation_of(const WaitingRow& row) {
+  std::vector<float> answers = row.answers;
+  if (mix_) mix_logits(*mix_, row.margins, answers);
+  for (float& logit : answers) logit = float(double(logit) / options_.calibration.temperature);
+  Explanation found = explained(answers, outputs_, row.words);
+  if (ngrams_) explain_ngrams(ngrams_->scorer.model(), row.text, mix_->ngrams, found);
+  return found;
 }
 
 void ClassificationEvaluator::answer(WaitingRow& row, const float* logits) {
@@ -165,7 +190,7 @@ void ClassificationEvaluator::answer(WaitingRow& row, const float* logits) {
   const float* unmixed = nullptr;
   if (mix_) {
     mixed_.assign(logits, logits + outputs);
-    mix_logits(*mix_, row.margins, mixed_);
+    mix_logits(*mix_, std::span(row.margins).first(outputs), mixed_);
     unmixed = std::exchange(logits, mixed_.data());
   } else if (!target_scale_.is_identity()) {
     number_ = float(target_scale_.number(double(logits[0])));
@@ -182,7 +207,12 @@ void ClassificationEvaluator::answer(WaitingRow& row, const float* logits) {
     prediction_ends_.push_back(predictions_.size());
   } else if (output_) {
     text_ += row.line;
-    lines_->finish(logits, text_);
+    if (explains_) {
+      const Explanation explanation = explanation_of(row);
+      lines_->finish(logits, text_, &explanation);
+    } else {
+      lines_->finish(logits, text_);
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "tasks/classification/evaluation/row_scores.h"
 #include "tasks/classification/evaluation/row_source.h"
 #include "tasks/classification/ngram_mix/ngram_mix.h"
+#include "tasks/classification/predictions/explanation.h"
 #include "tasks/evaluator.h"
 #include "tasks/prediction_request.h"
 #include "tasks/task_traits.h"
@@ -81,7 +82,9 @@ class ClassificationEvaluator final : public Evaluator {
   void start_scores();
   std::string answers_line() const;
   void add_margins(size_t first_waiting);
+  Explanation explanation_of(const WaitingRow& row);
   void answer(WaitingRow& row, const float* logits);
+  void collect(WaitingRow& row, const float* logits);
   void write_ready_lines();
 
   PredictionFormat format() const;
@@ -100,7 +103,9 @@ class ClassificationEvaluator final : public Evaluator {
 
   std::deque<WaitingRow> waiting_;
   bool all_given_ = false;  // next() has come to the end
+  int64_t taken_ = 0;       // samples
   int64_t answered_ = 0, unsure_ = 0;
+  bool explains_ = false;            // a row has further samples: without each of its words
   std::optional<RowScores> scores_;  // of rows with labels
   std::vector<float> mixed_;
   float number_ = 0;  // regression

@@ -12,6 +12,8 @@
 namespace finetune {
 namespace {
 
+constexpr int64_t kMostExplainedRows = 256;  // at once: each becomes a row for each of its words
+
 // Without this, options that name columns would be ignored.
 void check_plain_text(const PredictionRequest& request) {
   if (request.column_option.empty()) return;
@@ -43,6 +45,7 @@ InputRows::InputRows(const PredictionRequest& request, const TaskOptions& option
   // Plain text has one column, whatever columns the model was trained on.
   text_ = is_plain ? TextColumns{{0}, std::nullopt}
                    : find_text_columns(reader_.columns(), request.input, options.column_names());
+  if (request.explain) left_out_.emplace();
   texts_.max_length = max_length;
   texts_.positions = model.config.max_length();
   texts_.long_texts = options.long_texts;
@@ -51,7 +54,8 @@ InputRows::InputRows(const PredictionRequest& request, const TaskOptions& option
 std::optional<SampleChunk> InputRows::next(std::deque<WaitingRow>& waiting,
                                            const PredictionLines* lines) {
   const double begin = seconds_now();
-  const bool more = chunk_.read(reader_, RowChunk::kMostRows, RowChunk::kMostBytes, stream_);
+  const int64_t most = left_out_ ? kMostExplainedRows : RowChunk::kMostRows;
+  const bool more = chunk_.read(reader_, most, RowChunk::kMostBytes, stream_);
   if (from_pipe_) waited_ += seconds_now() - begin;
   if (!more) return std::nullopt;
   const std::span<const RowValues> rows = chunk_.rows();
@@ -62,11 +66,19 @@ std::optional<SampleChunk> InputRows::next(std::deque<WaitingRow>& waiting,
   }
   set_ = encode_rows(tokenizer_, rows, text_, texts_.max_length, texts_.long_texts);
   texts_.add(set_);
+  if (left_out_) leave_out_words(waiting);
   return SampleChunk{set_.samples, set_.first_window};
 }
 
+void InputRows::leave_out_words(std::deque<WaitingRow>& waiting) {
+  left_out_->set(chunk_.rows(), text_);
+  auto row = waiting.end() - chunk_.size();
+  for (const auto& words : left_out_->words()) (row++)->words = words;
+  set_ = encode_rows(tokenizer_, left_out_->rows(), text_, texts_.max_length, texts_.long_texts);
+}
+
 std::vector<std::string> InputRows::texts() {
-  return whole_texts(chunk_.rows(), text_);
+  return whole_texts(left_out_ ? left_out_->rows() : chunk_.rows(), text_);
 }
 
 // As soon as there are enough rows to tell, so that the user can stop a long prediction.

@@ -11,6 +11,7 @@
 #include "data/columns/text_columns.h"
 #include "data/rows/records.h"
 #include "tasks/classification/evaluation/row_source.h"
+#include "tasks/classification/predictions/left_out_words.h"
 #include "tasks/prediction_request.h"
 #include "tasks/task_traits.h"
 #include "tasks/texts/cut_texts.h"
@@ -31,6 +32,7 @@ class InputRows final : public RowSource {
   bool answers_each_chunk() const override { return true; }
   double share() const override { return reader_.share(); }
   double seconds_waited() const override { return waited_; }
+  // To explain labels: those of the rows without a word, too, in the order of the samples.
   std::vector<std::string> texts() override;
   std::vector<std::string> columns() const override { return reader_.columns(); }
   std::vector<std::string> describe_samples() const override;
@@ -39,6 +41,8 @@ class InputRows final : public RowSource {
   void require_usable_rows() const override;
 
  private:
+  void leave_out_words(std::deque<WaitingRow>& waiting);
+
   const Tokenizer& tokenizer_;
   std::string name_;  // of the input
   bool from_pipe_, stream_;
@@ -46,6 +50,7 @@ class InputRows final : public RowSource {
   TextColumns text_;
   CutTexts texts_;
   RowChunk chunk_;
+  std::optional<LeftOutWords> left_out_;  // to explain labels
   SampleSet set_;
   int64_t empty_ = 0;  // texts
   double waited_ = 0;

@@ -22,6 +22,7 @@ class NgramScorer {
  public:
   explicit NgramScorer(NgramModel model) : model_(std::move(model)) {}
   int64_t outputs() const { return model_.outputs(); }
+  const NgramModel& model() const { return model_; }
   // (texts, outputs). Of equal texts one is scored.
   std::vector<float> margins_of(std::span<const std::string> texts);
 

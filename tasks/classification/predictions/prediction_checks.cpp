@@ -39,6 +39,16 @@ void check_min_probability(double least, ProblemType problem,
                     " of its own; leave the option out and look at the probabilities");
 }
 
+void check_explanation(const TaskOptions& options, ProblemType problem, size_t labels) {
+  if (problem != ProblemType::single_label || labels < 2) {
+    throw usage_error("--explain is for one of several labels a row; this model gives ",
+                      labels < 2 ? "one number or label" : "several labels a row");
+  }
+  if (options.long_texts.in_windows) {
+    throw usage_error("--explain does not go with --long-text windows; add --long-text cut");
+  }
+}
+
 void check_top_k(const PredictionRequest& request, ProblemType problem, int64_t labels) {
   const int64_t top_k = request.top_k.value_or(1);
   if (problem == ProblemType::regression && (top_k != 1 || request.all_probabilities)) {
@@ -60,6 +70,7 @@ void check_prediction(const PredictionRequest& request, const TaskOptions& optio
   const std::vector<std::string>& labels = trained_labels(config);
   const ProblemType problem = problem_type(options);
   if (options.min_probability) check_min_probability(*options.min_probability, problem, labels);
+  if (request.explain) check_explanation(options, problem, labels.size());
   check_top_k(request, problem, int64_t(labels.size()));
 }
 

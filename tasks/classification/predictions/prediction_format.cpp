@@ -8,6 +8,8 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
+#include "tasks/classification/predictions/explanation.h"
+#include "tasks/classification/predictions/left_out_words.h"
 
 namespace finetune {
 namespace {
@@ -113,6 +115,10 @@ std::vector<std::string> prediction_columns(const PredictionFormat& format,
   if (format.all_probabilities) {
     for (const std::string& label : format.labels) add("probability:" + label);
   }
+  if (format.explains) {
+    for (const char* name : {"against", "lead", "words", "rest"}) add(name);
+  }
+  if (format.explains_ngrams) add("ngrams");
   return names;
 }
 
@@ -187,6 +193,23 @@ void append_prediction(const PredictionFormat& format, const float* answer, std:
   }
 }
 
+namespace {
+
+void append_explanation(const PredictionFormat& format, const Explanation& explanation,
+                        std::string& line) {
+  line += ',';
+  append_csv_value(format.labels[size_t(explanation.against)], line, format.spreadsheet_safe);
+  line += concat(",", format_number(explanation.lead), ",");
+  append_csv_value(parts_in_words(explanation.words, LeftOutWords::kMostWords), line,
+                   format.spreadsheet_safe);
+  line += concat(",", format_number(explanation.rest));
+  if (!format.explains_ngrams) return;
+  line += ',';
+  append_csv_value(parts_in_words(explanation.ngrams, kShownNgrams), line, format.spreadsheet_safe);
+}
+
+}  // namespace
+
 PredictionLines::PredictionLines(PredictionFormat format, const std::vector<std::string>& columns)
     : format_(std::move(format)),
       columns_(format_.json_lines ? json_columns(columns) : columns),
@@ -212,9 +235,13 @@ std::string PredictionLines::begin(std::span<const std::string_view> row) const 
   return line;
 }
 
-void PredictionLines::finish(const float* answer, std::string& line) const {
-  if (format_.json_lines) return append_json_prediction(predicted_, format_, answer, line);
+void PredictionLines::finish(const float* answer, std::string& line,
+                             const Explanation* explanation) const {
+  if (format_.json_lines) {
+    return append_json_prediction(predicted_, format_, answer, line, explanation);
+  }
   append_prediction(format_, answer, line);
+  if (explanation) append_explanation(format_, *explanation, line);
   line += '\n';
 }
 

@@ -14,6 +14,8 @@
 
 namespace finetune {
 
+struct Explanation;
+
 struct ScoredLabel {
   int32_t id = 0;
   float probability = 0;
@@ -35,7 +37,8 @@ std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels);
 //                 min_probability a less probable label is kUnsure, and best_label has its name
 //   multi-label   label (names joined by `separator`), probability (theirs, joined likewise)
 //   regression    label (the number)
-// and with all_probabilities one "probability:NAME" per class.
+// and with all_probabilities one "probability:NAME" per class; then those of an explanation:
+//   against,lead,words,rest,ngrams (explanation.h)
 struct PredictionFormat {
   ProblemType problem = ProblemType::single_label;
   std::vector<std::string> labels;
@@ -46,6 +49,8 @@ struct PredictionFormat {
   std::optional<double> min_probability{};  // single-label
   bool spreadsheet_safe = false;            // CSV: see append_csv_value()
   bool json_lines = false;                  // instead of CSV
+  bool explains = false;                    // adds against, lead, words, rest
+  bool explains_ngrams = false;             // and ngrams
 };
 // A line for the log if probabilities are not the model's own, else an empty string.
 std::string describe_calibration(const LogitCalibration& calibration);
@@ -77,7 +82,8 @@ std::vector<std::string> json_columns(const std::vector<std::string>& columns);
 void append_json_values(std::span<const std::string> names, std::span<const std::string_view> row,
                         std::string& line);
 void append_json_prediction(std::span<const std::string> names, const PredictionFormat& format,
-                            const float* answer, std::string& line);
+                            const float* answer, std::string& line,
+                            const Explanation* explanation = nullptr);
 
 // The lines of an output: a row's own values, then what was predicted.
 class PredictionLines {
@@ -87,7 +93,9 @@ class PredictionLines {
   std::string header() const;  // empty for JSON Lines
   // A line in two parts, which may be far apart in time.
   std::string begin(std::span<const std::string_view> row) const;
-  void finish(const float* answer, std::string& line) const;
+  // `explanation`: if the format explains.
+  void finish(const float* answer, std::string& line,
+              const Explanation* explanation = nullptr) const;
 
  private:
   PredictionFormat format_;

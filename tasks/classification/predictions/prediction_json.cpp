@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
+#include "tasks/classification/predictions/explanation.h"
 #include "tasks/classification/predictions/prediction_format.h"
 
 namespace finetune {
@@ -25,6 +26,15 @@ std::string text_of(Members members) {
 nlohmann::ordered_json json_number(float value) {
   if (!std::isfinite(value)) return nullptr;
   return nlohmann::ordered_json::parse(format_number(value));
+}
+
+nlohmann::ordered_json json_parts(std::span<const Explanation::Part> parts, const char* name,
+                                  size_t most) {
+  auto out = nlohmann::ordered_json::array();
+  for (const auto& [text, weight] : parts.first(std::min(most, parts.size()))) {
+    out.push_back({{name, text}, {"weight", json_number(weight)}});
+  }
+  return out;
 }
 
 }  // namespace
@@ -54,7 +64,8 @@ void append_json_values(std::span<const std::string> names, std::span<const std:
 }
 
 void append_json_prediction(std::span<const std::string> names, const PredictionFormat& format,
-                            const float* answer, std::string& line) {
+                            const float* answer, std::string& line,
+                            const Explanation* explanation) {
   Members members;
   size_t next = 0;
   const auto add = [&](auto&& value) {
@@ -90,6 +101,13 @@ void append_json_prediction(std::span<const std::string> names, const Prediction
   }
   if (format.all_probabilities) {
     for (float probability : probabilities_of(format, answer)) add(json_number(probability));
+  }
+  if (explanation) {
+    add(format.labels[size_t(explanation->against)]);
+    add(json_number(explanation->lead));
+    add(json_parts(explanation->words, "word", explanation->words.size()));
+    add(json_number(explanation->rest));
+    if (format.explains_ngrams) add(json_parts(explanation->ngrams, "ngram", kShownNgrams));
   }
   line += concat(",", text_of(std::move(members)), "}\n");
 }
