@@ -71,7 +71,7 @@ struct AttentionShape {
   const uint32_t* samples = nullptr;  // (B) place in the global batch; selects the dropout stream
   // number of the first head in the whole model; selects the dropout stream
   int64_t first_head = 0;
-  PositionBias bias;
+  PositionBias bias = {};
   // Query i sees keys i - window ... i + window of its sequence alone; < 0: it sees all keys.
   int64_t window = -1;
   uint32_t head_name(int64_t head) const { return uint32_t(first_head + head); }
