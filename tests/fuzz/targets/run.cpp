@@ -199,7 +199,6 @@ constexpr Command kCommands[] = {
 void parse(std::vector<std::string> words) {
   ParsedOnly app("", "finetune");
   int exit_code = 0;
-  set_help_style(app);
   app.set_version_flag("-V,--version", "0", "");
   app.require_subcommand(1);
   app.fallthrough(false);

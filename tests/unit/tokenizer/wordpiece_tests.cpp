@@ -1,4 +1,6 @@
 // WordPiece: corner cases, with the values of tokenizers 0.22.2 for the same input.
+#include <simdjson.h>
+
 #include "../contains.h"
 #include "support.h"
 
