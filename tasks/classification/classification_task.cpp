@@ -116,6 +116,7 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
 ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
                                        const EncoderConfig& config, bool model_head)
     : options_(options), data_(load_classification_data(options, tokenizer, config, model_head)) {
+  data_.trained_texts = {};  // the evaluation rows are marked; the memory is for training
   if (options.train_files.empty()) {
     class_weights_ = stored_class_weights(config, data_.labels.size());
   } else if (options.balanced_class_weights) {

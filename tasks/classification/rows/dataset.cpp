@@ -313,9 +313,8 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     data.has_eval = true;
     data.eval = make_side(*eval, data, options, tokenizer, false);
     if (options.baselines && !options.train_files.empty()) {
-      const TrainedTexts trained = std::exchange(data.trained_texts, {});
       for (const TextSum& sum : text_sums(*eval))
-        data.eval.repeated.push_back(trained.contains(sum));
+        data.eval.repeated.push_back(data.trained_texts.contains(sum));
     }
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;

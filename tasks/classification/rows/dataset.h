@@ -52,7 +52,7 @@ struct ClassificationData {
   TargetScale target_scale;               // regression: logits give numbers by it
   std::string split;                      // how evaluation rows were held out, for the log
   std::string split_fault;                // what is odd about the split, or empty
-  TrainedTexts trained_texts;             // options.baselines, without evaluation data
+  TrainedTexts trained_texts;             // of the training rows; with options.baselines
   ClassificationSide train;
   bool has_eval = false;
   ClassificationSide eval;

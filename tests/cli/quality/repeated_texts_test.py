@@ -104,6 +104,11 @@ def test_distinct_split(directory):
     with open(directory / "distinct/predictions.csv", newline="") as file:
         held = {row["text"] for row in csv.DictReader(file)}
     assert sum(line.split(",")[0] in held for line in repeated) == metrics["eval_rows"]
+    # evaluate of the whole file knows which of its rows the run held out.
+    whole = succeed("evaluate", "--model", directory / "distinct", "--data", data, "--no-ngram-baseline", "--json")
+    assert metrics_in(whole.out)["eval_repeated"] == metrics["train_rows"], (whole, metrics)
+    assert metrics_in(whole.out)["eval_accuracy_unseen"] == metrics["eval_accuracy"], (whole, metrics)
+    assert "have a text that is trained on, too" in whole.err, whole
     # A pair is known if both of its texts match.
     pairs = table(directory / "pairs.csv", [f"text {i % 7},other {i % 11},{'ab'[i % 2]}" for i in range(231)], "text,pair,label")
     train(directory / "pairs", "--train", pairs, "--text-pair-column", "pair", "--eval-fraction", 0.2, "--eval-split",
