@@ -204,6 +204,14 @@ CalibrationReport finish_evaluation(const TrainingRun& run, Evaluator& best,
   return report;
 }
 
+// Whether the weights are the best of several evaluations.
+bool is_best_of_many(const TrainingRun& run) {
+  const TrainOptions& options = run.settings.options;
+  const int64_t samples = run.inputs->task->train_set().samples.size();
+  const int64_t every = options.eval_every.value_or(steps_per_epoch(samples, *options.batch_size));
+  return run.settings.has_eval && run.state.step > every;
+}
+
 ModelCard card_of(const TrainingRun& run, const Metrics& metrics, const std::string& sha256) {
   const TrainOptions& given = run.settings.given;
   const std::vector<ConfigEntry> kept =
@@ -220,13 +228,16 @@ ModelCard card_of(const TrainingRun& run, const Metrics& metrics, const std::str
           .date = date_text(date_now()),
           .data_sha256 = run.state.data_sha256,
           .weights_sha256 = sha256,
-          .metrics = metrics};
+          .metrics = metrics,
+          .is_best_of_many = is_best_of_many(run)};
 }
 
-// Collective: rank 0 writes the model's directory.
-void export_best(const TrainingRun& run, const Metrics& metrics, const std::string& sha256) {
+// Collective: rank 0 writes the model's directory. Returns the sha256 of its model.safetensors.
+// `sha256`: of the engine's weights; empty: not known.
+std::string export_best(const TrainingRun& run, const Metrics& metrics, std::string sha256) {
   if (!run.books) {
-    return with_model_tensors(run.machine, run.learner, WithMoments::no, [](ModelTensors&) {});
+    with_model_tensors(run.machine, run.learner, WithMoments::no, [](ModelTensors&) {});
+    return sha256;
   }
   const RunDirectory& directory = *run.books->directory;
   const Task& task = *run.inputs->task;
@@ -235,15 +246,17 @@ void export_best(const TrainingRun& run, const Metrics& metrics, const std::stri
   for (const auto& [name, text] : run.inputs->tokenizer_files) files.push_back({name, text});
   const std::string facts = model_facts(task, run.state);
   files.push_back({std::string(kModelFactsFile), facts});
-  const std::string card = model_card(card_of(run, metrics, sha256));
-  files.push_back({std::string(kModelCardFile), card});
   with_model_tensors(run.machine, run.learner, WithMoments::no, [&](ModelTensors& tensors) {
     ScaledHeadTensors scaled(tensors, task.target_scale());
     const bool is_scaled = !task.target_scale().is_identity();
+    ModelTensors& exported = is_scaled ? static_cast<ModelTensors&>(scaled) : tensors;
+    if (is_scaled || sha256.empty()) sha256 = weights_sha256(exported);
+    const std::string card = model_card(card_of(run, metrics, sha256));
+    files.push_back({std::string(kModelCardFile), card});
     export_model(directory.model(),
-                 {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
-                  run.settings.config.source_json, task.config_json(), std::move(files)});
+                 {exported, run.settings.config.source_json, task.config_json(), std::move(files)});
   });
+  return sha256;
 }
 
 // Logs a line of the summary. Without --json the terminal shows the summary itself.
@@ -307,7 +320,8 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
   });
   world.set_patient(false);
   if (leads) add_rows_and_baselines(run, metrics);
-  export_best(run, metrics, sha256);
+  const bool is_last = !run.settings.has_eval || best.step == run.state.step;
+  const std::string exported_sha256 = export_best(run, metrics, is_last ? sha256 : "");
   if (!leads) return {};
   add_memory(run, metrics);
   for (const std::string& line : result_lines(metrics)) tell(run.settings.options, line);
@@ -317,7 +331,8 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
   write_run_facts(run, sha256, report.facts);
   write_metrics(directory.metrics(), metrics);  // last: its presence says that the run has ended
   if (options.keep_checkpoints.value_or(0) == 0) directory.remove_checkpoints();
-  tell(options, concat("model: ", directory.model().string(), ", weights sha256 ", sha256));
+  tell(options,
+       concat("model: ", directory.model().string(), ", weights sha256 ", exported_sha256));
   return outcome_of(run.settings.given, directory, run.books->assertions, metrics);
 }
 

@@ -11,6 +11,7 @@
 #include "core/files/output_directory.h"
 #include "core/files/path_advice.h"
 #include "core/log.h"
+#include "core/sha256.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
 #include "engine/model_outputs.h"
@@ -19,6 +20,7 @@
 #include "model/head.h"
 #include "model/parameters.h"
 #include "tasks/model_files.h"
+#include "train/record/model_card.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
 #include "weights/stored_tensor.h"
@@ -225,7 +227,8 @@ std::string converted_config(const EncoderConfig& config, const fs::path& path, 
   return with_version(json.dump());
 }
 
-// When and on what a model of ours was trained, and its card, unless the user's own `card` stays.
+// When and on what a model of ours was trained, and its card with the sum of the new weights,
+// unless the user's own `card` stays.
 void copy_model_facts(const fs::path& from, const fs::path& to, std::string card) {
   const auto is_there = [&](std::string_view name) {
     return kind_of(from / name, ExitCode::model) == FileKind::file;
@@ -235,7 +238,9 @@ void copy_model_facts(const fs::path& from, const fs::path& to, std::string card
   };
   if (is_there(kModelFactsFile)) {
     write_file(to / kModelFactsFile, text_of(kModelFactsFile));
-    if (card.empty() && is_there(kModelCardFile)) card = text_of(kModelCardFile);
+    if (card.empty() && is_there(kModelCardFile)) {
+      card = with_weights_sha256(text_of(kModelCardFile), sha256_of_file(to / "model.safetensors"));
+    }
   }
   if (!card.empty()) write_file(to / kModelCardFile, card);
 }

@@ -39,6 +39,10 @@ constexpr CardMetric kMetrics[] = {
     {"eval_perplexity", "perplexity", "Perplexity"},
 };
 
+// The line of the weights' sum in a card, and in one of an older version.
+constexpr std::string_view kWeightsSum = "\nsha256 of model.safetensors: ";
+constexpr std::string_view kOldWeightsSum = "\nsha256 of the weights: ";
+
 // A double-quoted scalar, which needs no other escapes once the text is printable.
 std::string yaml(std::string_view text) {
   std::string out = "\"";
@@ -81,16 +85,24 @@ bool is_plain(std::string_view value) {
   return !value.empty() && value.size() <= 100 && std::all_of(value.begin(), value.end(), fits);
 }
 
-std::string_view unquoted(std::string_view value) {
+// A scalar of YAML without its quotes and the comment behind it; empty for null.
+std::string_view scalar(std::string_view value) {
   value = trim(value);
-  const bool is_quoted = value.size() > 1 && value.front() == '"' && value.back() == '"';
-  return is_quoted ? value.substr(1, value.size() - 2) : value;
+  if (value.starts_with('"') || value.starts_with('\'')) {
+    const size_t end = value.find(value.front(), 1);
+    return end == value.npos ? "" : value.substr(1, end - 1);
+  }
+  if (value.starts_with('#')) return "";
+  value = trim(value.substr(0, value.find(" #")));
+  return value == "null" || value == "Null" || value == "NULL" || value == "~" ? "" : value;
 }
 
 void add_languages(std::string_view value, std::vector<std::string>& languages) {
-  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
-  for (std::string_view each : split(value, ',')) {
-    if (is_plain(unquoted(each))) languages.emplace_back(unquoted(each));
+  value = trim(value);
+  const bool is_list = value.starts_with('[');
+  if (is_list) value = value.substr(1, std::min(value.find(']'), value.size()) - 1);
+  for (std::string_view each : is_list ? split(value, ',') : std::vector{value}) {
+    if (is_plain(scalar(each))) languages.emplace_back(scalar(each));
   }
 }
 
@@ -107,22 +119,25 @@ std::string card_text(const fs::path& path) {
 // Reads the few keys that matter; anything unusual is left out.
 BaseCard read_card(const fs::path& path) {
   BaseCard card;
-  const std::string text = card_text(path);
+  std::string text = card_text(path);
+  std::erase(text, '\r');
   if (!text.starts_with("---\n")) return card;
+  const bool is_own = text.find(kCardMarker) != std::string::npos;
   const std::string_view front = std::string_view(text).substr(0, text.find("\n---", 3));
   std::string_view key;
   for (std::string_view line : split(front, '\n')) {
-    if (line.starts_with("- ") || line.starts_with("  - ")) {
+    if (trim(line).empty() || trim(line).starts_with('#')) continue;
+    if (trim(line).starts_with("- ")) {
       if (key == "language") add_languages(trim(line).substr(2), card.languages);
       continue;
     }
     const size_t colon = std::min(line.find(':'), line.size());
     key = line.substr(0, colon);
-    const std::string_view value = trim(line.substr(std::min(colon + 1, line.size())));
-    const bool is_own = text.find(kCardMarker) != std::string::npos;
+    const std::string_view value = line.substr(std::min(colon + 1, line.size()));
+    const std::string_view name = is_plain(scalar(value)) ? scalar(value) : "";
     if (key == "language") add_languages(value, card.languages);
-    if (key == "license" && is_plain(unquoted(value))) card.license = unquoted(value);
-    if (key == "base_model" && is_own && is_plain(unquoted(value))) card.model = unquoted(value);
+    if (key == "license") card.license = name;
+    if (key == "base_model" && is_own) card.model = name;
   }
   return card;
 }
@@ -137,6 +152,12 @@ const char* pipeline_of(TaskKind task) {
   return task == TaskKind::qa    ? "question-answering"
          : task == TaskKind::mlm ? "fill-mask"
                                  : "text-classification";
+}
+
+std::string_view purpose(const ModelCard& card) {
+  if (card.given.regression) return "regression";
+  if (!card.given.multi_label.empty()) return "classification with several labels a text";
+  return traits_of(card.task).title;
 }
 
 // "dev.csv", or "train.csv (held out)".
@@ -216,7 +237,9 @@ std::string data(const ModelCard& card) {
       row("training", concat(file_names(given.train), ": ", count(card.train_rows))),
       has_eval ? row("evaluation", concat(evaluation_data(card), ": ", count(card.eval_rows))) : "",
       row("text", join(given.text_columns, ", ")), row("second text", given.text_pair_column),
-      card.labels.empty() ? "" : row("label", given.label_column),
+      card.task != TaskKind::classification
+          ? ""
+          : row(given.regression ? "number" : "label", given.label_column),
       row(given.train.size() + given.eval.size() > 1 ? "sha256 of the files' sha256" : "sha256",
           card.data_sha256));
 }
@@ -239,9 +262,11 @@ std::string limits(const ModelCard& card) {
   std::string text = concat("\n## Limits\n\n- Texts beyond ", card.max_length, " tokens are ",
                             has_windows ? "read in overlapping windows" : "cut", ".\n");
   if (!card.labels.empty()) {
-    text += "- Every text gets one of these labels, also one that fits none.\n";
+    text += card.given.multi_label.empty()
+                ? "- Every text gets one of these labels, also one that fits none.\n"
+                : "- A text gets any number of these labels, maybe none.\n";
   }
-  if (card.eval_rows > 0 && card.task != TaskKind::mlm) {
+  if (card.is_best_of_many && card.task != TaskKind::mlm) {
     text +=
         "- The best checkpoint was chosen on the rows of the results above, so results on new rows "
         "are usually\n  a little worse.\n";
@@ -307,11 +332,24 @@ std::string command_of(const ModelCard& card) {
 std::string model_card(const ModelCard& card) {
   return concat(front_matter(card), "\n", kCardMarker, FINETUNE_VERSION,
                 "; a card without this line is kept when the model is trained again -->\n\n# ",
-                markdown(title_of(card)), "\n\nFor ", traits_of(card.task).title,
+                markdown(title_of(card)), "\n\nFor ", purpose(card),
                 ", trained with finetune " FINETUNE_VERSION " on ", card.date.substr(0, 10),
                 " (UTC).\n\n## Results\n\n", results(card), "\n## Data\n\n", data(card),
                 labels(card), limits(card), "\n## How it was made\n\n```sh\n", command_of(card),
-                "\n```\n\nsha256 of the weights: ", card.weights_sha256, "\n");
+                "\n```\n", kWeightsSum, card.weights_sha256, "\n");
+}
+
+std::string with_weights_sha256(std::string card, std::string_view sha256) {
+  if (card.find(kCardMarker) == card.npos) return card;
+  for (const std::string_view line : {kWeightsSum, kOldWeightsSum}) {
+    const size_t found = card.rfind(line);
+    if (found == card.npos) continue;
+    const size_t begin = found + line.size();
+    const size_t end = std::min(card.find('\n', begin), card.size());
+    card.replace(begin, end - begin, sha256).replace(found, line.size(), kWeightsSum);
+    break;
+  }
+  return card;
 }
 
 }  // namespace finetune

@@ -21,13 +21,18 @@ struct ModelCard {
   int64_t max_length = 0;           // tokens
   int64_t train_rows = 0, eval_rows = 0;
   std::string date;  // 2026-11-27T08:55:00Z
-  std::string data_sha256, weights_sha256;
-  Metrics metrics;  // of the run
+  std::string data_sha256;
+  std::string weights_sha256;    // of model.safetensors
+  Metrics metrics;               // of the run
+  bool is_best_of_many = false;  // evaluated several times: the weights are those of the best
 };
 
 // Front matter in YAML, then text in Markdown. Of paths only the file names are shown, so that two
 // runs that differ in their directories have the same card. `card` may contain names of any bytes.
 std::string model_card(const ModelCard& card);
+
+// `card` with this sum of model.safetensors; unchanged if a user wrote it.
+std::string with_weights_sha256(std::string card, std::string_view sha256);
 
 // The command that trains such a model: "finetune train --model NAME --train FILE ...", over
 // several lines if it is long.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from event_files import events
-from fixtures import EVAL, MODEL, TRAIN, kill_when
+from fixtures import EVAL, MODEL, MODELS, TRAIN, kill_when, write
 from harness import facts_of, fail, main, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -64,6 +64,26 @@ def in_utc(text):
 
 def sha256(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_cards_of_numbers_and_of_several_labels(directory):
+    need(*MODELS)
+    data = write(directory / "d.csv", "text,n,tags\n" + "".join(f"word{i} text,{i}.5,{'a;b' if i % 3 else ''}\n" for i in range(40)))
+    train = ["train", "--model", MODEL, "--reinit-head", "--train", data, "--eval-fraction", 0.3]
+    out, copy = directory / "numbers", directory / "copy"
+    succeed(*train, "--regression", "--label-column", "n", "--max-steps", 3, "--eval-every", 1, "--output", out)
+    # The card's sum is that of the file beside it; run.json has that of the last step's tensors.
+    card, found = (out / "model/README.md").read_text(), sha256(out / "model/model.safetensors")
+    assert f"\nsha256 of model.safetensors: {found}\n" in card and facts_of(out)["weights_sha256"] not in card, card
+    assert f"weights sha256 {found}" in (out / "log.txt").read_text()
+    assert json.loads(succeed("evaluate", "--model", out, "--data", data, "--json").out)["weights_sha256"] == found
+    succeed("convert", "--model", out / "model", "--dtype", "bf16", "--output", copy)
+    assert (copy / "README.md").read_text() == card.replace(found, sha256(copy / "model.safetensors"))
+    for words in ("\nFor regression, ", "\n| number | n |\n", "best checkpoint"):
+        assert words in card, (words, card)
+    succeed(*train, "--multi-label", ";", "--label-column", "tags", "--max-steps", 1, "--output", directory / "tags")
+    card = (directory / "tags/model/README.md").read_text()
+    assert "any number of these labels" in card and "Every text gets" not in card and "best checkpoint" not in card, card
 
 
 def test_results_say_when_and_on_what_they_were_computed(directory):
@@ -132,7 +152,8 @@ def test_model_card(directory):
                                              for i in range(6) for label in labels))
     base = directory / "base"
     shutil.copytree(MODEL, base)
-    (base / "README.md").write_text("---\nlicense: mit\nlanguage:\n- en\n- 'x: {'\nbase_model: a/b\n---\nWords.\n")
+    (base / "README.md").write_bytes(b"---\r\nlicense: 'mit' # free\r\nlanguage:\r\n  - en # English\r\n  - null\r\n"
+                                     b"  - 'x: {'\r\nbase_model: a/b\r\n---\r\nWords.\r\n")
     out = directory / "run"
     succeed("train", "--model", base, "--train", data, "--eval-fraction", 0.3, "--max-steps", 1, "--seed", 7,
             "--output", out, "--reinit-head")
@@ -142,6 +163,7 @@ def test_model_card(directory):
     assert (found["license"], found["pipeline_tag"]) == ("mit", "text-classification"), found
     assert "base_model" not in found, "the parent that another's card names is not the model that was fine-tuned"
     metrics = metrics_of(out)
+    assert (None, "null") not in items, items
     for item in ((None, "en"), ("name", f"base fine-tuned on {data.name}"), ("name", data.name + " (held out)"),
                  ("type", "accuracy"), ("value", str(metrics["eval_accuracy"])), ("type", "matthews_correlation")):
         assert item in items, (item, items)
@@ -150,6 +172,7 @@ def test_model_card(directory):
                   "--eval-fraction 0.3", "--seed 7", "--reinit-head",
                   facts_of(out)["weights_sha256"]):
         assert words in text, (words, text)
+    assert "best checkpoint" not in text, "it was evaluated once"
     # predict passes over the card; a model that is trained on keeps what is known of its parent.
     (out / "model/README.md").write_text(card.replace("license:", 'base_model: "a/b"\nlicense:'))
     succeed("predict", "--model", out, "--input", data, "--output", directory / "labels.csv")
