@@ -98,7 +98,7 @@ const PredictRow kPredictRows[] = {
       .tasks = kLabels,
       .common = commands::all,
       .help =
-          "columns that say which words made the label, by leaving out each, and which n-grams"},
+          "columns that say which words made the label"},
      &PredictOptions::explain},
     {{.name = "json-lines",
       .group = "Output",

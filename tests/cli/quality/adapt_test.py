@@ -271,7 +271,7 @@ def test_what_is_refused(directory):
         fail(2, *line, "--mask-probability", value, words=["--mask-probability"])
     fail(2, *line, "--train_file", data, words=["--text"])
     fail(2, *line, "--mlm_probability", 0.2, words=["--mask-probability"])
-    fail(2, *line, "--max-length", 2, words=["no room"])
+    fail(2, *line, "--max-length", 2, words=["must be at least 3"])
     fail(2, "train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--distinct", "--output",
          directory / "x", words=["--distinct", "masked language modelling"])
     fail(3, *line[:4], directory / "absent.txt", "--output", directory / "x", words=["absent.txt"])

@@ -47,7 +47,9 @@ TEST_CASE(
 }
 
 TEST_CASE("golden tokenization with roberta-base") {
-  if (!have_shared("tokenizers/roberta-base") || !have_shared("golden/family/tokenization")) return;
+  if (!have_shared("tokenizers/roberta-base") ||
+      !have_shared("golden/family/tokenization/roberta-base.jsonl"))
+    return;
   const fs::path model = shared_path("tokenizers/roberta-base");
   const std::string golden = "golden/family/tokenization/roberta-base";
   check_golden_file(model, golden + ".jsonl", 309);
@@ -59,7 +61,9 @@ TEST_CASE("golden tokenization with roberta-base") {
 }
 
 TEST_CASE("golden pairs and windows with roberta-base: two separators, no token types") {
-  if (!have_shared("tokenizers/roberta-base") || !have_shared("golden/family/tokenization")) return;
+  if (!have_shared("tokenizers/roberta-base") ||
+      !have_shared("golden/family/tokenization/pairs.jsonl"))
+    return;
   const auto tokenizer = Tokenizer::load(shared_path("tokenizers/roberta-base"));
   test::check_golden_pairs(*tokenizer, "roberta-base", 15);
 }
