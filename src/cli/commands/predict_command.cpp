@@ -97,8 +97,7 @@ const PredictRow kPredictRows[] = {
       .group = "Output",
       .tasks = kLabels,
       .common = commands::all,
-      .help =
-          "columns that say which words made the label"},
+      .help = "columns that say which words made the label"},
      &PredictOptions::explain},
     {{.name = "json-lines",
       .group = "Output",
