@@ -1,29 +1,40 @@
-// Copies rows, with the text before and behind a word joined.
+// Finds the words of a text, and copies rows without one of them.
 #include "tasks/classification/predictions/left_out_words.h"
 
+#include "core/text/utf8.h"
+#include "tokenizer/unicode/unicode_tables.h"
+
 namespace finetune {
-namespace {
 
-constexpr std::string_view kSpaces = " \t\r\n\f\v";
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (size_t begin = text.find_first_not_of(kSpaces); begin != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(kSpaces, begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(kSpaces, end);
+std::vector<LeftOutWords::Word> LeftOutWords::words_of(std::string_view text) {
+  std::vector<Word> words;
+  bool is_open = false;  // whether the next character continues the last word
+  for (size_t at = 0; at < text.size();) {
+    const auto [c, length] = utf8::decode(text, at);
+    const bool is_space = unicode::has(c, unicode::kSpace);
+    const bool is_whole = unicode::has(c, unicode::kCjk);
+    if (!is_space && (is_whole || !is_open)) words.push_back({at, at});
+    at += length;
+    if (!is_space) words.back().end = at;
+    is_open = !is_space && !is_whole;
   }
   return words;
 }
 
-}  // namespace
+// Blanks go with the word where they would be doubled, or begin or end the text.
+std::string LeftOutWords::text_without(std::string_view text, std::span<const Word> words,
+                                       size_t i) {
+  const bool is_first = i == 0, is_last = i + 1 == words.size();
+  size_t begin = words[i].begin, end = words[i].end;
+  const size_t before = is_first ? 0 : words[i - 1].end;
+  const size_t behind = is_last ? text.size() : words[i + 1].begin;
+  if (is_first || (!is_last && before < begin)) end = behind;
+  if (is_last) begin = before;
+  return std::string(text.substr(0, begin)).append(text.substr(end));
+}
 
-void LeftOutWords::leave_out(RowValues row, size_t column, std::string_view word) {
-  const std::string_view text = row[column];
-  const auto before = size_t(word.data() - text.data());
-  size_t behind = before + word.size();
-  while (behind < text.size() && kSpaces.find(text[behind]) != std::string_view::npos) ++behind;
-  texts_.push_back(std::string(text.substr(0, before)).append(text.substr(behind)));
+void LeftOutWords::add(RowValues row, size_t column, std::string text) {
+  texts_.push_back(std::move(text));
   std::vector<std::string_view>& values = values_.emplace_back(row.begin(), row.end());
   values[column] = texts_.back();
   rows_.emplace_back(values);
@@ -38,10 +49,11 @@ void LeftOutWords::set(std::span<const RowValues> rows, const TextColumns& colum
     rows_.push_back(row);
     std::vector<std::string>& words = words_.emplace_back();
     for (const size_t column : columns.text) {
-      for (const std::string_view word : words_of(row[column])) {
-        if (words.size() == kMostWords) break;
-        words.emplace_back(word);
-        leave_out(row, column, word);
+      const std::string_view text = row[column];
+      const std::vector<Word> found = words_of(text);
+      for (size_t i = 0; i < found.size() && words.size() < kMostWords; ++i) {
+        words.emplace_back(text.substr(found[i].begin, found[i].end - found[i].begin));
+        add(row, column, text_without(text, found, i));
       }
     }
   }

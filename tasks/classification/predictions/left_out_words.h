@@ -15,7 +15,8 @@ class LeftOutWords {
  public:
   static constexpr size_t kMostWords = 64;  // of a row; later ones are never left out
 
-  // Words are separated by white space; those of a second text stay. `rows` must outlive the uses.
+  // White space of Unicode separates words, and a CJK character is a word, as in BERT's tokenizer.
+  // The words of a second text stay. `rows` must outlive the uses.
   void set(std::span<const RowValues> rows, const TextColumns& columns);
   // Each row, followed by the row without its first word, without its second, ...
   std::span<const RowValues> rows() const { return rows_; }
@@ -23,7 +24,14 @@ class LeftOutWords {
   const std::vector<std::vector<std::string>>& words() const { return words_; }
 
  private:
-  void leave_out(RowValues row, size_t column, std::string_view word);
+  struct Word {
+    size_t begin, end;  // bytes of the text
+  };
+
+  static std::vector<Word> words_of(std::string_view text);
+  // The text as a person would write it without words[i].
+  static std::string text_without(std::string_view text, std::span<const Word> words, size_t i);
+  void add(RowValues row, size_t column, std::string text);
 
   std::vector<RowValues> rows_;
   std::vector<std::vector<std::string>> words_;

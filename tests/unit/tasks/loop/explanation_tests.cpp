@@ -23,9 +23,9 @@ TEST_CASE("each word of the text columns is left out once") {
   REQUIRE(left_out.rows().size() == 6);
   CHECK(left_out.rows()[0][1] == " CDN  TIRE ");
   CHECK(left_out.rows()[1][1] == " TIRE ");
-  CHECK(left_out.rows()[2][1] == " CDN  ");
+  CHECK(left_out.rows()[2][1] == " CDN ");
   CHECK(left_out.rows()[3][2] == "soap");
-  CHECK(left_out.rows()[4][2] == "hand\t");
+  CHECK(left_out.rows()[4][2] == "hand");
   CHECK(left_out.rows()[4][3] == "pair stays");
   std::string words;
   for (int i = 0; i < 100; ++i) words += "w ";
@@ -33,6 +33,28 @@ TEST_CASE("each word of the text columns is left out once") {
   const std::vector<RowValues> long_rows{long_row};
   left_out.set(long_rows, {{0}, {}});
   CHECK(left_out.words()[0].size() == LeftOutWords::kMostWords);
+}
+
+TEST_CASE("a word leaves no blank behind, and CJK characters are words") {
+  using Words = std::vector<std::string>;
+  const auto without = [](std::string_view text) {
+    const std::vector<std::string_view> row{text};
+    const std::vector<RowValues> rows{row};
+    LeftOutWords left_out;
+    left_out.set(rows, {{0}, {}});
+    Words texts;
+    for (const RowValues each : left_out.rows().subspan(1)) texts.emplace_back(each[0]);
+    return std::pair(left_out.words()[0], texts);
+  };
+  CHECK(without("a red  sun").second == Words{"red  sun", "a sun", "a red"});
+  CHECK(without("  one ").second == Words{""});
+  CHECK(without("a\u3000b\u00a0c") ==
+        std::pair(Words{"a", "b", "c"}, Words{"b\u00a0c", "a\u3000c", "a\u3000b"}));
+  CHECK(without("\u7ea2\u679c") == std::pair(Words{"\u7ea2", "\u679c"}, Words{"\u679c", "\u7ea2"}));
+  CHECK(without("pay \u7ea2\u679c now") == std::pair(Words{"pay", "\u7ea2", "\u679c", "now"},
+                                                     Words{"\u7ea2\u679c now", "pay \u679c now",
+                                                           "pay \u7ea2 now", "pay \u7ea2\u679c"}));
+  CHECK(without("A\u7ea2 b").second == Words{"\u7ea2 b", "A b", "A\u7ea2"});
 }
 
 TEST_CASE("words and the rest add up to the lead over the second label") {
