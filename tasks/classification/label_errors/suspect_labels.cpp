@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kLeastProbability = 1e-12, kLikelyShare = 0.25;
 
+// 0 for a label none of whose rows can be judged.
 std::vector<double> mean_probabilities(const OutOfFold& rows) {
   std::vector<double> means(size_t(rows.outputs));
   std::vector<int64_t> counts(means.size());
@@ -24,6 +25,18 @@ std::vector<double> mean_probabilities(const OutOfFold& rows) {
   return means;
 }
 
+// The most probable label of those with rows that can be judged; `given` is one of them.
+int32_t likely_label(std::span<const float> probabilities, int32_t given,
+                     const std::vector<uint8_t>& has_judged_rows) {
+  int32_t likely = given;
+  for (size_t label = 0; label < probabilities.size(); ++label) {
+    if (has_judged_rows[label] && probabilities[label] > probabilities[size_t(likely)]) {
+      likely = int32_t(label);
+    }
+  }
+  return likely;
+}
+
 double score_of(double given, double likely) {
   return kLikelyShare * std::log(likely) - std::log(given + kLeastProbability);
 }
@@ -33,6 +46,10 @@ double score_of(double given, double likely) {
 SuspectLabels suspect_labels(const OutOfFold& rows) {
   SuspectLabels out;
   out.means = mean_probabilities(rows);
+  std::vector<uint8_t> has_judged_rows(size_t(rows.outputs));
+  for (size_t i = 0; i < rows.labels.size(); ++i) {
+    has_judged_rows[size_t(rows.labels[i])] |= rows.is_judged[i];
+  }
   for (int64_t i = 0; i < rows.rows(); ++i) {
     if (!rows.is_judged[size_t(i)]) {
       ++out.unjudged;
@@ -40,12 +57,12 @@ SuspectLabels suspect_labels(const OutOfFold& rows) {
     }
     const auto probabilities = rows.row(i);
     const int32_t given = rows.labels[size_t(i)];
-    const auto best = std::max_element(probabilities.begin(), probabilities.end());
-    const auto likely = int32_t(best - probabilities.begin());
-    if (!(*best > probabilities[size_t(given)])) continue;
-    out.rows.push_back({i, given, likely,
-                        score_of(double(probabilities[size_t(given)]), double(*best)),
-                        double(*best) >= out.means[size_t(likely)]});
+    const int32_t likely = likely_label(probabilities, given, has_judged_rows);
+    if (likely == given) continue;
+    const auto of_given = double(probabilities[size_t(given)]);
+    const auto best = double(probabilities[size_t(likely)]);
+    out.rows.push_back(
+        {i, given, likely, score_of(of_given, best), best >= out.means[size_t(likely)]});
   }
   std::stable_sort(out.rows.begin(), out.rows.end(),
                    [](const auto& a, const auto& b) { return a.score > b.score; });

@@ -10,7 +10,7 @@ namespace finetune {
 
 struct SuspectLabel {
   int64_t row = 0;
-  int32_t given = 0, likely = 0;  // likely: the most probable label
+  int32_t given = 0, likely = 0;  // likely: the most probable label with rows that can be judged
   double score = 0;               // the rows are ranked by it
   // As confident learning counts errors: the likely label's probability is at least the mean
   // probability that rows with this label have for it.

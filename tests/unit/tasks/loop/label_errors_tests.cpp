@@ -84,3 +84,15 @@ TEST_CASE("suspect labels are ranked by their probability, and confident ones re
   rows.probabilities[7] = 0.99f;
   CHECK(!suspect_labels(rows).rows[1].is_confident);
 }
+
+TEST_CASE("a label without rows that can be judged is never suggested") {
+  OutOfFold rows;
+  rows.outputs = 3;
+  rows.labels = {0, 0, 1, 2};
+  rows.probabilities = {0.2f, 0.1f, 0.7f, 0.1f, 0.3f, 0.6f, 0.1f, 0.8f, 0.1f, 0.5f, 0.5f, 0};
+  rows.is_judged = {1, 1, 1, 0};
+  const SuspectLabels found = suspect_labels(rows);
+  REQUIRE(found.rows.size() == 1);
+  CHECK(found.rows[0].row == 1);
+  CHECK(found.rows[0].likely == 1);
+}
