@@ -144,7 +144,8 @@ Finding finding_of(const SuspectLabels& suspects, int64_t rows) {
 }  // namespace
 
 void find_label_errors(const CheckedData& data, const LabelErrorRequest& request, Findings& out) {
-  const OutOfFold found = out_of_fold(data, request.folds);
+  const OutOfFold found =
+      out_of_fold(data, request.folds, request.write_errors ? "--label-errors" : "--out-of-fold");
   if (request.write_probabilities) write_probabilities(data, found, request.write_probabilities);
   if (!request.write_errors) return;
   const SuspectLabels suspects = suspect_labels(found);

@@ -18,16 +18,16 @@ namespace {
 // Scores lie between -1 and 1 mostly, so that best_temperature()'s range suits them times ten.
 constexpr float kScale = 10;
 
-void require_labels(const CheckedData& data, int folds) {
+void require_labels(const CheckedData& data, int folds, std::string_view option) {
   if (data.problem != ProblemType::single_label) {
-    throw usage_error("--label-errors needs one label a row; --",
-                      data.problem == ProblemType::regression ? "regression" : "multi-label",
-                      " has others");
+    throw usage_error(option, " needs one label a row; with ",
+                      data.problem == ProblemType::regression ? "--regression a row has a number"
+                                                              : "--multi-label a row has several");
   }
   const std::string file = data.train.table->files().front().string();
   if (data.labels.size() < 2) {
-    throw data_error(file, ": all rows have the label '", data.labels.names().at(0),
-                     "'; --label-errors needs two labels at least");
+    throw data_error(file, ": all rows have the label '", data.labels.names().at(0), "'; ", option,
+                     " needs two labels at least");
   }
   const std::set<uint64_t> texts(data.train.text_sums.begin(), data.train.text_sums.end());
   if (int64_t(texts.size()) < folds) {
@@ -36,7 +36,7 @@ void require_labels(const CheckedData& data, int folds) {
   const int64_t scores = int64_t(data.train.size()) * data.labels.size();
   if (data.labels.size() > kMostNgramLabels || scores > kMostFoldScores) {
     throw data_error(file, ": ", data.train.size(), " rows with ", data.labels.size(),
-                     " labels are too many for --label-errors (at most ", kMostNgramLabels,
+                     " labels are too many for ", option, " (at most ", kMostNgramLabels,
                      " labels, and rows times labels at most ", kMostFoldScores, ")");
   }
 }
@@ -56,8 +56,8 @@ std::vector<float> scores_of(const CheckedData& data, const std::vector<int32_t>
 
 }  // namespace
 
-OutOfFold out_of_fold(const CheckedData& data, int folds) {
-  require_labels(data, folds);
+OutOfFold out_of_fold(const CheckedData& data, int folds, std::string_view option) {
+  require_labels(data, folds, option);
   OutOfFold out;
   out.outputs = data.labels.size();
   for (std::string_view label : data.train.labels) out.labels.push_back(data.labels.find(label));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "tasks/classification/check/checked_data.h"
@@ -28,7 +29,7 @@ inline constexpr int64_t kMostFoldScores = int64_t{1} << 27;  // rows times labe
 
 // Of data.train. Error(usage) for several labels a row and for numbers. Error(data) for one label,
 // for fewer different texts than folds, and for too many rows times labels. Error(device) if the
-// model cannot be trained.
-OutOfFold out_of_fold(const CheckedData& data, int folds);
+// model cannot be trained. They name `option`, which the user gave.
+OutOfFold out_of_fold(const CheckedData& data, int folds, std::string_view option);
 
 }  // namespace finetune

@@ -32,7 +32,8 @@ void check_min_probability(double least, ProblemType problem,
                            const std::vector<std::string>& labels) {
   if (problem != ProblemType::single_label) {
     throw usage_error("--min-probability ", least,
-                      " is for one label a row; this model gives several or numbers");
+                      " needs a model that gives one label a row; this model gives ",
+                      problem == ProblemType::regression ? "numbers" : "several");
   }
   if (std::find(labels.begin(), labels.end(), kUnsure) == labels.end()) return;
   throw usage_error("--min-probability ", least, ": the model has a label ", in_quotes(kUnsure),
@@ -41,8 +42,11 @@ void check_min_probability(double least, ProblemType problem,
 
 void check_explanation(const TaskOptions& options, ProblemType problem, size_t labels) {
   if (problem != ProblemType::single_label || labels < 2) {
-    throw usage_error("--explain is for one of several labels a row; this model gives ",
-                      labels < 2 ? "one number or label" : "several labels a row");
+    throw usage_error(
+        "--explain needs a model that gives one label a row, of two or more; this model ",
+        problem == ProblemType::regression    ? "gives numbers"
+        : problem == ProblemType::multi_label ? "gives several labels a row"
+                                              : "has one label");
   }
   if (options.long_texts.in_windows) {
     throw usage_error("--explain does not go with --long-text windows; add --long-text cut");

@@ -277,6 +277,8 @@ def test_several_labels(directory):
     assert abs(brier - metrics["eval_brier"]) < 1e-5
     fail(2, "predict", "--model", directory / "run", "--input", dev, "--output", "-", "--min-probability", 0.5,
          words=["--min-probability", "one label a row"])
+    fail(2, "predict", "--model", directory / "run", "--input", dev, "--output", "-", "--explain",
+         words=["--explain needs a model that gives one label a row", "this model gives several labels a row"])
     fail(2, "evaluate", "--model", directory / "run", "--data", dev, "--target-accuracy", 0.5,
          words=["one label a row"])
     train(directory / "x", file, "--eval", dev, "--tune-thresholds", fails=2, words=["--multi-label"])
@@ -301,6 +303,8 @@ def test_regression_in_units_of_its_own(directory):
     assert abs(again["eval_mse"] / metrics["eval_mse"] - 1) < 1e-4
     for before, row in zip(saved(directory / "run"), rows_of(predict(dev, model=directory / "run").out)[1:]):
         assert abs(float(before[2]) - float(row[2])) < 0.05, (before, row)
+    fail(2, "predict", "--model", directory / "run", "--input", dev, "--output", "-", "--explain",
+         words=["--explain needs a model that gives one label a row", "this model gives numbers"])
     # A run that starts from such a model continues where it ended, whatever its own rows' scale.
     other = table(directory / "other.csv", [row for row in data[:300] if row[1] > 1100], ("text", "label"))
     succeed("train", "--model", directory / "run", "--train", other, "--eval", dev, "--regression", "--text-column",
