@@ -224,12 +224,13 @@ class CheckProgress {
 // The files of --label-errors and --out-of-fold, which appear once the check is done.
 class LabelErrorFiles {
  public:
-  explicit LabelErrorFiles(const CheckOptions& o) : errors_(open(o, o.label_errors)) {
-    if (!o.out_of_fold.empty() && is_same_file(o.label_errors, o.out_of_fold)) {
+  explicit LabelErrorFiles(const CheckOptions& o) {
+    if (is_same_file(o.label_errors, o.out_of_fold)) {
       throw usage_error("--label-errors and --out-of-fold are both ", o.out_of_fold,
                         "; they need two files");
     }
-    probabilities_ = open(o, o.out_of_fold);
+    errors_ = open(o, "--label-errors", o.label_errors);
+    probabilities_ = open(o, "--out-of-fold", o.out_of_fold);
     if (!errors_ && !probabilities_ && o.folds) {
       throw usage_error("--folds is for --label-errors and --out-of-fold");
     }
@@ -252,9 +253,9 @@ class LabelErrorFiles {
  private:
   using File = std::unique_ptr<PredictionOutput>;
 
-  static File open(const CheckOptions& o, const std::string& given) {
+  static File open(const CheckOptions& o, const char* option, const std::string& given) {
     if (given.empty()) return nullptr;
-    if (given == "-") throw usage_error("--label-errors and --out-of-fold need the name of a file");
+    if (given == "-") throw usage_error(option, " needs the name of a file");
     const std::string path = link_destination(given);
     check_output_file(path, o.train.train, o.train.overwrite);
     return open_output_file(path, o.train.overwrite);

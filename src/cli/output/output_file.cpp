@@ -88,8 +88,11 @@ void require_unpacked_name(const std::string& path) {
 }  // namespace
 
 bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
+  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  std::error_code error;
+  if (a == b || fs::equivalent(a, b, error)) return true;
+  const fs::path one = fs::weakly_canonical(fs::absolute(a, error), error);
+  return !error && one == fs::weakly_canonical(fs::absolute(b, error), error) && !error;
 }
 
 std::string link_destination(const std::string& path) {

@@ -10,7 +10,8 @@
 
 namespace finetune {
 
-bool is_same_file(const std::string& a, const std::string& b);  // "-" is none
+// Whether two names lead to one file, which need not exist; "-" and "" are none.
+bool is_same_file(const std::string& a, const std::string& b);
 
 // Where a link leads, whose file is replaced in place of the link. Error(usage) for a link that
 // leads nowhere.

@@ -80,6 +80,14 @@ def test_rows_that_cannot_be_judged(directory):
     numbers = write(directory / "numbers.csv", [[f"text {i}", i] for i in range(9)])
     fail(2, *check, numbers, "--regression", words=["--label-errors", "one label a row", "--regression"])
     fail(2, *check, numbers, "--multi-label", "list", words=["--label-errors", "one label a row", "--multi-label"])
+    one = fail(2, *check[:2], "--train", numbers, "--regression", "--out-of-fold", directory / "o.csv",
+               words=["--out-of-fold needs one label a row", "--regression"])
+    assert "--label-errors" not in one, one
+    fail(2, *check[:2], "--train", numbers, "--out-of-fold", "-", words=["error: --out-of-fold needs the name of a file"])
+    (directory / "link").symlink_to(directory)  # neither file exists: other names of one place
+    fail(2, *check, numbers, "--out-of-fold", directory / "link" / "e.csv", words=["both", "two files"])
+    assert not (directory / "e.csv").exists() and not (directory / "o.csv").exists()
+    assert not list(directory.glob("*.tmp.*"))
     fail(2, *check, numbers, "--folds", 1, words=["--folds 1"])
     fail(2, *check[:2], "--train", few, "--folds", 3, words=["--folds", "--label-errors"])
     fail(3, *check, write(directory / "none.csv", []), words=["none.csv"])
