@@ -20,7 +20,8 @@ bool is_code_of(const std::system_error* error, std::errc code) {
 
 std::string start_failure(int error) {
   const std::string text = std::strerror(error);
-  return error == EAGAIN ? text + " (the limit of processes and threads, see ulimit -u)" : text;
+  if (error == EAGAIN) return text + " (the limit of processes and threads, see ulimit -u)";
+  return error == EMFILE ? text + " (see ulimit -n)" : text;
 }
 
 Error error_of(const std::exception& failure, std::string_view advice) {

@@ -49,6 +49,27 @@ def test_evaluate_inputs(directory):
     assert not out.exists()
 
 
+def test_too_few_descriptors_leave_nothing(directory):
+    """The error names the limit, whatever could not be opened, and no directory remains."""
+    need(*MODELS)
+    lines = open(EVAL, encoding="utf-8").readlines()[:61]
+    data, out = write(directory / "e.csv", "".join(lines)), directory / "out"
+    out.mkdir()
+    failed = 0
+    for limit in range(6, 13):
+        line = [BINARY, "evaluate", "--model", MODEL, "--data", data, "--train", data, "--label-column", "category",
+                "--quiet", "--output", out / str(limit)]
+        done = subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+        if done.returncode == 0:
+            continue
+        failed += 1
+        error = done.stderr.splitlines()[-1]
+        assert done.returncode == 5 and "Too many open files (see ulimit -n)" in error and "TMPDIR" not in error, done
+        assert not any(name.name.startswith(f"{limit}") for name in out.iterdir()), (limit, list(out.iterdir()))
+    assert failed > 0, "no limit was low enough"
+
+
 def test_evaluate_replaces_nothing_unasked(directory):
     need(DATA, *MODELS)
     run_directory = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category")

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <optional>
 #include <utility>
@@ -47,24 +46,22 @@ bool is_there(const fs::path& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
+// Needs no further descriptor, so that a run that has no more of them can still clean up.
 std::vector<std::string> entry_names_of(int directory, const fs::path& path) {
   auto fail = [&](int error) { return system_failure(path, error, ExitCode::model); };
-  const int again = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) throw fail(errno);
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again), ::closedir);
-  if (!list) {
-    const int error = errno;
-    ::close(again);
-    throw fail(error);
-  }
+  if (::lseek(directory, 0, SEEK_SET) < 0) throw fail(errno);
   std::vector<std::string> names;
+  alignas(dirent64) char entries[4096];
   for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(list.get());
-    if (!entry && errno != 0) throw fail(errno);
-    if (!entry) return names;
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
+    const ssize_t size = ::getdents64(directory, entries, sizeof entries);
+    if (size < 0) throw fail(errno);
+    if (size == 0) return names;
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+      at += entry->d_reclen;
+    }
   }
 }
 

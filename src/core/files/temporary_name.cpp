@@ -122,6 +122,10 @@ void NamelessFile::write(std::string_view bytes) {
 
 void NamelessFile::fail() const {
   const int error = errno;
+  if (error == EMFILE || error == ENFILE) {
+    throw system_failure(temporary_directory(), error, ExitCode::model,
+                         what_ + " cannot be written: ");
+  }
   throw Error(code_of_failure(error, ExitCode::model),
               concat(temporary_directory(), ": ", what_, " cannot be written: ",
                      std::strerror(error), " (TMPDIR names another directory)"));

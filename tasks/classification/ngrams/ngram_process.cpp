@@ -166,7 +166,10 @@ struct Work {
 
 Descriptor above_children(int descriptor) {
   Descriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree));
-  if (copy.number() < 0) throw device_error("a descriptor: ", std::strerror(errno));
+  if (copy.number() < 0) {
+    const int error = errno == EINVAL ? EMFILE : errno;  // EINVAL: the limit is below kFirstFree
+    throw device_error("its process cannot begin: ", start_failure(error));
+  }
   return copy;
 }
 
