@@ -33,6 +33,14 @@ const CLI::App& chosen(const CLI::App& app) {
   return parsed.empty() ? app : chosen(*parsed.front());
 }
 
+bool is_help(std::string_view argument) {
+  return argument == "--help" || argument == "-h";
+}
+
+bool asks_for_help(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), is_help);
+}
+
 std::string help_of(const CLI::App& app) {
   std::string path;
   for (const CLI::App* at = &app; at->get_parent(); at = at->get_parent()) {
@@ -165,8 +173,7 @@ std::string overview(const CLI::App& app) {
 
 bool take_help_all(std::vector<std::string>& arguments) {
   for (size_t i = 0; i + 1 < arguments.size(); ++i) {
-    const bool is_help = arguments[i] == "--help" || arguments[i] == "-h";
-    if (!is_help || arguments[i + 1] != "all") continue;
+    if (!is_help(arguments[i]) || arguments[i + 1] != "all") continue;
     arguments.erase(arguments.begin() + int64_t(i) + 1);
     return true;
   }
@@ -223,6 +230,10 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
   }
   if (given.loose.size() <= most_arguments(*command)) return;
   if (!command_names(*command).empty()) throw unknown_command(*command, given.loose.front());
+  if (asks_for_help(given.options)) {
+    throw usage_error("there is no help topic ", in_quotes(given.loose.front()), "; ",
+                      help_of(*command), " takes only all, which shows every option");
+  }
   if (const auto line = line_to_type(given)) {
     throw usage_error("unexpected argument ", in_quotes(given.loose.front()), "; type: ", *line);
   }

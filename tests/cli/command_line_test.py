@@ -47,6 +47,8 @@ def test_short_help(directory):
     for command in ("predict", "evaluate"):  # they take --tp under mpirun, which few need
         assert "--tp " not in succeed(command, "--help").out and "--tp N" in succeed(command, "--help", "all").out
     assert succeed("help", "bench", "step", "all").out == succeed("bench", "step", "-h", "all").out
+    for line in (["train", "--help", "al"], ["help", "train", "al"], ["help", "train", "al", "all"]):
+        fail(2, *line, words=["no help topic 'al'", "finetune train --help takes only all"])
     narrow = succeed("predict", "--help", "all", env={"COLUMNS": "60"}).out
     prose = [line for line in narrow.splitlines() if "finetune" not in line]
     assert 55 < max(map(len, prose)) <= 60, prose
