@@ -5,13 +5,19 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/log.h"
 #include "core/sha256.h"
 #include "core/text/text.h"
+#include "tasks/classification/calibration/promise.h"
+#include "tasks/classification/model_options.h"
+#include "tasks/classification/predictions/prediction_checks.h"
+#include "tasks/classification/rows/dataset.h"
 
 namespace finetune {
 namespace {
 
 constexpr int kVersion = 1;
+constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr size_t kMostBytes = size_t{1} << 20;
 
 constexpr const char* kAgain = "; make one with finetune evaluate --max-error";
@@ -25,10 +31,27 @@ T value_of(const nlohmann::json& object, const char* key, const fs::path& file) 
   }
 }
 
-double number_in(const nlohmann::json& object, const char* key, double most, const fs::path& file) {
+double share_in(const nlohmann::json& object, const char* key, double most, const fs::path& file) {
   const auto value = value_of<double>(object, key, file);
-  if (value >= 0 && value <= most) return value;
-  throw model_error(file.string(), ": ", key, " is ", value, ", not from 0 to ", most);
+  if (value > 0 && value <= most) return value;
+  throw model_error(file.string(), ": ", key, " is ", value, ", not above 0 and at most ", most,
+                    kAgain);
+}
+
+int64_t count_in(const nlohmann::json& object, const char* key, int64_t least, int64_t most,
+                 const fs::path& file) {
+  const auto value = value_of<nlohmann::json>(object, key, file);
+  if (value.is_number_integer() && value >= least && value <= most) return value.get<int64_t>();
+  throw model_error(file.string(), ": ", key, " is ", value.dump(), ", not an integer from ", least,
+                    " to ", most, kAgain);
+}
+
+// Depends on the files' names and bytes.
+std::string sum_of(const std::vector<fs::path>& files) {
+  std::string sums;
+  for (const fs::path& file : files)
+    sums += concat(sha256_of_file(file), " ", file.filename().string(), "\n");
+  return sha256_of(sums);
 }
 
 nlohmann::json parsed(const fs::path& file) {
@@ -50,6 +73,7 @@ void require_same(const PromisedModel& model, const nlohmann::json& json, const 
   };
   require("config_sha256", sha256_of_file(model.config), "another config.json");
   require("weights_sha256", sha256_of_file(model.weights), "other weights");
+  require("tokenizer_sha256", sum_of(model.tokenizer), "another tokenizer");
   const auto then = value_of<std::string>(json, "answers", file);
   if (then == model.answers) return;
   throw model_error(file.string(), ": was made with ", then, ", this call has ", model.answers,
@@ -65,6 +89,10 @@ std::string answers_in_words(const TaskOptions& options) {
                                               : "no windows",
                 options.uses_mix && options.mix ? ", n-gram mix" : "",
                 options.calibration == LogitCalibration() ? "" : ", calibration");
+}
+
+void require_automatic(const TaskOptions& options, const EncoderConfig& config) {
+  check_unsure("--automatic", problem_type(options), trained_labels(config));
 }
 
 void check_promise_output(const PromisedModel& model, bool overwrite) {
@@ -88,7 +116,16 @@ void write_promise(const PromisedModel& model, const Promise& promise) {
   json["answers"] = model.answers;
   json["config_sha256"] = sha256_of_file(model.config);
   json["weights_sha256"] = sha256_of_file(model.weights);
+  json["tokenizer_sha256"] = sum_of(model.tokenizer);
   write_file(model.directory / kPromiseFile, json.dump(2) + "\n");
+}
+
+void remove_promise(const PromisedModel& model) {
+  const fs::path file = model.directory / kPromiseFile;
+  std::error_code error;
+  const bool removed = fs::remove(file, error);
+  if (error) throw model_error(file.string(), ": cannot be removed: ", error.message());
+  if (removed) warn(file.string(), ": the older promise is removed, since no new one can be made");
 }
 
 Promise read_promise(const PromisedModel& model) {
@@ -99,11 +136,15 @@ Promise read_promise(const PromisedModel& model) {
                       kVersion);
   }
   Promise out;
-  out.wanted = {number_in(json, "max_error", 1, file), number_in(json, "confidence", 1, file)};
-  out.threshold = number_in(json, "threshold", 1, file);
-  out.rows = value_of<int64_t>(json, "rows", file);
-  out.automatic = value_of<int64_t>(json, "automatic", file);
-  out.wrong = value_of<int64_t>(json, "wrong", file);
+  out.wanted = {share_in(json, "max_error", 0.5, file), share_in(json, "confidence", 1, file)};
+  out.threshold = share_in(json, "threshold", 1, file);
+  out.rows = count_in(json, "rows", 1, kMostRows, file);
+  out.automatic = count_in(json, "automatic", 1, out.rows, file);
+  out.wrong = count_in(json, "wrong", 0, out.automatic, file);
+  if (binomial_tail(out.wrong, out.automatic, out.wanted.max_error) > 1 - out.wanted.confidence) {
+    throw model_error(file.string(), ": wrong is ", out.wrong, " of ", out.automatic,
+                      ", too many for its max_error and confidence", kAgain);
+  }
   require_same(model, json, file);
   return out;
 }

@@ -1,13 +1,16 @@
 // promise.json: a promise as a file beside the model that it is about.
 //
 // An object: version (1), max_error, confidence, threshold, rows, automatic, wrong, answers (in
-// words: the options that change probabilities), config_sha256, weights_sha256 (of the files).
+// words: the options that change probabilities), config_sha256, weights_sha256, tokenizer_sha256
+// (of the files).
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "model/config.h"
 #include "tasks/calibration.h"
 #include "tasks/task.h"
 
@@ -19,16 +22,22 @@ inline constexpr std::string_view kPromiseFile = "promise.json";
 struct PromisedModel {
   std::filesystem::path directory;
   std::filesystem::path config, weights;  // files; of weights in shards, their index
-  std::string answers;                    // see answers_in_words()
+  std::vector<std::filesystem::path> tokenizer;
+  std::string answers;  // see answers_in_words()
 };
 
 // The options that change a model's probabilities.
 std::string answers_in_words(const TaskOptions& options);
 
+// Error(usage) if the model's labels cannot be left out by predict --automatic.
+void require_automatic(const TaskOptions& options, const EncoderConfig& config);
+
 // Error(usage) if there is a promise and `overwrite` is false.
 void check_promise_output(const PromisedModel& model, bool overwrite);
 // `promise` must have a threshold. Error(model) if the file cannot be written.
 void write_promise(const PromisedModel& model, const Promise& promise);
+// With a warning that says so; nothing if there is none. Error(model) if it stays.
+void remove_promise(const PromisedModel& model);
 
 // Error(model) if there is none, if it is damaged, or if it is about another model or other
 // options.

@@ -154,11 +154,14 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
   } else {
     of_run.options = evaluated;
     of_run.options->train_files.clear();
+    of_run.options->eval_files.clear();
     for (const fs::path file : o.shared.train)
       of_run.options->train_files.push_back(rereadable(file));
     if (has_baselines) require_columns(*of_run.options);
   }
   if (o.max_error) require_fresh_rows(o.data, of_run.options);
+  if (o.max_error && !of_run.options)
+    require_other_data(evaluated.eval_files, subject.model, of_run.why);
   if (!of_run.options) {
     if (has_baselines) {
       log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
@@ -167,7 +170,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     }
     return std::nullopt;
   }
-  of_run.options->eval_files.clear();
+  if (!o.max_error) of_run.options->eval_files.clear();
   of_run.options->max_eval_samples = 0;
   of_run.options->baselines = true;
   of_run.options->ngram_baseline = !o.shared.no_ngram_baseline && has_baselines;
@@ -212,10 +215,9 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   model = open_fine_tuned(o);
   require_form_of(model.kind, fs::path(o.data[0]), model.options.text_columns);
   TaskOptions options = model.options;
-  for (const fs::path file : o.data) {
-    options.eval_files.push_back(o.shared.json && is_pipe(file) ? rereadable(file)
-                                                                : InputFile(file));
-  }
+  const bool reads_again = o.shared.json || o.max_error;
+  for (const fs::path file : o.data)
+    options.eval_files.push_back(reads_again && is_pipe(file) ? rereadable(file) : InputFile(file));
   if (o.shared.json || !o.shared.output.empty())
     subject->sum = std::make_unique<Fingerprint>(options.eval_files);
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
@@ -304,8 +306,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   });
   InferenceOptions inference = o.inference;
   inference.sum_weights = o.shared.json;
-  // One exit code of all.
-  int64_t code = 0;
+  int64_t code = 0;  // one exit code of all
   if (comm.rank() != 0) {
     serve_inference(inference, comm);
     comm.broadcast(&code, sizeof code, 0);

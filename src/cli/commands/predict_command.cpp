@@ -201,6 +201,7 @@ void set_least_probability(const PredictOptions& o, FineTuned& model) {
   model.options.min_probability = o.min_probability;
   if (!o.automatic) return;
   if (o.min_probability) throw usage_error("--automatic and --min-probability exclude each other");
+  require_automatic(model.options, model.model.config);
   model.options.min_probability = read_promise(promised_model(model)).threshold;
   model.options.is_automatic = true;
 }

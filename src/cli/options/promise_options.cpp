@@ -3,13 +3,29 @@
 
 #include "cli/output/output_file.h"
 #include "core/error.h"
+#include "core/files/files.h"
+#include "core/log.h"
+#include "engine/export_model.h"
+#include "train/run/fingerprint.h"
+#include "train/run/metrics_files.h"
+#include "weights/model_directory.h"
 
 namespace finetune {
+namespace {
+
+// Empty if the model has none.
+std::string data_sum_of(const FineTuned& model) {
+  const fs::path facts = model.model.directory.directory / kModelFactsFile;
+  if (!path_exists(facts, ExitCode::model)) return "";
+  return fact_named(read_facts(facts), "data_sha256");
+}
+
+}  // namespace
 
 PromisedModel promised_model(const FineTuned& model) {
   const ModelDirectory& directory = model.model.directory;
   return {directory.directory, directory.config, directory.weights,
-          answers_in_words(model.options)};
+          find_tokenizer_files(directory.directory), answers_in_words(model.options)};
 }
 
 void require_fresh_rows(const std::vector<std::string>& data,
@@ -28,9 +44,27 @@ void require_fresh_rows(const std::vector<std::string>& data,
   require(of_run->eval_files, "chose the model's epoch and calibration (--eval)");
 }
 
+void require_other_data(const std::vector<InputFile>& data, const FineTuned& model,
+                        const std::string& why) {
+  const std::string used = data_sum_of(model);
+  const auto require = [&](const std::vector<InputFile>& files) {
+    if (used.empty() || Fingerprint(files).result() != used) return;
+    throw usage_error("--max-error: ", files.front().name.string(),
+                      " has the checksum of the data that the model was trained on (",
+                      kModelFactsFile, "); a promise needs rows that the model has not seen");
+  };
+  for (const InputFile& file : data) require({file});
+  if (data.size() > 1) require(data);
+  warn("--max-error: whether the model has seen rows of --data could not be checked: ", why,
+       "; --train names the rows of training");
+}
+
 ExitCode keep_promise(const FineTuned& model, const std::optional<Promise>& promise) {
   if (!promise) return ExitCode::done;
-  if (!promise->threshold) return ExitCode::assertion;
+  if (!promise->threshold) {
+    remove_promise(promised_model(model));
+    return ExitCode::assertion;
+  }
   write_promise(promised_model(model), *promise);
   return ExitCode::done;
 }

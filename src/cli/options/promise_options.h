@@ -18,7 +18,13 @@ PromisedModel promised_model(const FineTuned& model);
 void require_fresh_rows(const std::vector<std::string>& data,
                         const std::optional<TaskOptions>& of_run);
 
-// Stores a promise beside the model. Without a threshold: returns ExitCode::assertion.
+// The same for files with the checksum of the data that a model's finetune.json has, since the
+// files of its run are not known: a warning says that nothing else can be compared, and `why`.
+void require_other_data(const std::vector<InputFile>& data, const FineTuned& model,
+                        const std::string& why);
+
+// Stores a promise beside the model. Without a threshold: removes an older one, and returns
+// ExitCode::assertion.
 ExitCode keep_promise(const FineTuned& model, const std::optional<Promise>& promise);
 
 }  // namespace finetune

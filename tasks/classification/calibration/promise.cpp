@@ -79,20 +79,46 @@ int64_t rows_for(double share_wrong, const PromiseRequest& wanted) {
   return enough;
 }
 
+// The share of the covered rows that is wrong, with a margin for chance; nothing if it is too large
+// for a promise.
+std::optional<double> share_wrong(const Covered& covered, const PromiseRequest& wanted) {
+  const double share = double(covered.rows - covered.right + 1) / double(covered.rows + 1);
+  if (share >= wanted.max_error) return {};
+  return share;
+}
+
+// The same of rows that are so few that the margin alone is too large: nothing only if at max_error
+// this number of wrong rows is unlikely.
+std::optional<double> share_wrong_of_few(const Covered& covered, const PromiseRequest& wanted) {
+  constexpr double kUnlikely = 0.05;
+  const int64_t wrong = covered.rows - covered.right;
+  if (double(covered.rows + 1) * wanted.max_error > 1) return {};
+  if (wrong == 0) return 0;
+  const double chance = 1 - binomial_tail(wrong - 1, covered.rows, wanted.max_error);
+  if (chance < kUnlikely) return {};
+  return wanted.max_error / 2;
+}
+
 std::optional<int64_t> needed_rows(const CoverageCurve& tested, const PromiseRequest& wanted) {
-  std::optional<int64_t> least;
+  constexpr int64_t kFewest = 5;  // fewer of many rows are right by chance
+  constexpr double kTestedShare = 1 - 1 / double(PromiseSearch::kPilot);
+  if (tested.rows() == 0) return int64_t(std::ceil(double(rows_for(0, wanted)) / kTestedShare));
+  std::optional<int64_t> of_many, of_few;
+  const auto take = [&](std::optional<int64_t>& least, double wrong, const Covered& covered) {
+    const double share = double(covered.rows) / double(tested.rows());
+    const double rows = std::ceil(double(rows_for(wrong, wanted)) / (share * kTestedShare));
+    if (rows < double(kMostNeeded)) least = std::min(least.value_or(kMostNeeded), int64_t(rows));
+  };
   int64_t last = 0;
   for (const Step& step : steps_of(tested)) {
     const Covered& covered = step.covered;
     if (covered.rows * kMostTests < (last + 1) * tested.rows()) continue;
     last = covered.rows * kMostTests / tested.rows();
-    const double wrong = double(covered.rows - covered.right + 1) / double(covered.rows + 1);
-    if (wrong >= wanted.max_error) continue;
-    const double share = double(covered.rows) / double(tested.rows());
-    const double pilot = 1 - 1 / double(PromiseSearch::kPilot);
-    const double rows = std::ceil(double(rows_for(wrong, wanted)) / (share * pilot));
-    if (rows < double(kMostNeeded)) least = std::min(least.value_or(kMostNeeded), int64_t(rows));
+    if (const auto wrong = share_wrong(covered, wanted)) take(of_many, *wrong, covered);
+    if (covered.rows < std::min(kFewest, tested.rows())) continue;
+    if (const auto wrong = share_wrong_of_few(covered, wanted)) take(of_few, *wrong, covered);
   }
+  std::optional<int64_t> least = of_many ? of_many : of_few;
   // An estimate that there are enough rows was too bold.
   if (least) least = std::max(*least, 2 * (tested.rows() + 1));
   return least;

@@ -7,6 +7,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/model_options.h"
+#include "tasks/classification/predictions/prediction_checks.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/repeated_texts.h"
 #include "tasks/texts/encoded_rows.h"
@@ -14,11 +15,12 @@
 namespace finetune {
 namespace {
 
-void check_answer_options(const TaskOptions& options, ProblemType problem) {
+void check_answer_options(const TaskOptions& options, ProblemType problem,
+                          const std::vector<std::string>& labels) {
+  if (options.promise) check_unsure("--max-error", problem, labels);
   if (problem == ProblemType::single_label) return;
   const char* given = options.min_probability   ? "--min-probability"
                       : options.target_accuracy ? "--target-accuracy"
-                      : options.promise         ? "--max-error"
                                                 : nullptr;
   if (given == nullptr) return;
   throw usage_error(given, " is for one label a row; this model gives several or numbers");
@@ -29,9 +31,19 @@ ClassificationData checked_data(const TaskOptions& options, const TaskModel& mod
   const EncoderConfig& config = model.config;
   ClassificationData data = data_without_rows(options, model.tokenizer, config);
   const std::vector<std::string>& labels = trained_labels(config);
-  check_answer_options(options, data.problem);
+  check_answer_options(options, data.problem, labels);
   if (data.problem != ProblemType::regression) data.labels = LabelMap(labels);
   return data;
+}
+
+// The texts of all rows of the files, whichever of them were trained on.
+TrainedTexts texts_in(const std::vector<InputFile>& files, const TaskOptions& options) {
+  RowFiles rows(files, row_options_of(options));
+  const TextColumns text =
+      find_text_columns(rows.columns(), rows.first_file(), options.column_names());
+  std::vector<TextSum> sums;
+  for (Row row; rows.next(row);) sums.push_back(text_sum_of(row.values, text));
+  return TrainedTexts(std::move(sums));
 }
 
 }  // namespace
@@ -155,6 +167,23 @@ int32_t LabelledFiles::id_of(std::string_view name, const Row& row) const {
                    " is new; the file has changed while it was evaluated");
 }
 
+// Error(usage) if the model's run read the texts of all rows.
+void LabelledFiles::require_fresh_row() {
+  bool fresh = false;
+  for (Row row; !fresh && files_.next(row);)
+    fresh = !read_by_run_.contains(text_sum_of(row.values, text_));
+  files_.rewind();
+  if (fresh) return;
+  throw usage_error("--max-error: the model's run has read the texts of all rows of ",
+                    files_.first_file().string(),
+                    "; a promise needs rows that the model has not seen");
+}
+
+Freshness LabelledFiles::freshness_of(const TextSum& sum) {
+  if (read_by_run_.contains(sum)) return Freshness::read_by_run;
+  return given_.insert(sum).second ? Freshness::fresh : Freshness::repeated;
+}
+
 WaitingRow LabelledFiles::waiting(const Row& row, const PredictionLines* lines) {
   WaitingRow out;
   std::string_view label = row.values[label_];
@@ -172,7 +201,9 @@ WaitingRow LabelledFiles::waiting(const Row& row, const PredictionLines* lines) 
   }
   if (lines) out.line = lines->begin(row.values);
   out.slices = slices_.places_of(row.values);
-  out.repeated = trained_ && trained_->sums.contains(text_sum_of(row.values, text_));
+  const TextSum sum = text_sum_of(row.values, text_);
+  out.repeated = trained_ && trained_->sums.contains(sum);
+  if (options_.promise) out.freshness = freshness_of(sum);
   repeated_ += out.repeated;
   return out;
 }
@@ -186,7 +217,15 @@ void LabelledFiles::keep_for_baselines(const Row& row, const WaitingRow& waiting
 }
 
 void LabelledFiles::take_training_rows(const TaskOptions& training) {
-  trained_ = read_trained_rows(training, model_.config, data_);
+  TaskOptions trained = training;
+  trained.eval_files.clear();
+  if (options_.promise) {
+    std::vector<InputFile> files = training.train_files;
+    files.insert(files.end(), training.eval_files.begin(), training.eval_files.end());
+    read_by_run_ = texts_in(files, training);
+    require_fresh_row();
+  }
+  trained_ = read_trained_rows(trained, model_.config, data_);
 }
 
 Baselines LabelledFiles::baselines() {

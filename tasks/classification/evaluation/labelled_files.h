@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,8 @@ class LabelledFiles final : public RowSource {
   void survey();
   void require_known_labels(const std::string& first_unknown) const;
   int32_t id_of(std::string_view name, const Row& row) const;
+  void require_fresh_row();
+  Freshness freshness_of(const TextSum& sum);
   WaitingRow waiting(const Row& row, const PredictionLines* lines);
   void keep_for_baselines(const Row& row, const WaitingRow& waiting);
 
@@ -70,7 +73,9 @@ class LabelledFiles final : public RowSource {
   RowChunk chunk_;
   SampleSet set_;
   std::optional<TrainedRows> trained_;
-  int64_t repeated_ = 0;  // rows whose text was trained on
+  int64_t repeated_ = 0;      // rows whose text was trained on
+  TrainedTexts read_by_run_;  // with options.promise: texts of all rows of the run's files
+  std::set<TextSum> given_;   // with options.promise: texts of the rows that next() has given
   Slices slices_;
   std::unique_ptr<TextRows> kept_;  // with options.baselines
 };

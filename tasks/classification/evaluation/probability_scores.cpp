@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 
@@ -16,7 +17,21 @@ std::string as_percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
 
-std::string in_words(const Promise& promise) {
+std::string rows_in_words(int64_t rows) {
+  return concat(with_thousands(double(rows)), rows == 1 ? " row" : " rows");
+}
+
+// "; left out: 300 rows whose text the model's run read, 20 rows whose text is repeated".
+std::string left_out(int64_t read_by_run, int64_t repeated) {
+  if (read_by_run + repeated == 0) return "";
+  std::string out = "; left out: ";
+  if (read_by_run > 0) out += rows_in_words(read_by_run) + " whose text the model's run read";
+  if (read_by_run > 0 && repeated > 0) out += ", ";
+  if (repeated > 0) out += rows_in_words(repeated) + " whose text an earlier row has";
+  return out;
+}
+
+std::string in_words(const Promise& promise, const std::string& left) {
   const std::string wanted =
       concat("at most ", as_percent(promise.wanted.max_error), " of automatic labels wrong, with ",
              as_percent(promise.wanted.confidence), " confidence");
@@ -24,16 +39,19 @@ std::string in_words(const Promise& promise) {
     return concat("promise: ", wanted, ": labels with a probability of at least ",
                   *promise.threshold, ", ",
                   as_percent(double(promise.automatic) / double(promise.rows)), " of ",
-                  promise.rows, " rows (", promise.wrong, " of ", promise.automatic,
-                  " wrong); finetune predict --automatic uses it");
+                  rows_in_words(promise.rows), " (", with_thousands(double(promise.wrong)), " of ",
+                  with_thousands(double(promise.automatic)),
+                  " wrong; every tenth row only chose the order of thresholds)", left,
+                  "; finetune predict --automatic uses it");
   }
-  const std::string none =
-      concat("no promise of ", wanted, ", can be made from these ", counted(promise.rows, "row"));
+  const std::string none = concat("no promise of ", wanted, ", can be made from these ",
+                                  rows_in_words(promise.rows), left);
   if (!promise.needed_rows) {
     return concat(none,
                   ": too many are wrong even where the model is surest; more rows would not help");
   }
-  return concat(none, "; about ", *promise.needed_rows, " rows like these are needed");
+  return concat(none, "; about ", with_thousands(double(*promise.needed_rows)),
+                " rows like these, with different texts, are needed");
 }
 
 }  // namespace
@@ -70,7 +88,8 @@ std::vector<std::string> ProbabilityScores::metric_names(ProblemType problem,
   return names;
 }
 
-void ProbabilityScores::add_label(const float* logits, int32_t truth, const ScoredLabel& best) {
+void ProbabilityScores::add_label(const float* logits, int32_t truth, const ScoredLabel& best,
+                                  Freshness freshness) {
   const std::span<const float> row(logits, size_t(outputs_));
   probabilities_at(row, false, 1, probabilities_);
   own_.add(probabilities_, truth);
@@ -80,7 +99,9 @@ void ProbabilityScores::add_label(const float* logits, int32_t truth, const Scor
   }
   const bool right = best.id == truth;
   if (curve_) curve_->add(best.probability, right);
-  if (promised_) promises_.add(best.probability, right);
+  if (promised_ && freshness == Freshness::fresh) promises_.add(best.probability, right);
+  read_by_run_ += freshness == Freshness::read_by_run;
+  repeated_ += freshness == Freshness::repeated;
   ++rows_;
   if (!min_probability_ || !is_sure(best.probability, *min_probability_)) return;
   ++sure_.rows;
@@ -130,7 +151,8 @@ std::optional<Promise> ProbabilityScores::promise() const {
 }
 
 std::string ProbabilityScores::describe() const {
-  if (promised_) return in_words(promises_.find(*promised_)) + "\n";
+  if (promised_)
+    return in_words(promises_.find(*promised_), left_out(read_by_run_, repeated_)) + "\n";
   const auto shown = [&](double threshold, const Covered& covered) {
     return concat("--min-probability ", threshold, ": ", as_percent(covered.accuracy()), " of ",
                   covered.rows, " rows right, ", as_percent(double(covered.rows) / double(rows_)),

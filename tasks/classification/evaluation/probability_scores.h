@@ -11,6 +11,7 @@
 #include "tasks/classification/calibration/coverage.h"
 #include "tasks/classification/calibration/promise.h"
 #include "tasks/classification/calibration/reliability.h"
+#include "tasks/classification/evaluation/row_source.h"
 #include "tasks/classification/predictions/prediction_format.h"
 #include "tasks/task.h"
 
@@ -32,8 +33,10 @@ class ProbabilityScores {
   static std::vector<std::string> metric_names(ProblemType problem,
                                                const ClassificationOptions& options);
 
-  // In any order, which changes nothing but a promise. `best`: the calibrated top label.
-  void add_label(const float* logits, int32_t truth, const ScoredLabel& best);
+  // In any order, which changes nothing but a promise. `best`: the calibrated top label. Only fresh
+  // rows count in a promise.
+  void add_label(const float* logits, int32_t truth, const ScoredLabel& best,
+                 Freshness freshness = Freshness::fresh);
   void add_set(const float* logits, std::span<const int32_t> truth);
 
   void add_metrics(Metrics& metrics) const;
@@ -55,6 +58,7 @@ class ProbabilityScores {
   std::optional<CoverageCurve> curve_;
   std::optional<PromiseRequest> promised_;
   PromiseSearch promises_;
+  int64_t read_by_run_ = 0, repeated_ = 0;  // rows that the promise leaves out
   std::vector<double> probabilities_;
 };
 

@@ -56,7 +56,7 @@ void RowScores::add(const WaitingRow& row, const float* answer, const float* unm
       count(row, [&, loss = all_.label_loss(answer, row.label)](ClassCounts& tally) {
         tally.add_label(row.label, top.id, loss);
       });
-      answers_->add_label(answer, row.label, top);
+      answers_->add_label(answer, row.label, top, row.freshness);
       if (setting_.slices) setting_.slices->add_label(row.slices, row.label, top.id);
       break;
     }

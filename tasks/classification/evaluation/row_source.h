@@ -15,18 +15,23 @@
 
 namespace finetune {
 
+// What a row says about new rows: nothing if the model's run read its text, and nothing more if an
+// earlier row has its text.
+enum class Freshness { fresh, read_by_run, repeated };
+
 // A row that waits for its logits. What the source does not have is empty.
 struct WaitingRow {
-  int32_t label = 0;               // single-label: its true id
-  std::vector<int32_t> labels;     // multi-label: true ids, ascending
-  double target = 0;               // regression
-  bool repeated = false;           // its text was trained on, too
-  std::vector<int32_t> slices;     // its places in Slices
-  std::vector<float> margins;      // of n-grams that are mixed with its logits
-  std::vector<std::string> words;  // to be explained: left out of it in turn
-  std::string text;                // to be explained: the whole text, for n-grams
-  std::vector<float> answers;      // to be explained: logits of the row and without each word
-  std::string line;                // its own values, as PredictionLines::begin() gives them
+  int32_t label = 0;                       // single-label: its true id
+  std::vector<int32_t> labels;             // multi-label: true ids, ascending
+  double target = 0;                       // regression
+  bool repeated = false;                   // its text was trained on, too
+  Freshness freshness = Freshness::fresh;  // with options.promise
+  std::vector<int32_t> slices;             // its places in Slices
+  std::vector<float> margins;              // of n-grams that are mixed with its logits
+  std::vector<std::string> words;          // to be explained: left out of it in turn
+  std::string text;                        // to be explained: the whole text, for n-grams
+  std::vector<float> answers;  // to be explained: logits of the row and without each word
+  std::string line;            // its own values, as PredictionLines::begin() gives them
 };
 
 class RowSource {

@@ -28,18 +28,6 @@ void check_request(const PredictionRequest& request, const TaskOptions& options)
   }
 }
 
-void check_min_probability(double least, ProblemType problem,
-                           const std::vector<std::string>& labels) {
-  if (problem != ProblemType::single_label) {
-    throw usage_error("--min-probability ", least,
-                      " needs a model that gives one label a row; this model gives ",
-                      problem == ProblemType::regression ? "numbers" : "several");
-  }
-  if (std::find(labels.begin(), labels.end(), kUnsure) == labels.end()) return;
-  throw usage_error("--min-probability ", least, ": the model has a label ", in_quotes(kUnsure),
-                    " of its own; leave the option out and look at the probabilities");
-}
-
 void check_explanation(const TaskOptions& options, ProblemType problem, size_t labels) {
   if (problem != ProblemType::single_label || labels < 2) {
     throw usage_error(
@@ -68,12 +56,25 @@ void check_top_k(const PredictionRequest& request, ProblemType problem, int64_t 
 
 }  // namespace
 
+void check_unsure(std::string_view option, ProblemType problem,
+                  const std::vector<std::string>& labels) {
+  if (problem != ProblemType::single_label) {
+    throw usage_error(option, " needs a model that gives one label a row; this model gives ",
+                      problem == ProblemType::regression ? "numbers" : "several");
+  }
+  if (std::find(labels.begin(), labels.end(), kUnsure) == labels.end()) return;
+  throw usage_error(option, ": the model has a label ", in_quotes(kUnsure),
+                    " of its own; leave the option out and look at the probabilities");
+}
+
 void check_prediction(const PredictionRequest& request, const TaskOptions& options,
                       const EncoderConfig& config) {
   check_request(request, options);
   const std::vector<std::string>& labels = trained_labels(config);
   const ProblemType problem = problem_type(options);
-  if (options.min_probability) check_min_probability(*options.min_probability, problem, labels);
+  if (options.min_probability) {
+    check_unsure(concat("--min-probability ", *options.min_probability), problem, labels);
+  }
   if (request.explain) check_explanation(options, problem, labels.size());
   check_top_k(request, problem, int64_t(labels.size()));
 }

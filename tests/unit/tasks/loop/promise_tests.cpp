@@ -61,6 +61,21 @@ TEST_CASE("without a promise the search says how many rows are needed") {
   CHECK(*few.needed_rows > 120);  // 59 right ones are half of the rows, and one in ten is a pilot
   CHECK(*few.needed_rows < 3000);
   CHECK(promise_of(int(2 * *few.needed_rows), {0.05, 0.95}).threshold);
+  // Few rows that are all right, or one of them wrong, say nothing against more of them.
+  for (const int rows : {1, 2, 20, 40}) {
+    PromiseSearch right;
+    for (int i = 0; i < rows; ++i) right.add(float(i) / float(rows), true);
+    const Promise found = right.find({0.02, 0.95});
+    CHECK(!found.threshold);
+    REQUIRE(found.needed_rows);
+    CHECK(*found.needed_rows >= 149 / 0.9);  // 0.98^149 < 0.05
+    CHECK(*found.needed_rows < 400);
+  }
+  PromiseSearch surest_is_wrong;
+  for (int i = 0; i < 30; ++i) surest_is_wrong.add(float(i) / 30, i != 29);
+  REQUIRE(surest_is_wrong.find({0.02, 0.95}).needed_rows);
+  CHECK(*surest_is_wrong.find({0.02, 0.95}).needed_rows > 166);
+  CHECK(PromiseSearch().find({0.02, 0.95}).needed_rows == 166);
   PromiseSearch hopeless;
   for (int i = 0; i < 1000; ++i) hopeless.add(float(i) / 1000, i % 3 == 0);
   CHECK(!hopeless.find({0.05, 0.95}).threshold);
