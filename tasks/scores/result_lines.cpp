@@ -22,11 +22,21 @@ std::string percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
 
+// Whether the rows are known not to be trained on. A run's evaluation rows are given or held out
+// for that; of a file that is evaluated later it is known if none of its texts is trained on.
+bool is_held_out(const Metrics& metrics) {
+  const auto repeated = found(metrics, kRepeatedMetric);
+  return metrics.contains("train_rows") || metrics.contains("best_step")
+             ? !repeated || repeated != found(metrics, "eval_rows")
+             : repeated == 0.0;
+}
+
 // "1,000 held-out rows"; without a number where the metrics are of an older version.
 std::string held_out(const Metrics& metrics, std::string_view rows) {
   const auto count = found(metrics, "eval_rows");
-  if (count == 1.0) return concat("1 held-out ", rows.substr(0, rows.size() - 1));
-  return concat(count ? with_thousands(*count) + " " : "", "held-out ", rows);
+  if (count == 1.0) rows.remove_suffix(1);
+  return concat(count ? with_thousands(*count) + " " : "", is_held_out(metrics) ? "held-out " : "",
+                rows);
 }
 
 struct Figure {
@@ -50,8 +60,9 @@ std::string calibration_error(const Metrics& metrics) {
 }
 
 std::string automatic_line(const Metrics& metrics) {
+  constexpr double kLeastRows = 20;  // of fewer, 95 % cannot be told from all
   const auto share = found(metrics, "eval_coverage_at_95");
-  if (!share) return "";
+  if (!share || found(metrics, "eval_rows").value_or(kLeastRows) < kLeastRows) return "";
   if (*share == 0) return "no part of the rows can be automatic with 95 % of them right";
   return concat(percent(*share), " of the rows can be automatic with 95 % of them right");
 }

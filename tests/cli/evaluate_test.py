@@ -189,7 +189,7 @@ def test_evaluate_equals_the_run(directory):
     # One row has no variance: what compares rows is left out, with the reason.
     one = write(directory / "one.csv", f"text,label\n{texts[0]},1.5\n")
     result = succeed("evaluate", "--model", out, "--data", one, "--output", directory / "one")
-    assert "on 1 held-out row; R² and correlations need two\n" in result.out, result.out
+    assert "on 1 row; R² and correlations need two\n" in result.out, result.out
     found = {name for name in metrics_of(directory / "one") if name.startswith("eval_")}
     assert {"eval_mse", "eval_mae"} <= found and not found & {"eval_r2", "eval_pearson", "eval_spearman"}, found
 

@@ -45,10 +45,13 @@ class Calibration {
   void add(double probability, bool right);
   // The mean over all predictions of |share of right ones - mean probability| in their bin.
   double expected_error() const;
-  std::string calibration_html(const std::string& of) const;
+  // `note`: what else there is to say of the probabilities.
+  std::string calibration_html(const std::string& of, const std::string& note = "") const;
   std::string confidence_html(const std::string& of) const;
-  // Accuracy of the surest part, by the size of that part.
-  std::string coverage_html(const std::string& of) const;
+  // Accuracy of the surest part, by the size of that part. `note`: said of that part in place of
+  // its least probability, where that is not a --min-probability.
+  std::string coverage_html(const std::string& of, const std::string& note = "") const;
+  bool is_empty() const { return count_ == 0; }
 
  private:
   struct Bin {

@@ -124,6 +124,11 @@ std::string facts_html(const RunRecord& run) {
 }
 
 std::string evaluation_html(const RunRecord& run) {
+  if (run.option("task") == "mlm") return "";  // which keeps no predictions
+  const auto is_evaluation = [](const auto& metric) { return metric.first.starts_with("eval_"); };
+  if (std::none_of(run.metrics.begin(), run.metrics.end(), is_evaluation)) {
+    return "<p class=\"note\">Without evaluation there are no predictions to show.</p>\n";
+  }
   try {
     if (run.option("task") == "qa") return answers_html(run);
     return run.option("regression") == "true" ? values_html(run) : labels_html(run);

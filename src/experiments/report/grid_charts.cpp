@@ -15,6 +15,7 @@ constexpr double kDarkest = 0.65;       // text on it stays readable
 constexpr double kMostNameWidth = 220;  // of a label beside a matrix
 constexpr double kTarget = 0.95;        // share right that makes a part automatic
 constexpr int64_t kFewRows = 10;        // whose share says little
+constexpr int64_t kLeastRows = 20;      // of fewer, kTarget cannot be told from all
 
 PlotArea square_area(double height, Interval x, Interval y) {
   return {std::max(kPlotLeft, numbers_width(y)),
@@ -49,7 +50,7 @@ double Calibration::expected_error() const {
   return count_ == 0 ? 0 : sum / double(count_);
 }
 
-std::string Calibration::calibration_html(const std::string& of) const {
+std::string Calibration::calibration_html(const std::string& of, const std::string& note) const {
   constexpr double height = 300;
   const PlotArea area = square_area(height, {0, 1}, {0, 1});
   Canvas canvas;
@@ -85,8 +86,8 @@ std::string Calibration::calibration_html(const std::string& of) const {
       "Calibration",
       concat("On the dashed line probabilities are what they say; below it they are too "
              "high. Expected calibration error: ",
-             shown_number(expected_error()),
-             ". The numbers in the bars count rows; pale bars have fewer than ", kFewRows, "."),
+             shown_number(expected_error()), ". ", note, note.empty() ? "" : " ",
+             "The numbers in the bars count rows; pale bars have fewer than ", kFewRows, "."),
       concat("Share of right ", of, " by their probability, in ", bins_.size(), " bins"),
       kSide,
       height,
@@ -123,7 +124,7 @@ std::string percent(double share) {
 
 }  // namespace
 
-std::string Calibration::coverage_html(const std::string& of) const {
+std::string Calibration::coverage_html(const std::string& of, const std::string& part_note) const {
   constexpr double height = 300;
   constexpr size_t kMostPoints = 150;
   const std::vector<SurestPart> parts = surest_parts(all_);
@@ -151,11 +152,17 @@ std::string Calibration::coverage_html(const std::string& of) const {
   }
   canvas.polyline(points, "line c0 d0", "");
   std::string note = concat("No part of the ", of, " is right ", percent(kTarget), " of the time.");
-  if (automatic) {
+  if (parts.back().rows < kLeastRows) {
+    note =
+        concat("Too few ", of, " to say which part is right ", percent(kTarget), " of the time.");
+  } else if (automatic) {
     const double share = double(automatic->rows) / all;
-    note = concat("The dot: the surest ", percent(share), " of the ", of, " (probability at least ",
-                  shown_number(automatic->probability), ") are right ", percent(kTarget),
-                  " of the time.");
+    // Rounded down, so that all of the part have it.
+    const double least = std::floor(automatic->probability * 1e5) / 1e5;
+    note = concat(
+        "The dot: the surest ", percent(share), " of the ", of,
+        part_note.empty() ? concat(" (probability at least ", format_number(least), ")") : "",
+        " are right ", percent(kTarget), " of the time.", part_note.empty() ? "" : " ", part_note);
     canvas.circle(area.x(share), area.y(automatic->accuracy()), 4, "dot c1", note);
   }
   Picture picture{"Accuracy of the surest part", note, "", kSide, height, canvas.svg()};
@@ -250,7 +257,8 @@ Picture density_picture(const std::string& title, const std::string& x_name,
   return {title,
           concat("On the dashed line the two are equal. The darkest cell holds ",
                  counted(most, "row"), "."),
-          concat(cells, " cells of ", x_name, " and ", y_name, " hold rows"),
+          concat(counted(cells, "cell"), " of ", x_name, " and ", y_name,
+                 cells == 1 ? " holds" : " hold", " rows"),
           kSide,
           height,
           canvas.svg()};

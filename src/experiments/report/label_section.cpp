@@ -57,10 +57,8 @@ class LabelReport {
 
   std::string html() const {
     const RowTexts texts(run_, saved_);
-    const std::string of = single() ? "predictions" : "predicted labels";
     const std::string out =
-        concat("<h3>How sure it is</h3>\n<div class=\"figures\">\n", calibration_.coverage_html(of),
-               calibration_.calibration_html(of), calibration_.confidence_html(of),
+        concat("<h3>How sure it is</h3>\n<div class=\"figures\">\n", sureness_html(),
                "</div>\n<h3>Where it errs</h3>\n<div class=\"tables\">\n", pairs_html(),
                scores_html(), "</div>\n", single() ? matrix_html() : "", worst_html(texts),
                "<h3>The evaluated rows</h3>\n<div class=\"tables\">\n", counts_html(),
@@ -73,6 +71,45 @@ class LabelReport {
   bool single() const { return separator_.empty(); }
   size_t rows() const { return saved_.table.rows().size(); }
   const std::string& name(size_t id) const { return saved_.names[id]; }
+
+  // The temperature by which predict calibrates the probabilities, which predictions.csv has
+  // without it; 1: they are the same.
+  double temperature() const {
+    const auto found = run_.metrics.find("eval_temperature");
+    return found == run_.metrics.end() ? 1 : found->second;
+  }
+
+  std::string sureness_html() const {
+    if (!single()) {
+      const std::string of = "predicted labels";
+      const std::string charts =
+          calibration_.is_empty()
+              ? ""
+              : calibration_.coverage_html(of, "Each label of a text counts on its own.") +
+                    calibration_.confidence_html(of);
+      return concat(charts,
+                    "<p class=\"note\">No chart of calibration: predictions.csv has the "
+                    "probabilities of the predicted labels alone; the calibration error counts "
+                    "those of all labels.</p>\n");
+    }
+    const std::string of = "predictions";
+    if (temperature() == 1) {
+      return calibration_.coverage_html(of) + calibration_.calibration_html(of) +
+             calibration_.confidence_html(of);
+    }
+    const auto calibrated = run_.metrics.find("eval_ece_calibrated");
+    const std::string after = calibrated == run_.metrics.end()
+                                  ? ""
+                                  : concat(", with an error of ", shown_number(calibrated->second));
+    return calibration_.coverage_html(of,
+                                      "Probabilities are uncalibrated here: finetune evaluate "
+                                      "--target-accuracy 0.95 finds the --min-probability.") +
+           calibration_.calibration_html(
+               of, concat("This is uncalibrated, as predictions.csv is; predict gives calibrated "
+                          "probabilities (logits divided by ",
+                          shown_number(temperature()), ")", after, ".")) +
+           calibration_.confidence_html(concat(of, ", uncalibrated,"));
+  }
 
   // By the order of the model's labels, which is that of their names.
   void order_names() {

@@ -89,6 +89,17 @@ def test_labels(directory):
         assert near(value, metrics_of(run)[metric[name.split()[0]] + "_accuracy"]), name
     lengths = page.table("Length of the texts")
     assert sum(int(row[2]) + int(row[3]) for row in lengths) == len(rows)
+    # The chart says that it is uncalibrated, and then no threshold is named: predict's is another one. Else it is.
+    metrics = metrics_of(run)
+    assert metrics["eval_temperature"] != 1 and "This is uncalibrated" in text and "(probability at least" not in text, metrics
+    (directory / "cold").mkdir()
+    shutil.copytree(run, directory / "cold/a")
+    (directory / "cold/a/metrics.json").write_text(json.dumps({**metrics, "eval_temperature": 1}))
+    cold = report(directory, directory / "cold/a")[1]
+    named = re.search(r"The dot: .* \(probability at least ([\d.e-]+)\)", cold)
+    assert named and "uncalibrated" not in cold
+    sure = [row["category"] == row["label"] for row in rows if float(row["probability"]) >= float(named[1])]
+    assert sum(sure) >= 0.95 * len(sure) > 0, named
     worst = page.table("The worst errors")
     surest = sorted((float(row["probability"]) for row in rows if row["category"] != row["label"]), reverse=True)
     assert near(worst[0][-1], surest[0]) and len(worst) <= 50
@@ -132,6 +143,7 @@ def test_other_tasks(directory):
     page, text = report(directory, labels)
     wrong = [row for row in predictions_of(labels) if set(row["tags"].split(";")) != set(row["label"].split(";"))]
     assert f"{len(wrong)} of 80 rows are wrong" in text
+    assert "No chart of calibration: " in text and "Calibration" not in page.tables and "probability at least" not in text
     with open(labels / "confusion.csv", encoding="utf-8", newline="") as file:
         counts = {row["label"]: row for row in csv.DictReader(file)}
     for label, true, predicted, both in page.table("How often each label occurs"):
@@ -288,6 +300,18 @@ def test_missing_predictions_are_named(directory):
     result = succeed("report", run, "--output", "-")
     assert "warning: the predictions of " in result.err and "No such file" in result.err, result.err
     assert "The predictions of this run are not shown: " in result.out
+
+
+def test_runs_without_predictions_are_whole(directory):
+    need(DATA)
+    plain = train(directory / "plain", "--train", TRAIN, "--label-column", "category", "--max-steps", 1)
+    texts = write(directory / "texts.txt", "".join(f"coffee {i}\n" for i in range(60)))
+    adapted = directory / "adapted"
+    succeed("adapt", "--model", MODEL, "--text", texts, "--eval-fraction", 0.2, "--distinct", "--max-steps", 1, "--output", adapted)
+    for run in (plain, adapted):
+        result = succeed("report", run, "--output", "-", "--fail-on-warning")
+        assert "warning" not in result.err and "not shown" not in result.out, result
+    assert "Without evaluation there are no predictions" in report(directory, plain)[1]
 
 
 def test_damaged_predictions_are_an_error(directory):

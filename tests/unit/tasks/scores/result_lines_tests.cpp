@@ -13,7 +13,8 @@ TEST_CASE(
   Metrics metrics = {{"eval_accuracy", 0.8449}, {"eval_f1_micro", 0.8449},
                      {"eval_f1_macro", 0.6118}, {"eval_mcc", 0.8231},
                      {"eval_ece", 0.05},        {"eval_ece_calibrated", 0.0214},
-                     {"eval_rows", 12345},      {"eval_coverage_at_95", 0.826}};
+                     {"eval_rows", 12345},      {"eval_coverage_at_95", 0.826},
+                     {"train_rows", 9}};
   CHECK(result_lines(metrics) ==
         Lines{"84.5 % of 12,345 held-out rows right",
               "macro F1 0.612, MCC 0.823, calibration error 0.021",
@@ -37,22 +38,28 @@ TEST_CASE("the result of sets of labels, numbers, answers and masked words") {
                       {"eval_f1_micro", 0.7119},
                       {"eval_f1_macro", 0.5},
                       {"eval_ece", 0.1},
-                      {"eval_rows", 999}}) ==
+                      {"eval_rows", 999},
+                      {"best_step", 7}}) ==
         Lines{"micro F1 0.712 on 999 held-out rows, 61.2 % with all labels right",
               "macro F1 0.500, calibration error 0.100"});
   CHECK(result_lines({{"eval_mse", 67643.8},
                       {"eval_mae", 12.345},
                       {"eval_pearson", 0.9},
                       {"eval_rows", 1000},
+                      {"best_step", 7},
                       {"baseline_majority_mse", 640000}}) ==
         Lines{"typical error (RMSE) 260 on 1,000 held-out rows", "always the mean 800",
               "MAE 12.3, Pearson 0.900"});
-  CHECK(result_lines({{"eval_f1", 78.234}, {"eval_exact_match", 70.06}, {"eval_rows", 10570}}) ==
+  CHECK(result_lines({{"eval_f1", 78.234},
+                      {"eval_exact_match", 70.06},
+                      {"eval_rows", 10570},
+                      {"best_step", 7}}) ==
         Lines{"F1 78.2, exact match 70.1 on 10,570 held-out questions"});
   CHECK(result_lines({{"eval_perplexity", 12.34},
                       {"eval_accuracy", 0.471},
                       {"eval_top5_accuracy", 0.68},
-                      {"eval_rows", 100}}) ==
+                      {"eval_rows", 100},
+                      {"best_step", 7}}) ==
         Lines{"perplexity 12.3 on 100 held-out texts",
               "47.1 % of the hidden words guessed, 68.0 % among the first five guesses"});
 }
@@ -70,11 +77,29 @@ TEST_CASE("simpler answers and unseen texts are measured as the result is") {
                            {"eval_repeated", 4},
                            {"eval_mse_unseen", 16}};
   CHECK(result_lines(numbers)[1] == "RMSE 4.00 on texts that are not trained on (4 left out)");
-  CHECK(result_lines({{"eval_mse", 4e30}, {"eval_rows", 1}})[0] ==
+  CHECK(result_lines({{"eval_mse", 4e30}, {"eval_rows", 1}, {"best_step", 7}})[0] ==
         "typical error (RMSE) 2e+15 on 1 held-out row; R² and correlations need two");
   // A file has no infinite perplexity.
-  CHECK(result_lines({{"eval_accuracy", 0.5}, {"eval_top5_accuracy", 0.7}, {"eval_rows", 9}})[0] ==
-        "perplexity beyond all numbers on 9 held-out texts");
+  CHECK(result_lines({{"eval_accuracy", 0.5},
+                      {"eval_top5_accuracy", 0.7},
+                      {"eval_rows", 9},
+                      {"best_step", 7}})[0] == "perplexity beyond all numbers on 9 held-out texts");
+}
+
+TEST_CASE("rows are called held-out only where that is known") {
+  Metrics metrics = {{"eval_accuracy", 1}, {"eval_f1_micro", 1}, {"eval_rows", 19}};
+  metrics["eval_mcc"] = metrics["eval_coverage_at_95"] = 1;
+  // Of an evaluated file nothing is known; and 95 % of a few rows are all of them.
+  CHECK(result_lines(metrics) == Lines{"100.0 % of 19 rows right", "MCC 1.00"});
+  metrics["eval_repeated"] = 1;
+  CHECK(result_lines(metrics)[0] == "100.0 % of 19 rows right");
+  metrics["eval_repeated"] = 0;
+  CHECK(result_lines(metrics)[0] == "100.0 % of 19 held-out rows right");
+  metrics["train_rows"] = 50;
+  metrics["eval_repeated"] = 5;
+  CHECK(result_lines(metrics)[0] == "100.0 % of 19 held-out rows right");
+  metrics["eval_repeated"] = 19;
+  CHECK(result_lines(metrics)[0] == "100.0 % of 19 rows right");
 }
 
 TEST_CASE("a run without evaluation has no result") {
