@@ -21,9 +21,9 @@ inline constexpr std::string_view kPromiseFile = "promise.json";
 // The model that probabilities come from.
 struct PromisedModel {
   std::filesystem::path directory;
-  std::filesystem::path config, weights;  // files; of weights in shards, their index
-  std::vector<std::filesystem::path> tokenizer;
-  std::string answers;  // see answers_in_words()
+  std::filesystem::path config;
+  std::vector<std::filesystem::path> weights, tokenizer;  // files; shards with their index
+  std::string answers;                                    // see answers_in_words()
 };
 
 // The options that change a model's probabilities.

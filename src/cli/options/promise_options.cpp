@@ -6,9 +6,11 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "engine/export_model.h"
+#include "model/architecture.h"
 #include "train/run/fingerprint.h"
 #include "train/run/metrics_files.h"
 #include "weights/model_directory.h"
+#include "weights/weights.h"
 
 namespace finetune {
 namespace {
@@ -24,7 +26,8 @@ std::string data_sum_of(const FineTuned& model) {
 
 PromisedModel promised_model(const FineTuned& model) {
   const ModelDirectory& directory = model.model.directory;
-  return {directory.directory, directory.config, directory.weights,
+  return {directory.directory, directory.config,
+          open_weights(directory.weights, model.model.config.architecture->names)->files(),
           find_tokenizer_files(directory.directory), answers_in_words(model.options)};
 }
 

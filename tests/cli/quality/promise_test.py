@@ -91,6 +91,18 @@ def test_a_promise_is_made_from_fresh_rows_and_used(directory):
     changed = json.loads((copy / "tokenizer_config.json").read_text())
     (copy / "tokenizer_config.json").write_text(json.dumps({**changed, "note": "changed"}))
     fail(4, *common, "--automatic", words=["promise.json", "another tokenizer"])
+    # Shards are the model's weights, not their index alone.
+    shards, shard = shutil.copytree(model, directory / "shards"), "model-00001-of-00001.safetensors"
+    (shards / "promise.json").unlink()
+    (shards / "model.safetensors").rename(shards / shard)
+    stored = (shards / shard).read_bytes()
+    names = json.loads(stored[8:8 + int.from_bytes(stored[:8], "little")]).keys() - {"__metadata__"}
+    write(shards / "model.safetensors.index.json", json.dumps({"weight_map": {name: shard for name in names}}))
+    evaluate[2] = common[2] = shards
+    succeed(*evaluate, fresh, "--max-error", 0.2)
+    assert succeed(*common, "--automatic").out == automatic
+    write(shards / shard, stored[:-4] + b"\0\0\0\0")
+    fail(4, *common, "--automatic", words=["promise.json", "other weights"])
     # Of a moved model only the checksum of its data is known; a promise that fails replaces the old one.
     evaluate[2] = copy
     facts = json.loads((copy / "finetune.json").read_text())
