@@ -293,27 +293,6 @@ def test_damaged_curves_are_named(directory):
     assert "not whole" not in result.out and result.err == "", result.err
 
 
-def test_missing_predictions_are_named(directory):
-    need(DATA)
-    run = labelled(directory / "a")
-    (run / "predictions.csv").unlink()
-    result = succeed("report", run, "--output", "-")
-    assert "warning: the predictions of " in result.err and "No such file" in result.err, result.err
-    assert "The predictions of this run are not shown: " in result.out
-
-
-def test_runs_without_predictions_are_whole(directory):
-    need(DATA)
-    plain = train(directory / "plain", "--train", TRAIN, "--label-column", "category", "--max-steps", 1)
-    texts = write(directory / "texts.txt", "".join(f"coffee {i}\n" for i in range(60)))
-    adapted = directory / "adapted"
-    succeed("adapt", "--model", MODEL, "--text", texts, "--eval-fraction", 0.2, "--distinct", "--max-steps", 1, "--output", adapted)
-    for run in (plain, adapted):
-        result = succeed("report", run, "--output", "-", "--fail-on-warning")
-        assert "warning" not in result.err and "not shown" not in result.out, result
-    assert "Without evaluation there are no predictions" in report(directory, plain)[1]
-
-
 def test_damaged_predictions_are_an_error(directory):
     need(DATA)
     run, twin = labelled(directory / "a"), labelled(directory / "b", "--lr", "1e-4")

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from event_files import events
 from fixtures import EVAL, MODEL, MODELS, TRAIN, kill_when, write
 from harness import facts_of, fail, main, metrics_of, need, succeed
+from report_pages import labelled
 
 DATA = "golden/trajectory-classification-train.csv"
 
@@ -213,6 +214,27 @@ def table_of(path):
     """A CSV as pandas reads it: numbers; missing values are None."""
     with open(path, encoding="utf-8", newline="") as file:
         return [{name: float(cell) if cell else None for name, cell in row.items()} for row in csv.DictReader(file)]
+
+
+def test_missing_predictions_are_named(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    (run / "predictions.csv").unlink()
+    result = succeed("report", run, "--output", "-")
+    assert "warning: the predictions of " in result.err and "No such file" in result.err, result.err
+    assert "The predictions of this run are not shown: " in result.out
+
+
+def test_runs_without_predictions_are_whole(directory):
+    need(DATA)
+    plain, adapted = directory / "plain", directory / "adapted"
+    succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--max-steps", 1, "--output", plain)
+    texts = write(directory / "texts.txt", "".join(f"coffee {i}\n" for i in range(60)))
+    succeed("adapt", "--model", MODEL, "--text", texts, "--eval-fraction", 0.2, "--distinct", "--max-steps", 1, "--output", adapted)
+    for run in (plain, adapted):
+        result = succeed("report", run, "--output", "-", "--fail-on-warning")
+        assert "warning" not in result.err and "not shown" not in result.out, result
+    assert "Without evaluation there are no predictions" in succeed("report", plain, "--output", "-").out
 
 
 def test_metrics_as_tables(directory):
