@@ -11,6 +11,7 @@ namespace finetune {
 namespace {
 
 constexpr double kUsualTarget = 0.95;
+constexpr const char* kPilot = "every tenth row only chose the order of thresholds";
 constexpr const char* kCoverageMetric = "eval_coverage_at_95";
 
 std::string as_percent(double share) {
@@ -40,12 +41,11 @@ std::string in_words(const Promise& promise, const std::string& left) {
                   *promise.threshold, ", ",
                   as_percent(double(promise.automatic) / double(promise.rows)), " of ",
                   rows_in_words(promise.rows), " (", with_thousands(double(promise.wrong)), " of ",
-                  with_thousands(double(promise.automatic)),
-                  " wrong; every tenth row only chose the order of thresholds)", left,
+                  with_thousands(double(promise.automatic)), " wrong; ", kPilot, ")", left,
                   "; finetune predict --automatic uses it");
   }
   const std::string none = concat("no promise of ", wanted, ", can be made from these ",
-                                  rows_in_words(promise.rows), left);
+                                  rows_in_words(promise.rows), " (", kPilot, ")", left);
   if (!promise.needed_rows) {
     return concat(none,
                   ": too many are wrong even where the model is surest; more rows would not help");

@@ -43,6 +43,7 @@ def test_a_promise_is_made_from_fresh_rows_and_used(directory):
     # A promise that cannot be kept: exit code 7, and how many rows would do.
     few = run(*evaluate, file(directory, "few", 10, 6), "--max-error", 0.2)
     assert few.code == 7 and "no promise of at most 20.0 %" in few.out and "rows like these" in few.out, few
+    assert "from these 9 rows (every tenth row only chose" in few.out, few
     assert not (model / "promise.json").exists()
     told = succeed(*evaluate, fresh, "--max-error", 0.2, "--json", "--output", directory / "evaluated")
     assert " of 1,350 rows (" in told.err and "every tenth row" in told.err and "left out" not in told.err, told
