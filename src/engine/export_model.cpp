@@ -81,6 +81,13 @@ std::string exported_config(const ModelExport& model, DType dtype) {
   return with_version(config.dump());
 }
 
+std::string with_token_types(const std::string& config) {
+  Json json = config.empty() ? Json::object() : Json::parse(config, nullptr, false);
+  if (!json.is_object() || json.contains("model_input_names")) return config;
+  json["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+  return json.dump(2) + "\n";
+}
+
 std::string with_version(const std::string& config) {
   Json json = parse_object(config, "config.json");
   json.erase(kVersionKey);

@@ -151,7 +151,7 @@ const Architecture& read_architecture(const ConfigReader& reader) {
     throw reader.error("position_embedding_type is ", in_quotes(positions),
                        "; only 'absolute' is supported");
   }
-  for (std::string_view key : {"is_decoder", "add_cross_attention"}) {
+  for (std::string_view key : {"is_decoder", "is_causal", "add_cross_attention"}) {
     if (reader.flag(key)) throw reader.error(key, " is true; only encoders can be loaded");
   }
   return *architecture;

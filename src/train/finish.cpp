@@ -242,8 +242,14 @@ std::string export_best(const TrainingRun& run, const Metrics& metrics, std::str
   const RunDirectory& directory = *run.books->directory;
   const Task& task = *run.inputs->task;
   directory.require_there();
+  std::map<std::string, std::string> tokenizer_files = run.inputs->tokenizer_files;
+  const EncoderConfig& config = run.settings.config;
+  if (config.architecture->model_type == "albert" && config.embeddings.pair_types) {
+    std::string& stated = tokenizer_files["tokenizer_config.json"];
+    stated = with_token_types(stated);
+  }
   std::vector<ModelFile> files = task.model_files();
-  for (const auto& [name, text] : run.inputs->tokenizer_files) files.push_back({name, text});
+  for (const auto& [name, text] : tokenizer_files) files.push_back({name, text});
   const std::string facts = model_facts(task, run.state);
   files.push_back({std::string(kModelFactsFile), facts});
   with_model_tensors(run.machine, run.learner, WithMoments::no, [&](ModelTensors& tensors) {

@@ -92,22 +92,18 @@ void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
   if (strip_stated && !strip) options.strip_accents = options.lowercase;
 }
 
-// The template must have BERT's shape ("[CLS] A [SEP]"); it names the special tokens.
+// The template must have BERT's shape ("[CLS] A [SEP]"); it names the special tokens. MPNet's
+// tokenizer has RobertaProcessing where transformers 5 has written it.
 void read_template(const JsonFile& file, WordPieceDefinition& definition) {
   std::string cls = "[CLS]", sep = "[SEP]";
   if (auto processor = file.get<Object>(file.root(), "post_processor")) {
     std::string_view type = file.get<std::string_view>(*processor, "type").value_or("");
-    if (type == "BertProcessing") {
-      auto name = [&](const char* key) {
-        auto pair = file.get<Array>(*processor, key);
-        std::string_view text;
-        if (!pair || pair->at(0).get(text)) {
-          throw model_error(file.path().string(), ": BertProcessing has no \"", key, "\"");
-        }
-        return std::string(text);
-      };
-      cls = name("cls");
-      sep = name("sep");
+    if (type == "BertProcessing" || type == "RobertaProcessing") {
+      const Surroundings around =
+          read_pair_processor(file, *processor, type == "BertProcessing" ? 1 : 2);
+      cls = around.cls;
+      sep = around.sep;
+      definition.special.separators = around.separators;
     } else {
       require_type(file, "post_processor", type, "TemplateProcessing");
       std::string_view first, last, sequence;

@@ -54,6 +54,8 @@ inline void read_modernbert_layers(const ConfigReader& reader, EncoderConfig& co
   int64_t window = 128;
   reader.integer("local_attention", 0, int64_t{1} << 31, window);
   config.rotary.window = window / 2;
+  // Tokens on each side; transformers 5 lets it count in place of local_attention.
+  reader.integer("sliding_window", 0, int64_t{1} << 30, config.rotary.window);
 }
 
 // rope_parameters, as transformers 5 writes it, or keys of its own for each kind of layer.
@@ -73,6 +75,12 @@ inline void read_modernbert_rotation(const ConfigReader& reader, EncoderConfig& 
     if (kind != "default") {
       throw reader.error("rope_type is '", kind, "'; only 'default' can be loaded");
     }
+  }
+  const std::string_view flat_key[] = {"rope_parameters", "rope_type"};
+  const std::string flat = reader.text_at(flat_key, "");
+  if (!flat.empty()) {
+    throw reader.error("rope_parameters has rope_type '", flat,
+                       "'; ModernBERT has them for full_attention and sliding_attention");
   }
   for (std::string_view key : {"type", "rope_type"}) {
     const std::string_view path[] = {"rope_scaling", key};

@@ -1,4 +1,5 @@
 """ALBERT, end to end: layers that share weights, and its Unigram vocabulary."""
+import json
 import sys
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_sentencepiece_model_gives_the_answers_of_tokenizer_json(directory):
     (other / "spiece.model").write_bytes((ALBERT.qa_model / "spiece.model").read_bytes())
     data = write(directory / "t.csv", "text\nFuel at  THE station\nL\u2019\u00c9t\u00e9 ``\ufb01n'' [MASK] e\u0301\n\"\u00a0a, 9,\"\n")
     assert predict(data, model=other).out == predict(data, model=ALBERT.model).out
+
+
+def test_export_states_the_types_of_tokens(directory):
+    """transformers 5 gives ALBERT's second text type 0 where the tokenizer's configuration does not list them."""
+    ALBERT.need()
+    succeed(*ALBERT.rows(), "--max-steps", 1, "--output", directory / "run", "--quiet")
+    stated = json.loads((directory / "run/model/tokenizer_config.json").read_text())
+    assert stated["model_input_names"] == ["input_ids", "token_type_ids", "attention_mask"], stated
 
 
 main(globals())

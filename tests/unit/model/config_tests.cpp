@@ -328,6 +328,7 @@ TEST_CASE("values out of range are refused with file, key and value") {
   check_refused(R"({"hidden_act": "mish"})", "hidden_act 'mish' is unknown");
   check_refused(R"({"model_type": "gpt2"})", "model_type is 'gpt2'");
   check_refused(R"({"is_decoder": true})", "is_decoder is true");
+  check_refused(R"({"is_causal": true})", "is_causal is true");
   check_refused(R"({"pad_token_id": 40000})", "pad_token_id is 40000");
 }
 

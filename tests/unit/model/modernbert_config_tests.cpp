@@ -62,8 +62,12 @@ TEST_CASE("ModernBERT's layers and rotations are read in both forms of its confi
   CHECK_FALSE(c.rotary.is_local(1));
   CHECK(c.rotary.theta == 7);
   CHECK(c.rotary.local_theta == 9);
+  c = parse_config(sizes + R"("local_attention": 16, "sliding_window": 4})", "c");
+  CHECK(c.rotary.window == 4);
   check_refused(sizes + R"("layer_types": ["full_attention"]})", "layer_types has 1 entries");
   check_refused(sizes + R"("layer_types": ["full_attention", "chunked"]})", "has 'chunked'");
+  check_refused(sizes + R"("rope_parameters": {"rope_theta": 50, "rope_type": "default"}})",
+                "rope_parameters has rope_type 'default'");
   check_refused(sizes + R"("rope_parameters": {"full_attention": {"rope_type": "yarn"}}})",
                 "rope_type is 'yarn'; only 'default'");
   check_refused(sizes + R"("rope_scaling": {"type": "linear", "factor": 2}})",

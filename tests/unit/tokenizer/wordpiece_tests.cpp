@@ -261,6 +261,20 @@ TEST_CASE("a length without limit, as Hugging Face writes it") {
   CHECK(test::encode(*tokenizer, "HI").ids == std::vector<int32_t>{4});
 }
 
+TEST_CASE("MPNet's tokenizer.json as transformers 5 writes it") {
+  TemporaryDirectory directory;
+  directory.write(
+      "tokenizer.json",
+      R"({"model":{"type":"WordPiece","unk_token":"[UNK]","vocab":{"<s>":0,"<pad>":1,)"
+      R"("</s>":2,"[UNK]":3,"a":4}},"added_tokens":[],"normalizer":{"type":"BertNormalizer"},)"
+      R"("pre_tokenizer":{"type":"BertPreTokenizer"},)"
+      R"("post_processor":{"type":"RobertaProcessing","sep":["</s>",2],"cls":["<s>",0],)"
+      R"("trim_offsets":true,"add_prefix_space":false}})");
+  directory.write("tokenizer_config.json", R"({"pad_token":"<pad>","unk_token":"[UNK]"})");
+  const SpecialTokens special = Tokenizer::load(directory.path())->special();
+  CHECK((special.cls == 0 && special.sep == 2 && special.separators == 2));
+}
+
 TEST_CASE("vocab.txt: numbering, CRLF, repeats, added tokens") {
   TemporaryDirectory directory;
   directory.write("vocab.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n\r\nhi\r\nho\r\nhi\r\n");
