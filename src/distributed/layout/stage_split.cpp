@@ -203,7 +203,8 @@ void require_own_weights(const StageSplit& split, const EncoderConfig& config) {
   if (has_own_weights(split, config)) return;
   throw usage_error(
       "--pp ", split.stages(), ": layers that share weights must be in one stage, and ",
-      config.architecture->model_type, " shares them; use --tp, or processes without --pp");
+      config.architecture->model_type,
+      " shares them; choose --stages between groups of layers, --tp, or processes without --pp");
 }
 
 ModelPart part_of(const StageSplit& split, int stage, int64_t tensor_shards, int tp, int t) {
