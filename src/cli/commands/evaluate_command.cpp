@@ -159,9 +159,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
       of_run.options->train_files.push_back(rereadable(file));
     if (has_baselines) require_columns(*of_run.options);
   }
-  if (o.max_error) require_fresh_rows(o.data, of_run.options);
-  if (o.max_error && !of_run.options)
-    require_other_data(evaluated.eval_files, subject.model, of_run.why);
+  if (o.max_error) require_fresh_rows(evaluated.eval_files, subject.model, of_run);
   if (!of_run.options) {
     if (has_baselines) {
       log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
@@ -171,6 +169,8 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     return std::nullopt;
   }
   if (!o.max_error) of_run.options->eval_files.clear();
+  if (o.max_error && !o.shared.train.empty())
+    of_run.options->eval_files = files_of_run(subject.model);
   of_run.options->max_eval_samples = 0;
   of_run.options->baselines = true;
   of_run.options->ngram_baseline = !o.shared.no_ngram_baseline && has_baselines;

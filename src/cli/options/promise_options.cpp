@@ -22,33 +22,18 @@ std::string data_sum_of(const FineTuned& model) {
   return fact_named(read_facts(facts), "data_sha256");
 }
 
-}  // namespace
-
-PromisedModel promised_model(const FineTuned& model) {
-  const ModelDirectory& directory = model.model.directory;
-  return {directory.directory, directory.config,
-          open_weights(directory.weights, model.model.config.architecture->names)->files(),
-          find_tokenizer_files(directory.directory), answers_in_words(model.options)};
-}
-
-void require_fresh_rows(const std::vector<std::string>& data,
-                        const std::optional<TaskOptions>& of_run) {
-  if (!of_run) return;
-  const auto require = [&](const std::vector<InputFile>& used, const char* what) {
-    for (const InputFile& file : used) {
-      for (const std::string& own : data) {
-        if (!is_same_file(file.name.string(), own)) continue;
-        throw usage_error("--max-error: ", own, " ", what,
-                          "; a promise needs rows that the model has not seen");
-      }
+void require_other_files(const std::vector<InputFile>& data, const std::vector<InputFile>& used,
+                         const char* what) {
+  for (const InputFile& file : used) {
+    for (const InputFile& own : data) {
+      if (!is_same_file(file.name.string(), own.name.string())) continue;
+      throw usage_error("--max-error: ", own.name.string(), " ", what,
+                        "; a promise needs rows that the model has not seen");
     }
-  };
-  require(of_run->train_files, "was trained on");
-  require(of_run->eval_files, "chose the model's epoch and calibration (--eval)");
+  }
 }
 
-void require_other_data(const std::vector<InputFile>& data, const FineTuned& model,
-                        const std::string& why) {
+void require_other_data(const std::vector<InputFile>& data, const FineTuned& model) {
   const std::string used = data_sum_of(model);
   const auto require = [&](const std::vector<InputFile>& files) {
     if (used.empty() || Fingerprint(files).result() != used) return;
@@ -58,8 +43,36 @@ void require_other_data(const std::vector<InputFile>& data, const FineTuned& mod
   };
   for (const InputFile& file : data) require({file});
   if (data.size() > 1) require(data);
-  warn("--max-error: whether the model has seen rows of --data could not be checked: ", why,
+}
+
+}  // namespace
+
+PromisedModel promised_model(const FineTuned& model) {
+  const ModelDirectory& directory = model.model.directory;
+  return {directory.directory, directory.config,
+          open_weights(directory.weights, model.model.config.architecture->names)->files(),
+          find_tokenizer_files(directory.directory), answers_in_words(model.options)};
+}
+
+void require_fresh_rows(const std::vector<InputFile>& data, const FineTuned& model,
+                        const TrainingRowsOfModel& of_run) {
+  if (of_run.options) {
+    require_other_files(data, of_run.options->train_files, "was trained on");
+    require_other_files(data, of_run.options->eval_files,
+                        "chose the model's epoch and calibration (--eval)");
+  }
+  require_other_data(data, model);
+  if (of_run.options) return;
+  warn("--max-error: whether the model has seen rows of --data could not be checked: ", of_run.why,
        "; --train names the rows of training");
+}
+
+std::vector<InputFile> files_of_run(const FineTuned& model) {
+  const auto rows = training_rows_of(model.model.directory.directory).options;
+  if (!rows) return {};
+  std::vector<InputFile> files = rows->train_files;
+  files.insert(files.end(), rows->eval_files.begin(), rows->eval_files.end());
+  return files;
 }
 
 ExitCode keep_promise(const FineTuned& model, const std::optional<Promise>& promise) {

@@ -7,6 +7,7 @@
 
 #include "inference/fine_tuned_model.h"
 #include "tasks/scores/promise_file.h"
+#include "train/record/training_rows.h"
 
 namespace finetune {
 
@@ -14,14 +15,13 @@ namespace finetune {
 PromisedModel promised_model(const FineTuned& model);
 
 // A promise needs rows that chose neither the weights nor the epoch, nor the calibration.
-// Error(usage) for files of the model's run, if that is known.
-void require_fresh_rows(const std::vector<std::string>& data,
-                        const std::optional<TaskOptions>& of_run);
+// Error(usage) for files of the model's run, and for files with the checksum of finetune.json.
+// Warns if the run's files are not known.
+void require_fresh_rows(const std::vector<InputFile>& data, const FineTuned& model,
+                        const TrainingRowsOfModel& of_run);
 
-// The same for files with the checksum of the data that a model's finetune.json has, since the
-// files of its run are not known: a warning says that nothing else can be compared, and `why`.
-void require_other_data(const std::vector<InputFile>& data, const FineTuned& model,
-                        const std::string& why);
+// The files that the model's run read, for training and evaluation; none if they are not known.
+std::vector<InputFile> files_of_run(const FineTuned& model);
 
 // Stores a promise beside the model. Without a threshold: removes an older one, and returns
 // ExitCode::assertion.

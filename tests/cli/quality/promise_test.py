@@ -69,6 +69,8 @@ def test_a_promise_is_made_from_fresh_rows_and_used(directory):
     used += (directory / "dev.csv").read_text().splitlines()[1:]
     write(directory / "copy.csv", "\n".join([lines[0], *used]))
     fail(2, *evaluate, directory / "copy.csv", "--max-error", 0.2, "--overwrite", words=["copy.csv", "has read"])
+    fail(2, *evaluate, directory / "copy.csv", "--max-error", 0.2, "--overwrite", "--train", directory / "few.csv",
+         words=["copy.csv", "has read"])
     write(directory / "more.csv", "\n".join([*lines[:2], *used, *lines[1:], lines[9]]))
     more = succeed(*evaluate, directory / "more.csv", "--max-error", 0.2, "--overwrite")
     assert ("left out: 800 rows whose text the model's run read, 2 rows whose text an earlier row has;" in more.out), more
