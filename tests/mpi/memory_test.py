@@ -75,7 +75,7 @@ def test_forecast(directory):
                       "--ignore-unknown-labels", "--max-steps", 3, "--threads", 1)
     questions = ("--model", blank_model(directory / "qa", QA_MODEL), "--train", SQUAD, "--eval", SQUAD,
                  "--max-eval-samples", 16, "--max-steps", 1, "--batch-size", 8, "--threads", 1)
-    runs = some_of(3, (4, *classification), (2, *questions, "--tp", 2, "--micro-batches", 2),
+    runs = some_of(2, (4, *classification), (2, *questions, "--tp", 2, "--micro-batches", 2),
                    (4, *classification, "--pp", 2), (2, *questions))
     for number, (processes, *run) in enumerate(runs):
         plan = json.loads(succeed("plan", *run, "--processes", processes, "--no-time", "--json").out)

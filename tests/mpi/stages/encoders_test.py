@@ -15,7 +15,6 @@ COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-sha
           "--micro-batches", 2, "--no-progress", "--quiet"]
 LAYOUTS = ([2], [2, "--shard-optimizer", "--recompute"], [2, "--pp", 2], [2, "--tp", 2],
            [4, "--pp", 2, "--tp", 2, "--recompute"])
-AT_NIGHT = ("albert", "mpnet")  # some of whose tests run in the nightly job alone
 SHARED = ("albert",)  # whose layers have the same weights, which cannot be trained in several stages
 
 
@@ -82,7 +81,7 @@ def test_albert_in_stages(directory):
     """Groups of layers are cut between them; predictions and evaluation have stages of any layers."""
     prepared("golden/family/albert")
     refused = run_on(2, *rows_of("albert"), *COMMON, "--pp", 2, "--output", directory / "refused")
-    one_error(refused, 2, "--pp 2: layers that share weights must be in one stage, and albert shares them; use --tp")
+    one_error(refused, 2, "--pp 2: layers that share weights must be in one stage, and albert shares them; choose --stages")
     model = directory / "groups"
     shutil.copytree(FAMILY / "albert-groups/classification", model)
     shutil.copyfile(FAMILY / "albert/classification/tokenizer.json", model / "tokenizer.json")
@@ -96,11 +95,14 @@ def test_albert_in_stages(directory):
     assert (directory / "one.csv").read_bytes() == (directory / "two.csv").read_bytes()
 
 
+# Of which encoders tests run after every change; those of the others run in the nightly job.
+BY_DAY = {rows: ENCODERS, rows_in_bf16: ("modernbert",), questions: ("distilbert", "modernbert"),
+          resumed_on_another_layout: ("modernbert", "mpnet", "roberta")}
 for name in ENCODERS:
-    for test in (rows, rows_in_bf16, questions, resumed_on_another_layout):
+    for test, by_day in BY_DAY.items():
         run = partial(test, name)
         globals()[f"test_{name.replace('-', '_')}_{test.__name__}"] = run
-        if name in AT_NIGHT and test in (rows_in_bf16, questions):
+        if name not in by_day:
             nightly(run)
 
 main(globals())
