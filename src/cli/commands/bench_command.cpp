@@ -77,12 +77,12 @@ struct BenchOptions {
 };
 
 void add_device_option(Subcommand command, BenchOptions& options) {
-  one_of(command.add_option(
-             "--device", options.step.device,
-             "where to compute (auto: as train.common().common(); with --clock cpu the CPU)"),
+  one_of(command.add_option("--device", options.step.device,
+                            "where to compute (auto: as train; with --clock cpu the CPU)"),
          {"auto", "cpu", "cuda"})
       .capture_default_str()
-      .take_last();
+      .take_last()
+      .common();
 }
 
 void add_machine_options(Subcommand command, BenchOptions& options) {
@@ -91,22 +91,20 @@ void add_machine_options(Subcommand command, BenchOptions& options) {
          {"auto", "fp32", "bf16"})
       .capture_default_str()
       .take_last()
-      .common()
       .common();
   command
       .add_option("--threads", options.step.threads,
                   "threads (default: all cores this process may use)")
       .type_name("N")
       .take_last()
-      .common()
       .common();
-  one_of(command.add_option(
-             "--clock", options.clock,
-             "cpu: processor time, for a busy machine.common().common(); needs --threads 1"),
+  one_of(command.add_option("--clock", options.clock,
+                            "cpu: processor time, for a busy machine; needs --threads 1"),
          {"wall", "cpu"})
       .capture_default_str()
-      .take_last();
-  command.add_flag("--json", options.json, "one JSON object").common().common();
+      .take_last()
+      .common();
+  command.add_flag("--json", options.json, "one JSON object").common();
 }
 
 void add_shape_options(Subcommand command, BenchOptions& options) {
@@ -114,25 +112,23 @@ void add_shape_options(Subcommand command, BenchOptions& options) {
       .type_name("tiny|minilm|base|large|DIR|ID")
       .capture_default_str()
       .take_last()
-      .common()
       .common();
   command.add_option("--lengths", options.step.lengths, "lengths of the samples, in tokens")
       .type_name("bank|squad|N")
       .capture_default_str()
       .take_last()
-      .common()
       .common();
   one_of(command.add_option("--task", options.step.task,
                             "what is trained (default: qa for squad lengths)"),
          task_names())
       .take_last()
-      .common()
       .common();
   command
       .add_option("--batch-size", options.step.batch_size,
-                  "sequences of a step (default: 32.common().common(); qa 8)")
+                  "sequences of a step (default: 32; qa 8)")
       .type_name("N")
-      .take_last();
+      .take_last()
+      .common();
 }
 
 Clock clock_of(const BenchOptions& options) {
@@ -173,7 +169,6 @@ void add_bench_command(Subcommand program, int&) {
                   "steps to measure (default: as many as take 5 seconds)")
       .type_name("N")
       .take_last()
-      .common()
       .common();
   step.add_option("--micro-batch-tokens", options->step.micro_batch_tokens,
                   "most tokens computed at once (default: as train)")

@@ -187,7 +187,7 @@ constexpr const char* kIntroduction =
   usually means that a shell variable was not set.
 * An option marked `classification:`, `qa:` or `mlm:` is an error for other tasks.
 * Results go to standard output, everything else to standard error. Nothing prompts.
-* `finetune COMMAND --help` prints a command's section, `finetune help --man` the manual page.
+* `finetune COMMAND --help all` prints a command's section, `finetune help --man COMMAND` its manual page.
 * Every command takes `--help`. All that do work take `--fail-on-warning`: exit with code 7 if there was a warning,
   after the work is done.
 
