@@ -257,7 +257,9 @@ class LabelErrorFiles {
     if (given.empty()) return nullptr;
     if (given == "-") throw usage_error(option, " needs the name of a file");
     const std::string path = link_destination(given);
-    check_output_file(path, o.train.train, o.train.overwrite);
+    std::vector<std::string> inputs = o.train.train;
+    inputs.insert(inputs.end(), o.train.eval.begin(), o.train.eval.end());
+    check_output_file(path, inputs, o.train.overwrite);
     return open_output_file(path, o.train.overwrite);
   }
   static WriteText writer_of(PredictionOutput* file) {

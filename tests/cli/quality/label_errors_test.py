@@ -5,20 +5,11 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import SAMPLES, fail, main, succeed
+from harness import PROJECT, SAMPLES, fail, main, succeed
+sys.path.insert(0, str(PROJECT / "scripts/bench/loop"))
+from label_errors import rows_of, write
 
-
-def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(path, rows):
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows(rows)
-    return path
+NAMES = ["text", "label"]
 
 
 def test_planted_errors_come_first(directory):
@@ -29,13 +20,12 @@ def test_planted_errors_come_first(directory):
     right = {i: rows[i][1] for i in wrong}
     for i in wrong:
         rows[i][1] = choose.choice([label for label in labels if label != rows[i][1]])
-    data = write(directory / "data.csv", rows)
+    data = write(directory / "data.csv", NAMES, rows)
     errors, all_rows = directory / "errors.csv", directory / "all.csv"
     check = ["check", "--train", data, "--no-ngram-baseline", "--label-errors", errors]
     told = succeed(*check, "--out-of-fold", all_rows).out
-    lines = {(str(data), i): place for i, place in enumerate(line_numbers(data))}
     found = rows_of(errors)
-    place = {line: i for (_, i), line in lines.items()}
+    place = {line: i for i, line in enumerate(line_numbers(data))}
     first = [place[int(row["line"])] for row in found[:50]]
     assert sum(i in right for i in first) >= 44, first
     for row in found[:20]:
@@ -57,6 +47,8 @@ def test_planted_errors_come_first(directory):
     before = errors.read_bytes()
     fail(2, *check, words=[str(errors), "--overwrite"])
     fail(2, *check[:-1], data, "--overwrite", words=["is the input"])
+    kept = write(directory / "dev.csv", NAMES, rows[:9])
+    fail(2, *check[:-1], kept, "--eval", kept, "--overwrite", words=["is the input"])
     succeed(*check, "--overwrite")
     assert errors.read_bytes() == before
 
@@ -73,11 +65,11 @@ def line_numbers(path):
 
 def test_rows_that_cannot_be_judged(directory):
     check = ["check", "--no-ngram-baseline", "--label-errors", directory / "e.csv", "--train"]
-    few = write(directory / "few.csv", [["a cat", "x"], ["a dog", "y"], ["a cat", "y"]])
+    few = write(directory / "few.csv", NAMES, [["a cat", "x"], ["a dog", "y"], ["a cat", "y"]])
     fail(3, *check, few, words=["few.csv", "2 different texts", "--folds 5"])
-    same = write(directory / "same.csv", [[f"text {i}", "x"] for i in range(9)])
+    same = write(directory / "same.csv", NAMES, [[f"text {i}", "x"] for i in range(9)])
     fail(3, *check, same, words=["same.csv", "all rows have the label 'x'", "two labels"])
-    numbers = write(directory / "numbers.csv", [[f"text {i}", i] for i in range(9)])
+    numbers = write(directory / "numbers.csv", NAMES, [[f"text {i}", i] for i in range(9)])
     fail(2, *check, numbers, "--regression", words=["--label-errors", "one label a row", "--regression"])
     fail(2, *check, numbers, "--multi-label", "list", words=["--label-errors", "one label a row", "--multi-label"])
     one = fail(2, *check[:2], "--train", numbers, "--regression", "--out-of-fold", directory / "o.csv",
@@ -90,11 +82,11 @@ def test_rows_that_cannot_be_judged(directory):
     assert not list(directory.glob("*.tmp.*"))
     fail(2, *check, numbers, "--folds", 1, words=["--folds 1"])
     fail(2, *check[:2], "--train", few, "--folds", 3, words=["--folds", "--label-errors"])
-    fail(3, *check, write(directory / "none.csv", []), words=["none.csv"])
+    fail(3, *check, write(directory / "none.csv", NAMES, []), words=["none.csv"])
     # Rows without a label are skipped, as elsewhere in check; the only row of a label is not judged.
     rows = [[f"red paint {i}", "x"] for i in range(9)] + [[f"blue paint {i}", "y"] for i in range(9)]
     rows += [["red paint 3", "y"], ["green", "alone"], ["no label", ""]]
-    told = succeed(*check, write(directory / "rows.csv", rows)).out
+    told = succeed(*check, write(directory / "rows.csv", NAMES, rows)).out
     assert "1 row has a label that no other text has" in told, told
     found = rows_of(directory / "e.csv")
     assert [row["line"] for row in found][:1] == ["20"] and found[0]["likely_label"] == "x", found
