@@ -33,7 +33,7 @@ struct SeenKeys {
   SeenKeys(const AttentionShape& shape, int64_t first, int64_t queries, int64_t keys)
       : begin(shape.first_key(first) / kAlignment * kAlignment),
         count(shape.end_key(first + queries - 1, keys) - begin) {}
-  // The most of any block of so many queries.
+  // The most keys that a block of this many queries sees.
   static int64_t most(const AttentionShape& shape, int64_t queries, int64_t keys) {
     if (shape.window < 0) return keys;
     return std::min(keys, queries + 2 * shape.window + kAlignment);

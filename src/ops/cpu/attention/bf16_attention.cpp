@@ -11,7 +11,6 @@ namespace finetune::cpu {
 namespace {
 
 constexpr int64_t kQueries = kTileBlock;  // processed at a time
-constexpr float kUnseen = -1e30f;         // score of a key outside of the window
 
 struct Space {
   uint16_t *queries, *keys, *values, *p;
@@ -74,7 +73,7 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
   const bool windowed = shape.window >= 0;
   const int64_t most = SeenKeys::most(shape, kQueries, keys);
   const int64_t drawn = windowed ? most : kQueries * keys;  // dropout's factors at once
-  const int64_t factors = dropout.on() ? drawn + 2 * 128 : 0;
+  const int64_t factors = dropout.on() ? drawn + kFactorsSlack : 0;
   const auto lay_out = [&](float* at) { return Space(keys, most, size, factors, at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
   const TaskHead head{task, size};

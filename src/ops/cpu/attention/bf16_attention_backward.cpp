@@ -10,7 +10,6 @@ namespace {
 
 // Queries per block: sums over queries are loaded and stored once per block.
 constexpr int64_t kQueries = 128;
-constexpr float kUnseen = -1e30f;  // score of a key outside of the window
 
 // With m = P * mask and ds = scale * (m * dm - P * D), dm = dout V^T, D = sum(m * dm) over a
 // query's keys: dv = m^T dout, dk = ds^T q, dq = ds k. The first two are formed transposed.
@@ -120,8 +119,8 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   const bool windowed = shape.window >= 0;
   const int64_t most = SeenKeys::most(shape, block, keys);
   // Dropout's factors of a block, or of two queries.
-  const int64_t of_query = most + 2 * 128;
-  const int64_t drawn = windowed ? 2 * of_query : block * keys + 2 * 128;
+  const int64_t of_query = most + kFactorsSlack;
+  const int64_t drawn = windowed ? 2 * of_query : block * keys + kFactorsSlack;
   const int64_t factors = dropout.on() ? drawn : 0;
   const auto lay_out = [&](float* at) { return Space(keys, most, block, size, factors, at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));

@@ -11,6 +11,9 @@
 
 namespace finetune::cpu {
 
+constexpr float kUnseen = -1e30f;           // score of a key outside of the window
+constexpr int64_t kFactorsSlack = 2 * 128;  // dropout draws whole groups of 128
+
 constexpr int64_t kTileBytes = kTileSize * int64_t(sizeof(uint16_t));
 
 // Some rows of one head: (count, size), rows `stride` elements apart.

@@ -58,6 +58,29 @@ HWY_INLINE V derivative(D d, V x) {
   }
 }
 
+template <template <Activation, class> class Rows, Activation kKind, class Call>
+void run_typed(const Call& call, int64_t begin, int64_t end) {
+  call.x.dtype == DType::bf16 ? Rows<kKind, bfloat16>::run(call, begin, end)
+                              : Rows<kKind, float>::run(call, begin, end);
+}
+
+// Calls Rows<call.f, T>::run(call, begin, end), with T the type of call.x.
+template <template <Activation, class> class Rows, class Call>
+void run_rows(const Call& call, int64_t begin, int64_t end) {
+  switch (call.f) {
+    case Activation::gelu:
+      return run_typed<Rows, Activation::gelu>(call, begin, end);
+    case Activation::gelu_tanh:
+      return run_typed<Rows, Activation::gelu_tanh>(call, begin, end);
+    case Activation::relu:
+      return run_typed<Rows, Activation::relu>(call, begin, end);
+    case Activation::silu:
+      return run_typed<Rows, Activation::silu>(call, begin, end);
+    case Activation::tanh:
+      return run_typed<Rows, Activation::tanh>(call, begin, end);
+  }
+}
+
 }  // namespace finetune::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -31,38 +31,23 @@ void backward_row(const T* x, const T* dy, T* dx, T* y, int64_t count) {
 }
 
 template <Activation kKind, class T>
-void typed_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
-  for (int64_t r = begin; r < end; ++r) {
-    const T* x = cpu::row_of<T>(call.x, r);
-    T* y = cpu::row_of<T>(call.y, r);
-    if (call.dy) {
-      backward_row<kKind>(x, cpu::row_of<T>(call.dy, r), cpu::row_of<T>(call.dx, r), y,
-                          call.x.cols);
-    } else {
-      forward_row<kKind>(x, y, call.x.cols);
+struct TypedRows {
+  static void run(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = cpu::row_of<T>(call.x, r);
+      T* y = cpu::row_of<T>(call.y, r);
+      if (call.dy) {
+        backward_row<kKind>(x, cpu::row_of<T>(call.dy, r), cpu::row_of<T>(call.dx, r), y,
+                            call.x.cols);
+      } else {
+        forward_row<kKind>(x, y, call.x.cols);
+      }
     }
   }
-}
-
-template <Activation kKind>
-void rows_of(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
-  call.x.dtype == DType::bf16 ? typed_rows<kKind, bfloat16>(call, begin, end)
-                              : typed_rows<kKind, float>(call, begin, end);
-}
+};
 
 void activation_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
-  switch (call.f) {
-    case Activation::gelu:
-      return rows_of<Activation::gelu>(call, begin, end);
-    case Activation::gelu_tanh:
-      return rows_of<Activation::gelu_tanh>(call, begin, end);
-    case Activation::relu:
-      return rows_of<Activation::relu>(call, begin, end);
-    case Activation::silu:
-      return rows_of<Activation::silu>(call, begin, end);
-    case Activation::tanh:
-      return rows_of<Activation::tanh>(call, begin, end);
-  }
+  run_rows<TypedRows>(call, begin, end);
 }
 
 }  // namespace

@@ -42,45 +42,30 @@ void backward_row(const T* u, const T* g, const T* dy, const float* factors, T* 
 }
 
 template <Activation kKind, class T>
-void typed_rows(const cpu::GatedCall& call, int64_t begin, int64_t end) {
-  const int64_t n = call.y.cols;
-  const Dropout& dropout = call.dropout;
-  float* buffer = cpu::scratch(cpu::Scratch::task, dropout.on() ? n + 2 * kDropoutGroup : 0);
-  for (int64_t r = begin; r < end; ++r) {
-    const float* factors = dropout.on()
-                               ? dropout_range(dropout, call.names.position[r],
-                                               call.names.sample[r], call.first_column, n, buffer)
-                               : nullptr;
-    const T* u = cpu::row_of<T>(call.x, r);
-    T* y = cpu::row_of<T>(call.y, r);
-    if (call.dy) {
-      T* du = cpu::row_of<T>(call.dx, r);
-      backward_row<kKind>(u, u + n, cpu::row_of<T>(call.dy, r), factors, du, du + n, y, n);
-    } else {
-      forward_row<kKind>(u, u + n, factors, y, n);
+struct TypedRows {
+  static void run(const cpu::GatedCall& call, int64_t begin, int64_t end) {
+    const int64_t n = call.y.cols;
+    const Dropout& dropout = call.dropout;
+    float* buffer = cpu::scratch(cpu::Scratch::task, dropout.on() ? n + 2 * kDropoutGroup : 0);
+    for (int64_t r = begin; r < end; ++r) {
+      const float* factors = dropout.on()
+                                 ? dropout_range(dropout, call.names.position[r],
+                                                 call.names.sample[r], call.first_column, n, buffer)
+                                 : nullptr;
+      const T* u = cpu::row_of<T>(call.x, r);
+      T* y = cpu::row_of<T>(call.y, r);
+      if (call.dy) {
+        T* du = cpu::row_of<T>(call.dx, r);
+        backward_row<kKind>(u, u + n, cpu::row_of<T>(call.dy, r), factors, du, du + n, y, n);
+      } else {
+        forward_row<kKind>(u, u + n, factors, y, n);
+      }
     }
   }
-}
-
-template <Activation kKind>
-void rows_of(const cpu::GatedCall& call, int64_t begin, int64_t end) {
-  call.x.dtype == DType::bf16 ? typed_rows<kKind, bfloat16>(call, begin, end)
-                              : typed_rows<kKind, float>(call, begin, end);
-}
+};
 
 void gated_rows(const cpu::GatedCall& call, int64_t begin, int64_t end) {
-  switch (call.f) {
-    case Activation::gelu:
-      return rows_of<Activation::gelu>(call, begin, end);
-    case Activation::gelu_tanh:
-      return rows_of<Activation::gelu_tanh>(call, begin, end);
-    case Activation::relu:
-      return rows_of<Activation::relu>(call, begin, end);
-    case Activation::silu:
-      return rows_of<Activation::silu>(call, begin, end);
-    case Activation::tanh:
-      return rows_of<Activation::tanh>(call, begin, end);
-  }
+  run_rows<TypedRows>(call, begin, end);
 }
 
 }  // namespace

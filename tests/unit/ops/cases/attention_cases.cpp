@@ -153,7 +153,8 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
   std::vector<OpGradient> of_inputs{{"q", "dq"}, {"k", "dk"}, {"v", "dv"}};
   if (c.bias) {
     // Between two sequences there is a place without a distance.
-    backward.constant("dvalues", c.heads, 2 * c.tokens(), 0).result("dtable", 32, c.heads);
+    backward.constant("dvalues", c.heads, 2 * c.tokens(), 0)
+        .result("dtable", kPositionBuckets, c.heads);
     of_inputs.push_back({"table", "dtable"});
   }
   auto run_backward = [c, dropout](Backend& backend, OpData& t) {
