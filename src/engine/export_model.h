@@ -44,8 +44,8 @@ void export_model(const std::filesystem::path& directory, const ModelExport& mod
 // Names that an export may write (a run's model/ holds no others of ours).
 bool is_exported_name(std::string_view name);
 
-// `config`, the text of a tokenizer_config.json or nothing, says that the model takes types of
-// tokens. transformers 5 gives ALBERT none where this is not stated.
+// Returns `config`, the text of a tokenizer_config.json or empty, with token_type_ids in
+// model_input_names. A text that has this key, or is not an object, is returned as it is.
 std::string with_token_types(const std::string& config);
 
 // `config`, the text of a config.json, with the version of this program as its last key: by that a

@@ -39,7 +39,7 @@ bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKin
 
 void name_outputs(EncoderConfig& config, const WeightSource& source) {
   const Role role = traits_of(HeadKind::sequence).role;
-  if (!holds_head(config, source, HeadKind::sequence)) return;
+  if (names_other_head(config, HeadKind::sequence)) return;
   const WeightInfo* head = source.find(config.architecture->module_of(role) + ".weight");
   if (!head || head->shape.size() != 2 || !config.labels_fault.empty()) return;
   const int64_t rows = head->shape[0];

@@ -82,6 +82,9 @@ struct Architecture {
   // The sequence head's dense layer is pretrained with the encoder, as BERT's pooler. If not, a new
   // head begins with a new one.
   bool pretrained_pooler = true;
+  // transformers 5 gives the second text of a pair no type of its own unless tokenizer_config.json
+  // lists token_type_ids.
+  bool states_token_types = false;
   // Reads config.json into a configuration that has the defaults of EncoderConfig.
   void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 

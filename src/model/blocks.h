@@ -49,7 +49,7 @@ struct LayerBlock {
 
   int64_t norm_vectors() const { return norm_bias ? 2 : 1; }
   bool is_berts() const {
-    return !norm_before && !gated && attention_bias && inner_bias && norm_bias;
+    return !norm_before && !gated && !position_bias && attention_bias && inner_bias && norm_bias;
   }
 };
 

@@ -176,11 +176,9 @@ int64_t EncoderConfig::weights_layer(int64_t number) const {
 }
 
 bool EncoderConfig::shares_above(int64_t number) const {
-  const int64_t weights = weights_layer(number);
-  for (int64_t above = number + 1; layer.groups > 0 && above < num_hidden_layers; ++above) {
-    if (weights_layer(above) == weights) return true;
-  }
-  return false;
+  const int64_t above = number + layer.inner;  // the next one that may have the same weights
+  return layer.groups > 0 && above < num_hidden_layers &&
+         layer_name(above).number == layer_name(number).number;
 }
 
 // As Hugging Face divides layers among groups, in double precision.

@@ -114,7 +114,7 @@ Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& 
     sum = solo_sum.get();
   }
   if (part.embeddings) embedding_end = EmbeddingEnd(table, c);
-  if (part.head) head_end = HeadEnd(table, c);
+  if (part.head) head_end = HeadEnd(table);
   for (size_t i = 0; i < part.chunks.size(); ++i) {
     ChunkLayers of{ModelChunk::of(part, int64_t(i)), {}};
     const IndexRange layers = of.chunk.layers;

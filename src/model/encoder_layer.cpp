@@ -59,7 +59,7 @@ Tensor LayerPass::typed(int64_t offset, int64_t rows, int64_t cols) const {
 }
 
 bool has_whole_layers(const Backend& backend, const EncoderConfig& c, int64_t tensor_shards) {
-  return tensor_shards == 1 && c.layer.is_berts() && !c.layer.position_bias && !c.is_rotary() &&
+  return tensor_shards == 1 && c.layer.is_berts() && !c.is_rotary() &&
          backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
 }
 

@@ -166,12 +166,10 @@ class Builder {
   int64_t region_size_ = 0, whole_ = 0;  // so far
 };
 
-// Whether the part has a layer with the weights of encoder layer `weights`, 0 for the first.
-bool uses_weights(const ModelPart& part, const EncoderConfig& config, int64_t weights) {
-  for (int64_t layer = weights; layer < config.num_hidden_layers; ++layer) {
-    if (config.weights_layer(layer) == weights && part.holds_layer(layer)) return true;
-  }
-  return false;
+// Whether the part has encoder layer `layer`, 0 for the first, or a later one with its weights.
+bool uses_weights(const ModelPart& part, const EncoderConfig& config, int64_t layer) {
+  while (!part.holds_layer(layer) && config.shares_above(layer)) layer += config.layer.inner;
+  return part.holds_layer(layer);
 }
 
 void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,

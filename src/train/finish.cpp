@@ -29,13 +29,18 @@
 namespace finetune {
 namespace {
 
+// The options as given, with what config.toml fixed at the run's start.
+TrainOptions options_to_repeat(const TrainOptions& given, const RunDirectory& directory) {
+  const std::vector<ConfigEntry> kept = read_config(directory.config(), ExitCode::model);
+  return with_recipe_of(with_cut_of(given, kept), kept);
+}
+
 // From run.json and config.toml, which are there by now.
 RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory) {
   RunIdentity run;
   run.output = given.output;
   run.task = given.task;
-  const std::vector<ConfigEntry> kept = read_config(directory.config(), ExitCode::model);
-  run.options = options_given(with_recipe_of(with_cut_of(given, kept), kept));
+  run.options = options_given(options_to_repeat(given, directory));
   run.seed = given.seed;
   for (const auto& [name, value] : read_facts(directory.facts())) {
     if (name == "task") run.task = value;
@@ -213,14 +218,11 @@ bool is_best_of_many(const TrainingRun& run) {
 }
 
 ModelCard card_of(const TrainingRun& run, const Metrics& metrics, const std::string& sha256) {
-  const TrainOptions& given = run.settings.given;
-  const std::vector<ConfigEntry> kept =
-      read_config(run.books->directory->config(), ExitCode::model);
   const Task& task = *run.inputs->task;
   return {.task = task.kind(),
           .model_type = std::string(run.settings.config.architecture->model_type),
           .base = run.inputs->model,
-          .given = with_recipe_of(with_cut_of(given, kept), kept),
+          .given = options_to_repeat(run.settings.given, *run.books->directory),
           .labels = task.labels(),
           .max_length = task.max_length(),
           .train_rows = task.train_set().examples,
@@ -244,7 +246,7 @@ std::string export_best(const TrainingRun& run, const Metrics& metrics, std::str
   directory.require_there();
   std::map<std::string, std::string> tokenizer_files = run.inputs->tokenizer_files;
   const EncoderConfig& config = run.settings.config;
-  if (config.architecture->model_type == "albert" && config.embeddings.pair_types) {
+  if (config.architecture->states_token_types && config.embeddings.pair_types) {
     std::string& stated = tokenizer_files["tokenizer_config.json"];
     stated = with_token_types(stated);
   }
@@ -309,13 +311,14 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
     int64_t step, evaluate;
   } best{run.state.best_step, best_evaluation == nullptr};
   world.broadcast(&best, sizeof best, 0);
+  const bool is_last = !run.settings.has_eval || best.step == run.state.step;
   if (leads) run.inputs->keep_sums(run.state);
   std::string sha256;
   with_model_tensors(run.machine, run.learner, WithMoments::no,
                      [&](ModelTensors& tensors) { sha256 = weights_sha256(tensors); });
   std::unique_ptr<Evaluator> again;
   if (run.settings.has_eval) {
-    if (best.step != run.state.step) load_best(run);
+    if (!is_last) load_best(run);
     if (best.evaluate) again = evaluate(run, best_metrics, [](double) { return true; });
   }
   CalibrationReport report;
@@ -326,7 +329,6 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
   });
   world.set_patient(false);
   if (leads) add_rows_and_baselines(run, metrics);
-  const bool is_last = !run.settings.has_eval || best.step == run.state.step;
   const std::string exported_sha256 = export_best(run, metrics, is_last ? sha256 : "");
   if (!leads) return {};
   add_memory(run, metrics);

@@ -64,7 +64,6 @@ inline void read_albert_config(const ConfigReader& reader, EncoderConfig& config
   config.hidden_act = Activation::gelu_tanh;
   config.hidden_dropout_prob = 0;
   config.attention_probs_dropout_prob = 0;
-  config.classifier_dropout = 0.1;
   config.layer.output_dropout = false;
   config.embeddings.narrow_size = 128;
   reader.integer("hidden_size", 1, kWidest, config.hidden_size);
@@ -85,6 +84,7 @@ inline constexpr Architecture kAlbertArchitecture{
               .decoder_bias = "predictions.bias",
               .other_decoder_bias = "predictions.decoder.bias"},
     .modules = kAlbertModules,
+    .states_token_types = true,
     .read_config = read_albert_config};
 
 }  // namespace finetune

@@ -2,6 +2,7 @@
 // blocks, rotary positions, layers that see a window of tokens, and gated feed-forward blocks.
 #pragma once
 
+#include "core/text/text.h"
 #include "model/architectures/config_reader.h"
 #include "model/config.h"
 
@@ -46,8 +47,8 @@ inline void read_modernbert_layers(const ConfigReader& reader, EncoderConfig& co
   for (int64_t l = 0; l < layers; ++l) {
     const std::string type = types.empty() ? "" : types[size_t(l)];
     if (!type.empty() && type != "full_attention" && type != "sliding_attention") {
-      throw reader.error("layer_types has '", type,
-                         "'; only full_attention and sliding_attention can be loaded");
+      throw reader.error("layer_types has ", in_quotes(type),
+                         "; only full_attention and sliding_attention can be loaded");
     }
     config.rotary.local[size_t(l)] = types.empty() ? l % every != 0 : type == "sliding_attention";
   }
@@ -61,8 +62,6 @@ inline void read_modernbert_layers(const ConfigReader& reader, EncoderConfig& co
 // rope_parameters, as transformers 5 writes it, or keys of its own for each kind of layer.
 inline void read_modernbert_rotation(const ConfigReader& reader, EncoderConfig& config) {
   constexpr double kLeast = 1, kMost = 1e12;
-  config.rotary.theta = 160000;
-  config.rotary.local_theta = 10000;
   reader.number("global_rope_theta", kLeast, kMost, config.rotary.theta);
   reader.number("local_rope_theta", kLeast, kMost, config.rotary.local_theta);
   if (reader.is_null("local_rope_theta")) config.rotary.local_theta = config.rotary.theta;
@@ -73,20 +72,20 @@ inline void read_modernbert_rotation(const ConfigReader& reader, EncoderConfig& 
     reader.number_at(theta_key, kLeast, kMost, *theta);
     const std::string kind = reader.text_at(type_key, "default");
     if (kind != "default") {
-      throw reader.error("rope_type is '", kind, "'; only 'default' can be loaded");
+      throw reader.error("rope_type is ", in_quotes(kind), "; only 'default' can be loaded");
     }
   }
   const std::string_view flat_key[] = {"rope_parameters", "rope_type"};
   const std::string flat = reader.text_at(flat_key, "");
   if (!flat.empty()) {
-    throw reader.error("rope_parameters has rope_type '", flat,
-                       "'; ModernBERT has them for full_attention and sliding_attention");
+    throw reader.error("rope_parameters has rope_type ", in_quotes(flat),
+                       "; ModernBERT has them for full_attention and sliding_attention");
   }
   for (std::string_view key : {"type", "rope_type"}) {
     const std::string_view path[] = {"rope_scaling", key};
     const std::string kind = reader.text_at(path, "default");
     if (kind != "default") {
-      throw reader.error("rope_scaling has '", kind, "'; only 'default' can be loaded");
+      throw reader.error("rope_scaling has ", in_quotes(kind), "; only 'default' can be loaded");
     }
   }
   if (config.head_size() % 2 != 0) {
@@ -104,8 +103,8 @@ inline void read_modernbert_head(const ConfigReader& reader, EncoderConfig& conf
           .dense_bias = false};
   const std::string pooling = reader.text("classifier_pooling", "cls");
   if (pooling != "cls" && pooling != "mean") {
-    throw reader.error("classifier_pooling is '", pooling,
-                       "'; only 'cls' and 'mean' can be loaded");
+    throw reader.error("classifier_pooling is ", in_quotes(pooling),
+                       "; only 'cls' and 'mean' can be loaded");
   }
   head.mean = pooling == "mean";
   reader.activation("classifier_activation", head.activation);
@@ -129,7 +128,9 @@ inline void read_modernbert_config(const ConfigReader& reader, EncoderConfig& co
                   .attention_bias = false,
                   .inner_bias = false,
                   .norm_bias = false};
-  config.rotary.theta = 1;  // it has no position embedding
+  // Before read_sizes: rotary models have no position embedding.
+  config.rotary.theta = 160000;
+  config.rotary.local_theta = 10000;
   read_sizes(reader, {}, config);
   read_modernbert_layers(reader, config);
   read_modernbert_rotation(reader, config);

@@ -32,8 +32,8 @@ inline constexpr std::string_view kMpnetUnused[] = {"lm_head.decoder.", "lm_head
                                                     "mpnet.pooler.", "pooler."};
 
 inline void read_mpnet_config(const ConfigReader& reader, EncoderConfig& config) {
-  constexpr int32_t kPadding =
-      1;  // Hugging Face counts positions from it, whatever pad_token_id is
+  // Hugging Face counts positions from 1, whatever pad_token_id is.
+  constexpr int32_t kPadding = 1;
   int64_t buckets = kPositionBuckets;
   reader.integer("relative_attention_num_buckets", 1, kWidest, buckets);
   if (buckets != kPositionBuckets) {

@@ -82,8 +82,7 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
     backend.fill_zero(positions(pass, arena).rows_from(0, 1));
 }
 
-HeadEnd::HeadEnd(const ParameterTable& table, const EncoderConfig& config)
-    : head_(table.head()), has_dense_(config.has_dense(head_.kind)) {
+HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
   auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
   auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
   final_gamma_ = weight(Role::final_norm);
@@ -95,7 +94,6 @@ HeadEnd::HeadEnd(const ParameterTable& table, const EncoderConfig& config)
   const Role last = traits_of(head_.kind).role;
   weight_ = weight(last);
   bias_ = bias(last);
-  if (!has_dense_) return;
   pooler_weight_ = weight(Role::pooler);
   pooler_bias_ = bias(Role::pooler);
   norm_gamma_ = weight(Role::head_norm);
@@ -112,7 +110,7 @@ void HeadEnd::forward(const EndPass& pass) const {
                            pass.at(pass.plan.final_stats, encoder.rows, 2), encoder);
   }
   if (head_.kind == HeadKind::masked) return masked_.forward(pass, encoder);
-  Tensor features = has_dense_ ? dense_features(pass) : token_features(pass);
+  Tensor features = has_dense() ? dense_features(pass) : token_features(pass);
   backend.linear(features, weight_.in(pass.weights), bias_.in(pass.weights),
                  pass.at(pass.plan.logits, rows(pass), head_.outputs));
 }
@@ -139,7 +137,7 @@ Tensor HeadEnd::dense_features(const EndPass& pass) const {
   }
   Tensor before = pass.at(pass.plan.pooler_input, count, h);
   Tensor pooled = pass.at(pass.plan.pooled, count, h);
-  // In place: no one else reads the encoder's output under a sequence head.
+  // In place: nothing else reads this input.
   if (Dropout dropout = pass.sites.head_input(); dropout.on()) {
     backend.dropout(input, dropout, names(pass), input);
   }
@@ -170,7 +168,7 @@ void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor
                        bool accumulate) const {
   if (head_.kind == HeadKind::masked) {
     masked_.backward(pass, arena, dlogits, dencoder, accumulate);
-  } else if (has_dense_) {
+  } else if (has_dense()) {
     backward_of_dense(pass, arena, dlogits, dencoder, accumulate);
   } else {
     backward_of_tokens(pass, arena, dlogits, dencoder, accumulate);

@@ -66,7 +66,7 @@ class MaskedEnd {
 class HeadEnd {
  public:
   HeadEnd() = default;  // of a part that lacks it
-  HeadEnd(const ParameterTable& table, const EncoderConfig& config);
+  explicit HeadEnd(const ParameterTable& table);
 
   // (B, outputs), (T, outputs) or (M, words), at plan.logits.
   void forward(const EndPass& pass) const;
@@ -90,6 +90,7 @@ class HeadEnd {
   // What the last layer reads: that after dropout, dense layer, activation, norm and dropout.
   Tensor dense_features(const EndPass& pass) const;
   // What a layer on every token reads: the encoder's output, after dropout where there is any.
+  bool has_dense() const { return pooler_weight_.rows > 0; }
   Tensor token_features(const EndPass& pass) const;
   // Each leaves the gradient of encoded() in `dencoder`, if that is wanted.
   void backward_of_dense(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
@@ -98,7 +99,6 @@ class HeadEnd {
                           bool accumulate) const;
 
   Head head_;
-  bool has_dense_ = false;
   Slot pooler_weight_, pooler_bias_, weight_, bias_;
   Slot norm_gamma_, norm_beta_;    // of the head
   Slot final_gamma_, final_beta_;  // after the last layer
