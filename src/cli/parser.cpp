@@ -32,7 +32,8 @@ Option Option::group(const std::string& name) const {
   return Option(option_->group(name));
 }
 
-// Files of options are read elsewhere, so CLI11's mark for them is free.
+// CLI11's flag `configurable` is unused here, since config files are read elsewhere: false marks a
+// common option.
 Option Option::common() const {
   return Option(option_->configurable(false));
 }

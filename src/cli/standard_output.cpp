@@ -2,7 +2,6 @@
 #include "cli/standard_output.h"
 
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <iostream>
 
 #include "core/error.h"
+#include "core/terminal_line.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -37,11 +37,9 @@ void write_standard_output(std::string_view text) {
 }
 
 size_t standard_output_columns() {
-  constexpr int64_t kLeast = 40, kMost = 120, kUsual = 80;
+  constexpr int64_t kLeast = 40, kMost = 120;
   const char* given = std::getenv("COLUMNS");
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  const auto columns = parse_int(given ? given : "").value_or(known ? size.ws_col : kUsual);
+  const auto columns = parse_int(given ? given : "").value_or(terminal_columns(STDOUT_FILENO));
   return size_t(std::clamp(columns, kLeast, kMost));
 }
 

@@ -78,8 +78,12 @@ bool has_colors() {
 }
 
 int terminal_columns() {
+  return terminal_columns(STDERR_FILENO);
+}
+
+int terminal_columns(int descriptor) {
   winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const bool known = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kUsualColumns;
 }
 

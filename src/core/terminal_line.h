@@ -9,8 +9,10 @@ namespace finetune {
 bool has_terminal();
 // Whether it may also use colours: $NO_COLOR is unset or empty.
 bool has_colors();
-// The current number of columns; 80 if unknown.
+// The current number of columns of the terminal at this descriptor, or at standard error; 80 if
+// unknown.
 int terminal_columns();
+int terminal_columns(int descriptor);
 
 // Shows `text`, cut to the terminal's width, in place of the previous text. The cursor stays at the
 // beginning of the line, so that a terminal that reflows its lines keeps it there. When the width

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tasks/task.h"
 
@@ -15,6 +16,11 @@ inline std::string main_measure(const Metrics& metrics) {
                            : metrics.contains("eval_f1_micro") ? "eval_f1_micro"
                                                                : "eval_f1";
   return metrics.contains(name) ? name : "";
+}
+
+// Micro F1 of one label a row is its accuracy.
+inline bool is_repeated_measure(std::string_view name, const Metrics& metrics) {
+  return name == "eval_f1_micro" && metrics.contains("eval_mcc");
 }
 
 }  // namespace finetune

@@ -96,8 +96,8 @@ void require_automatic(const TaskOptions& options, const EncoderConfig& config) 
   check_unsure("--automatic", problem_type(options), trained_labels(config));
 }
 
-void check_promise_output(const PromisedModel& model, bool overwrite) {
-  const fs::path file = model.directory / kPromiseFile;
+void check_promise_output(const fs::path& directory, bool overwrite) {
+  const fs::path file = directory / kPromiseFile;
   if (overwrite || !path_exists(file, ExitCode::model)) return;
   throw usage_error(file.string(),
                     ": the model has a promise; --overwrite replaces it (on the same rows a second "
@@ -121,8 +121,8 @@ void write_promise(const PromisedModel& model, const Promise& promise) {
   write_file(model.directory / kPromiseFile, json.dump(2) + "\n");
 }
 
-void remove_promise(const PromisedModel& model) {
-  const fs::path file = model.directory / kPromiseFile;
+void remove_promise(const fs::path& directory) {
+  const fs::path file = directory / kPromiseFile;
   std::error_code error;
   const bool removed = fs::remove(file, error);
   if (error) throw model_error(file.string(), ": cannot be removed: ", error.message());

@@ -32,12 +32,13 @@ std::string answers_in_words(const TaskOptions& options);
 // Error(usage) if the model's labels cannot be left out by predict --automatic.
 void require_automatic(const TaskOptions& options, const EncoderConfig& config);
 
-// Error(usage) if there is a promise and `overwrite` is false.
-void check_promise_output(const PromisedModel& model, bool overwrite);
+// Error(usage) if there is a promise in a model's `directory` and `overwrite` is false.
+void check_promise_output(const std::filesystem::path& directory, bool overwrite);
 // `promise` must have a threshold. Error(model) if the file cannot be written.
 void write_promise(const PromisedModel& model, const Promise& promise);
-// With a warning that says so; nothing if there is none. Error(model) if it stays.
-void remove_promise(const PromisedModel& model);
+// Removes the promise in a model's `directory`, with a warning, if there is one. Error(model) if it
+// cannot be removed.
+void remove_promise(const std::filesystem::path& directory);
 
 // Error(model) if there is none, if it is damaged, or if it is about another model or other
 // options.

@@ -66,7 +66,7 @@ std::string calibration_error(const Metrics& metrics) {
 }
 
 std::string automatic_line(const Metrics& metrics) {
-  constexpr double kLeastRows = 20;  // of fewer, 95 % cannot be told from all
+  constexpr double kLeastRows = 20;  // 95 % of fewer rows are all of them
   const auto share = found(metrics, "eval_coverage_at_95");
   if (!share || found(metrics, "eval_rows").value_or(kLeastRows) < kLeastRows) return "";
   if (*share == 0) return "no part of the rows can be automatic with 95 % of them right";
@@ -102,7 +102,8 @@ std::vector<std::string> of_answers(const Metrics& metrics) {
 }
 
 std::vector<std::string> of_masked_words(const Metrics& metrics) {
-  const auto perplexity = found(metrics, "eval_perplexity");  // a file has no infinite one
+  const auto perplexity =
+      found(metrics, "eval_perplexity");  // metrics files leave out an infinite one
   std::vector<std::string> lines = {
       concat("perplexity ", perplexity ? three_digits(*perplexity) : "beyond all numbers", " on ",
              held_out(metrics, "texts"))};

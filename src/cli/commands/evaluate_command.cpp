@@ -39,8 +39,6 @@
 namespace finetune {
 namespace {
 
-constexpr double kUsualConfidence = 0.95;
-
 struct EvaluateOptions : AnswerOptions {
   std::vector<std::string> data;
   std::optional<double> min_probability, target_accuracy, max_error, confidence;
@@ -168,9 +166,11 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     }
     return std::nullopt;
   }
-  if (!o.max_error) of_run.options->eval_files.clear();
-  if (o.max_error && !o.shared.train.empty())
-    of_run.options->eval_files = files_of_run(subject.model);
+  if (!o.max_error) {
+    of_run.options->eval_files.clear();
+  } else if (!o.shared.train.empty()) {
+    of_run.options->eval_files = files_of_run(subject.model);  // a promise leaves them out
+  }
   of_run.options->max_eval_samples = 0;
   of_run.options->baselines = true;
   of_run.options->ngram_baseline = !o.shared.no_ngram_baseline && has_baselines;
@@ -199,7 +199,8 @@ void set_answers(const EvaluateOptions& o, TaskOptions& options) {
                       o.min_probability ? "min-probability" : "target-accuracy");
   }
   if (o.confidence && !o.max_error) throw usage_error("--confidence is for --max-error");
-  if (o.max_error) options.promise = {*o.max_error, o.confidence.value_or(kUsualConfidence)};
+  const double confidence = o.confidence.value_or(PromiseRequest().confidence);
+  if (o.max_error) options.promise = {*o.max_error, confidence};
   options.min_probability = o.min_probability;
   options.target_accuracy = o.target_accuracy;
   options.slices = o.slices;
@@ -226,7 +227,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   subject->training = training_rows(o, *subject, options);
   options.ngram_baseline = subject->training && subject->training->ngram_baseline;
   set_answers(o, options);
-  if (options.promise) check_promise_output(promised_model(model), o.shared.overwrite);
+  if (options.promise) check_promise_output(model.model.directory.directory, o.shared.overwrite);
   subject->evaluator = traits_of(model.kind).make_evaluator(options, model.of_task());
   take_training_rows(o, *subject);
   std::vector<std::string> names = subject->evaluator->metric_names();

@@ -53,7 +53,6 @@ const PredictRow kPredictRows[] = {
     {{.name = "input-format",
       .group = "Data",
       .tasks = kLabels,
-
       .help = "form of the rows; auto: by suffix and content, standard input by its first line",
       .words = "auto|csv|tsv|jsonl|json|text"},
      &PredictOptions::input_format},

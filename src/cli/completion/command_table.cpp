@@ -124,16 +124,13 @@ CommandEntry describe(const Subcommand& program) {
 }
 
 CommandEntry describe_given(const Subcommand& program) {
-  CommandEntry entry = describe(program);
   const CLI::App* app = &program.app();
+  std::string name;
   for (auto given = app->get_subcommands(); !given.empty(); given = app->get_subcommands()) {
     app = given.front();
-    const auto found =
-        std::find_if(entry.commands.begin(), entry.commands.end(),
-                     [&](const CommandEntry& each) { return each.last_word() == app->get_name(); });
-    entry = CommandEntry(*found);
+    name += concat(name.empty() ? "" : " ", app->get_name());
   }
-  return entry;
+  return describe_command(*app, name);
 }
 
 std::vector<CommandEntry> all_commands(const CommandEntry& program) {

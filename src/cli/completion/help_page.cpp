@@ -14,17 +14,13 @@ constexpr std::string_view kDefaultGroup = "Options";
 // Goes without saying on the short page.
 constexpr std::string_view kUsualTask = "classification: ";
 
-size_t columns_of(std::string_view text) {
-  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 // Breaks `text` at spaces, so that what follows `line` ends before `columns`. Further lines begin
 // at column `indent`.
 std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns) {
   std::string out;
   bool at_start = true;
   for (std::string_view word : split(text, ' ')) {
-    if (!at_start && columns_of(line) + 1 + columns_of(word) > columns) {
+    if (!at_start && count_code_points(line) + 1 + count_code_points(word) > columns) {
       out += line + "\n";
       line.assign(indent, ' ');
       at_start = true;
@@ -38,8 +34,8 @@ std::string wrapped(std::string line, std::string_view text, size_t indent, size
 // A name, and a text beside it; below it if the name is long.
 std::string item(const std::string& name, std::string_view text, size_t indent, size_t columns) {
   std::string line = "  " + name, above;
-  if (columns_of(line) + kGap > indent) above = std::exchange(line, "") + "\n";
-  line.append(indent - columns_of(line), ' ');
+  if (count_code_points(line) + kGap > indent) above = std::exchange(line, "") + "\n";
+  line.append(indent - count_code_points(line), ' ');
   return above + wrapped(line, text, indent, columns);
 }
 

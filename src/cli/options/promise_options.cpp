@@ -1,4 +1,4 @@
-// Compares the files of a promise with those of the model's run.
+// Refuses a promise from rows that the model's run has read, and stores promises.
 #include "cli/options/promise_options.h"
 
 #include "cli/output/output_file.h"
@@ -78,7 +78,7 @@ std::vector<InputFile> files_of_run(const FineTuned& model) {
 ExitCode keep_promise(const FineTuned& model, const std::optional<Promise>& promise) {
   if (!promise) return ExitCode::done;
   if (!promise->threshold) {
-    remove_promise(promised_model(model));
+    remove_promise(model.model.directory.directory);
     return ExitCode::assertion;
   }
   write_promise(promised_model(model), *promise);

@@ -16,7 +16,7 @@ double log_of_choices(int64_t wrong, int64_t rows, double error) {
          double(rows - wrong) * std::log1p(-error);
 }
 
-// Of `count` rows whose covered ones change at these thresholds.
+// A threshold at which the covered rows change, and the rows that it covers.
 struct Step {
   double threshold = 0;
   Covered covered;
@@ -87,8 +87,8 @@ std::optional<double> share_wrong(const Covered& covered, const PromiseRequest& 
   return share;
 }
 
-// The same of rows that are so few that the margin alone is too large: nothing only if at max_error
-// this number of wrong rows is unlikely.
+// For rows too few for share_wrong()'s margin: half of max_error, or 0 if none is wrong. Nothing if
+// so many wrong rows are unlikely at max_error.
 std::optional<double> share_wrong_of_few(const Covered& covered, const PromiseRequest& wanted) {
   constexpr double kUnlikely = 0.05;
   const int64_t wrong = covered.rows - covered.right;
@@ -102,7 +102,8 @@ std::optional<double> share_wrong_of_few(const Covered& covered, const PromiseRe
 std::optional<int64_t> needed_rows(const CoverageCurve& tested, const PromiseRequest& wanted) {
   constexpr int64_t kFewest = 5;  // fewer of many rows are right by chance
   constexpr double kTestedShare = 1 - 1 / double(PromiseSearch::kPilot);
-  if (tested.rows() == 0) return int64_t(std::ceil(double(rows_for(0, wanted)) / kTestedShare));
+  if (tested.rows() == 0)
+    return int64_t(std::ceil(double(least_promised_rows(wanted)) / kTestedShare));
   std::optional<int64_t> of_many, of_few;
   const auto take = [&](std::optional<int64_t>& least, double wrong, const Covered& covered) {
     const double share = double(covered.rows) / double(tested.rows());
@@ -119,7 +120,7 @@ std::optional<int64_t> needed_rows(const CoverageCurve& tested, const PromiseReq
     if (const auto wrong = share_wrong_of_few(covered, wanted)) take(of_few, *wrong, covered);
   }
   std::optional<int64_t> least = of_many ? of_many : of_few;
-  // An estimate that there are enough rows was too bold.
+  // These rows were not enough, so at least about twice as many are needed.
   if (least) least = std::max(*least, 2 * (tested.rows() + 1));
   return least;
 }

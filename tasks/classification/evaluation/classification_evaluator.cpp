@@ -158,10 +158,13 @@ void ClassificationEvaluator::add(const PackedBatch& batch, const float* logits)
   for (uint32_t sample : batch.indices) {
     FINETUNE_CHECK(sample == uint32_t(taken_++) && !waiting_.empty());
     WaitingRow& row = waiting_.front();
-    if (explains_) collect(row, logits);
-    logits += outputs_;
-    if (explains_ && row.answers.size() < (1 + row.words.size()) * size_t(outputs_)) continue;
-    answer(row, explains_ ? row.answers.data() : logits - outputs_);
+    const float* answers = std::exchange(logits, logits + outputs_);
+    if (explains_) {
+      collect(row, answers);
+      if (row.answers.size() < (1 + row.words.size()) * size_t(outputs_)) continue;
+      answers = row.answers.data();
+    }
+    answer(row, answers);
     waiting_.pop_front();
     ++answered_;
   }

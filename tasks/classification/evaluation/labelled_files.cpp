@@ -201,9 +201,11 @@ WaitingRow LabelledFiles::waiting(const Row& row, const PredictionLines* lines) 
   }
   if (lines) out.line = lines->begin(row.values);
   out.slices = slices_.places_of(row.values);
-  const TextSum sum = text_sum_of(row.values, text_);
-  out.repeated = trained_ && trained_->sums.contains(sum);
-  if (options_.promise) out.freshness = freshness_of(sum);
+  if (trained_ || options_.promise) {
+    const TextSum sum = text_sum_of(row.values, text_);
+    out.repeated = trained_ && trained_->sums.contains(sum);
+    if (options_.promise) out.freshness = freshness_of(sum);
+  }
   repeated_ += out.repeated;
   return out;
 }

@@ -68,6 +68,7 @@ ProbabilityScores::ProbabilityScores(ProblemType problem, int64_t outputs,
   if (several_labels_) return;
   curve_.emplace();
   promised_ = options.promise;
+  if (promised_) promises_.emplace();
 }
 
 std::vector<std::string> ProbabilityScores::metric_names(ProblemType problem,
@@ -99,7 +100,7 @@ void ProbabilityScores::add_label(const float* logits, int32_t truth, const Scor
   }
   const bool right = best.id == truth;
   if (curve_) curve_->add(best.probability, right);
-  if (promised_ && freshness == Freshness::fresh) promises_.add(best.probability, right);
+  if (promises_ && freshness == Freshness::fresh) promises_->add(best.probability, right);
   read_by_run_ += freshness == Freshness::read_by_run;
   repeated_ += freshness == Freshness::repeated;
   ++rows_;
@@ -147,12 +148,11 @@ void ProbabilityScores::add_metrics(Metrics& metrics) const {
 
 std::optional<Promise> ProbabilityScores::promise() const {
   if (!promised_) return {};
-  return promises_.find(*promised_);
+  return promises_->find(*promised_);
 }
 
 std::string ProbabilityScores::describe() const {
-  if (promised_)
-    return in_words(promises_.find(*promised_), left_out(read_by_run_, repeated_)) + "\n";
+  if (const auto made = promise()) return in_words(*made, left_out(read_by_run_, repeated_)) + "\n";
   const auto shown = [&](double threshold, const Covered& covered) {
     return concat("--min-probability ", threshold, ": ", as_percent(covered.accuracy()), " of ",
                   covered.rows, " rows right, ", as_percent(double(covered.rows) / double(rows_)),

@@ -57,7 +57,7 @@ class ProbabilityScores {
   Covered sure_;
   std::optional<CoverageCurve> curve_;
   std::optional<PromiseRequest> promised_;
-  PromiseSearch promises_;
+  std::optional<PromiseSearch> promises_;   // with promised_
   int64_t read_by_run_ = 0, repeated_ = 0;  // rows that the promise leaves out
   std::vector<double> probabilities_;
 };

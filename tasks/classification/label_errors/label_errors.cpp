@@ -50,8 +50,9 @@ class EqualTexts {
       if (!most || count.second > most->second) most = &count;
     }
     if (!most) return "";
-    return concat("; ", counted(most->second, "row"), " with the same text ",
-                  most->second == 1 ? "has" : "have", " the label '", most->first, "'");
+    return concat(
+        "; ", counted(most->second, "row with the same text has", "rows with the same text have"),
+        " the label '", most->first, "'");
   }
 
  private:

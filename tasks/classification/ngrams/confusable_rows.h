@@ -14,6 +14,10 @@ struct RowLabels {
   std::vector<uint64_t> begins{0};
   std::vector<int32_t> ids;
 
+  void add(std::span<const int32_t> row) {
+    ids.insert(ids.end(), row.begin(), row.end());
+    begins.push_back(ids.size());
+  }
   std::span<const int32_t> operator[](size_t row) const {
     return {ids.data() + begins[row], ids.data() + begins[row + 1]};
   }

@@ -173,7 +173,8 @@ Descriptor above_children(int descriptor) {
   return copy;
 }
 
-// Descriptors are those of kTrainRows and the following; -1: none. Waits.
+// `descriptors` become kTrainRows and the following in the child; a last one of -1 is left out.
+// Waits for the child.
 void run_child(const Work& work, std::initializer_list<int> descriptors) {
   std::vector<Descriptor> copies;
   std::vector<int> numbers;
@@ -210,7 +211,7 @@ double predict_with_ngrams(const NgramJob& job) {
 std::vector<float> scores_out_of_fold(const FoldJob& job) {
   const TextRows out;
   run_child({ProblemType::single_label, job.outputs, concat(kFolds, job.folds)},
-            {job.rows.descriptor(), job.rows.descriptor(), out.descriptor(), -1});
+            {job.rows.descriptor(), job.rows.descriptor(), out.descriptor()});
   std::vector<float> scores(size_t(job.rows.size() * job.outputs));
   auto* bytes = reinterpret_cast<char*>(scores.data());
   for (size_t at = 0, size = scores.size() * sizeof(float); at < size;) {

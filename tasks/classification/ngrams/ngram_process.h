@@ -29,7 +29,7 @@ double predict_with_ngrams(const NgramJob& job);
 struct FoldJob {
   int64_t outputs = 0;
   const TextRows& rows;
-  int folds = 5;
+  int folds;
 };
 std::vector<float> scores_out_of_fold(const FoldJob& job);
 

@@ -285,8 +285,7 @@ TrainingRows read_rows(int file, const NgramTable& table) {
   TextRowReader reader(file);
   for (TextRow row; reader.next(row);) {
     rows.matrix.add(vectorizer(row.text));
-    rows.labels.ids.insert(rows.labels.ids.end(), row.labels.begin(), row.labels.end());
-    rows.labels.begins.push_back(rows.labels.ids.size());
+    rows.labels.add(row.labels);
     rows.targets.push_back(row.target);
   }
   return rows;
@@ -329,9 +328,7 @@ TrainingRows rows_outside(const TrainingRows& all, std::span<const int32_t> fold
     if (fold_of[row] == fold) continue;
     features_of(all.matrix, row, features);
     out.matrix.add(features);
-    const std::span<const int32_t> labels = all.labels[row];
-    out.labels.ids.insert(out.labels.ids.end(), labels.begin(), labels.end());
-    out.labels.begins.push_back(out.labels.ids.size());
+    out.labels.add(all.labels[row]);
     out.targets.push_back(all.targets[row]);
   }
   return out;
