@@ -94,24 +94,24 @@ void require_values(const Table& table, const Table::Row& row, size_t label) {
 
 // `added`: the columns that the run added, 2 of labels or 1 of values.
 void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
+  const std::string& separator = run.option("multi-label");
   const auto read = [&](const fs::path& path) {
     Table table = read_whole_table(run, path);
     if (table.columns().size() < added + 2) {
       throw data_error(printable_path(path), ": has too few columns");
     }
-    const size_t label = table.column(run.option("label-column"));
+    out.label = table.column(run.option("label-column"));
     for (const Table::Row& row : table.rows()) {
       if (added == 1)
-        require_values(table, row, label);
+        require_values(table, row, out.label);
       else
-        require_probabilities(table, row, run.option("multi-label"));
+        require_probabilities(table, row, separator);
     }
     table.check_intact();
     return table;
   };
   out.table = read_own_file(run.directory / "predictions.csv", read);
   out.added = added;
-  out.label = out.table.column(run.option("label-column"));
 }
 
 }  // namespace

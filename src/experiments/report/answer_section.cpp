@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/json_cursor.h"
@@ -26,7 +25,7 @@ using AnswerProbabilities = std::vector<std::optional<double>>;
 double probability_of(std::string_view text) {
   const auto number = finite_number(text);
   if (number && *number >= 0 && *number <= 1) return *number;
-  throw data_error(in_quotes(text), " is not a probability, from 0 to 1");
+  throw JsonFault{0, concat(in_quotes(text), " is not a probability, from 0 to 1")};
 }
 
 std::optional<double> probability_in(JsonCursor& json, const std::string& answer) {
@@ -53,7 +52,7 @@ bool may_be_object(std::string_view text) {
   return text.size() <= kMostBytes && (text.ends_with('}') || text.ends_with("}\n"));
 }
 
-// Nothing where there is no such file. Error(model) if it is damaged.
+// Without probabilities if there is no such file. Error(model) if it is damaged.
 AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswers& saved) {
   AnswerProbabilities out(saved.scores.size());
   const fs::path path = run.directory / "nbest_predictions.json";
@@ -77,10 +76,6 @@ AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswer
     });
   } catch (const JsonFault& fault) {
     throw model_error(printable_path(path), ": is damaged: ", fault.what,
-                      "; restore the file, or leave the run out");
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::data) throw;
-    throw model_error(printable_path(path), ": is damaged: ", error.what(),
                       "; restore the file, or leave the run out");
   }
   file.check_intact();
@@ -205,8 +200,8 @@ std::string answers_html(const RunRecord& run) {
            calibration.confidence_html("answers");
   } else {
     out +=
-        "<p class=\"note\">No calibration: the run's nbest_predictions.json is missing or "
-        "damaged.</p>\n";
+        "<p class=\"note\">No calibration: the run's nbest_predictions.json is missing or has no "
+        "probabilities.</p>\n";
   }
   return concat(out, text_lengths_html("Length of the answers given", answer_lengths, wrong),
                 text_lengths_html("Length of the questions", question_lengths, wrong), "</div>\n",

@@ -45,12 +45,12 @@ class Calibration {
   void add(double probability, bool right);
   // The mean over all predictions of |share of right ones - mean probability| in their bin.
   double expected_error() const;
-  // `note`: what else there is to say of the probabilities.
+  // `note`: one more sentence about the probabilities.
   std::string calibration_html(const std::string& of, const std::string& note = "") const;
   std::string confidence_html(const std::string& of) const;
-  // Accuracy of the surest part, by the size of that part. `note`: said of that part in place of
-  // its least probability, where that is not a --min-probability.
-  std::string coverage_html(const std::string& of, const std::string& note = "") const;
+  // Draws the accuracy of the surest part against its size. `part_note` replaces the part's lowest
+  // probability in the caption where that does not work as --min-probability.
+  std::string coverage_html(const std::string& of, const std::string& part_note = "") const;
   bool is_empty() const { return count_ == 0; }
 
  private:

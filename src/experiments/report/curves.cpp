@@ -10,6 +10,7 @@
 #include "core/text/text.h"
 #include "experiments/report/charts.h"
 #include "experiments/report/sections.h"
+#include "tasks/scores/main_measure.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -27,11 +28,6 @@ using Curves = std::map<std::string, Points>;  // by metric
 // result is the mix's, which a mark of its own shows.
 bool has_mix(const RunRecord& run) {
   return run.metrics.contains("eval_mix_ngrams");
-}
-
-// Micro F1 of one label a row is its accuracy.
-bool is_repeated(const std::string& name, const RunRecord& run) {
-  return name == "eval_f1_micro" && run.metrics.contains("eval_mcc");
 }
 
 bool is_drawn(const std::string& name) {
@@ -164,7 +160,8 @@ std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& s
   for (size_t r = 0; r < runs.size(); ++r) {
     curves.push_back(read_curves(runs[r], names[r], notes));
     for (const auto& [name, points] : curves.back()) {
-      if (!is_repeated(name, runs[r]) && seen.insert(name).second) metrics.push_back(name);
+      if (!is_repeated_measure(name, runs[r].metrics) && seen.insert(name).second)
+        metrics.push_back(name);
     }
   }
   std::string out = concat("<h2>Training</h2>\n", notes);

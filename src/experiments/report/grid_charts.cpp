@@ -31,6 +31,31 @@ double shade(double share) {
   return share <= 0 ? 0 : kDarkest * (0.12 + 0.88 * std::sqrt(share));
 }
 
+// The `rows` surest rows, and how many of them are right. The least sure one has this probability.
+struct SurestPart {
+  double probability;
+  int64_t rows, right;
+
+  double accuracy() const { return double(right) / double(rows); }
+};
+
+// A part for each different probability.
+std::vector<SurestPart> surest_parts(std::vector<std::pair<double, bool>> all) {
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SurestPart> parts;
+  int64_t right = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    right += all[i].second;
+    const bool is_tied = i + 1 < all.size() && all[i + 1].first == all[i].first;
+    if (!is_tied) parts.push_back({all[i].first, int64_t(i) + 1, right});
+  }
+  return parts;
+}
+
+std::string percent(double share) {
+  return format_fixed(100 * share, 1) + " %";
+}
+
 }  // namespace
 
 void Calibration::add(double probability, bool right) {
@@ -74,7 +99,7 @@ std::string Calibration::calibration_html(const std::string& of, const std::stri
     canvas.rectangle(area.x(low) + 1, area.y(share), area.x(high) - area.x(low) - 2,
                      area.bottom - area.y(share), "right",
                      concat(bin.count, " ", of, " of probability ", report_number(low), " to ",
-                            report_number(high), ": ", format_fixed(100 * share, 1), " % right"),
+                            report_number(high), ": ", percent(share), " right"),
                      bin.count < kFewRows ? 0.12 : 0.4);
     canvas.text(area.x((low + high) / 2), area.bottom - 4, Anchor::middle,
                 report_number(double(bin.count)), "count");
@@ -94,35 +119,6 @@ std::string Calibration::calibration_html(const std::string& of, const std::stri
       canvas.svg()};
   return figure_html(picture, table);
 }
-
-namespace {
-
-// The surest `rows` of all, of which `right` are right; the least sure has this probability.
-struct SurestPart {
-  double probability;
-  int64_t rows, right;
-
-  double accuracy() const { return double(right) / double(rows); }
-};
-
-// A part for each different probability.
-std::vector<SurestPart> surest_parts(std::vector<std::pair<double, bool>> all) {
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<SurestPart> parts;
-  int64_t right = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    right += all[i].second;
-    const bool is_tied = i + 1 < all.size() && all[i + 1].first == all[i].first;
-    if (!is_tied) parts.push_back({all[i].first, int64_t(i) + 1, right});
-  }
-  return parts;
-}
-
-std::string percent(double share) {
-  return format_fixed(100 * share, 1) + " %";
-}
-
-}  // namespace
 
 std::string Calibration::coverage_html(const std::string& of, const std::string& part_note) const {
   constexpr double height = 300;

@@ -82,8 +82,7 @@ std::string model_html(const RunRecord& run) {
                 ".</p>\n");
 }
 
-}  // namespace
-
+// "Trained 2026-11-27T08:55:00Z on 4000 rows, evaluated on 1000; data sha256 0123456789ab".
 std::string date_html(const RunRecord& run) {
   const std::string ended = fact_named(run.facts, "ended");
   if (ended.empty()) return "";  // a run of an older version
@@ -94,6 +93,8 @@ std::string date_html(const RunRecord& run) {
              fact_named(run.facts, "data_sha256").substr(0, 12));
   return concat("<p class=\"note\">", markup_escaped(text, 300), "</p>\n");
 }
+
+}  // namespace
 
 std::string result_html(const RunRecord& run, size_t first_line) {
   std::string text = "<div class=\"head\">\n<div>\n";

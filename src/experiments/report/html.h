@@ -33,8 +33,8 @@ class HtmlTable {
   void note(std::string_view text);
 
   std::string html() const;
-  // In a region below a heading that has the caption's words. It scrolls if it is too wide or, with
-  // `tall`, too long.
+  // The table in a scrollable region, for a place below a heading with the caption's words: the
+  // caption is hidden. With `tall` it also scrolls vertically.
   std::string region(bool tall = false) const;
 
  private:

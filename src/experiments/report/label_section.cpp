@@ -93,22 +93,24 @@ class LabelReport {
                     "those of all labels.</p>\n");
     }
     const std::string of = "predictions";
-    if (temperature() == 1) {
-      return calibration_.coverage_html(of) + calibration_.calibration_html(of) +
-             calibration_.confidence_html(of);
+    std::string surest, note, of_bars = of;
+    if (temperature() != 1) {
+      const auto calibrated = run_.metrics.find("eval_ece_calibrated");
+      const std::string after =
+          calibrated == run_.metrics.end()
+              ? ""
+              : concat(", with an error of ", shown_number(calibrated->second));
+      surest =
+          "Probabilities are uncalibrated here: finetune evaluate --target-accuracy 0.95 finds the "
+          "--min-probability.";
+      note = concat(
+          "This is uncalibrated, as predictions.csv is; predict gives calibrated probabilities "
+          "(logits divided by ",
+          shown_number(temperature()), ")", after, ".");
+      of_bars = concat(of, ", uncalibrated,");
     }
-    const auto calibrated = run_.metrics.find("eval_ece_calibrated");
-    const std::string after = calibrated == run_.metrics.end()
-                                  ? ""
-                                  : concat(", with an error of ", shown_number(calibrated->second));
-    return calibration_.coverage_html(of,
-                                      "Probabilities are uncalibrated here: finetune evaluate "
-                                      "--target-accuracy 0.95 finds the --min-probability.") +
-           calibration_.calibration_html(
-               of, concat("This is uncalibrated, as predictions.csv is; predict gives calibrated "
-                          "probabilities (logits divided by ",
-                          shown_number(temperature()), ")", after, ".")) +
-           calibration_.confidence_html(concat(of, ", uncalibrated,"));
+    return calibration_.coverage_html(of, surest) + calibration_.calibration_html(of, note) +
+           calibration_.confidence_html(of_bars);
   }
 
   // By the order of the model's labels, which is that of their names.

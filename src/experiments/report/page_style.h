@@ -8,13 +8,13 @@ namespace finetune {
 inline constexpr std::string_view kPageStyle = R"(:root {
   color-scheme: light dark;
   --page: #fff; --text: #1a1d21; --soft: #55595f; --grid: #e1e4e8; --axis: #71767d; --link: #0b57a4; --shadow: #0003;
-  --right: #2f74b5; --wrong: #d1641c; --other: #8a8f98; --stripe: #f4f6f8; --best: #e4f2e7;
+  --right: #2f74b5; --wrong: #d1641c; --other: #8a8f98; --best: #e4f2e7;
   --c0: #1f6fb4; --c1: #c14a00; --c2: #2a7d3f; --c3: #a3347f; --c4: #6b4fbb; --c5: #846000; --c6: #00717d; --c7: #555;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171a; --text: #e8eaed; --soft: #b3b8bf; --grid: #30353b; --axis: #8b9199; --link: #84bdf7; --shadow: #fff4;
-    --right: #3f83c4; --wrong: #cf6a28; --other: #8d939c; --stripe: #1c2024; --best: #1d3324;
+    --right: #3f83c4; --wrong: #cf6a28; --other: #8d939c; --best: #1d3324;
     --c0: #6db3f2; --c1: #ff9e57; --c2: #6fcf86; --c3: #f08ccf; --c4: #b7a1ff; --c5: #e0b84c; --c6: #4fd0dd; --c7: #c4c7cc;
   }
 }
@@ -59,7 +59,7 @@ svg .count { font-size: 9.5px; }
 .d1 { stroke-dasharray: 7 3; } .d2 { stroke-dasharray: 2 3; } .d3 { stroke-dasharray: 8 3 2 3; }
 .note { color: var(--soft); font-size: .87rem; margin: 4px 0; }
 figure details { margin-top: 4px; font-size: .87rem; }
-figure summary, summary.more { color: var(--link); }
+figure summary { color: var(--link); }
 /* A shadow at an edge says that there is more. */
 .scroll { overflow: auto; max-width: 100%; background:
     linear-gradient(to right, var(--page) 30%, transparent) left / 40px 100% no-repeat local,

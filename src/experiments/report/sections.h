@@ -37,8 +37,6 @@ std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& s
 std::string overview_html(const std::vector<RunRecord>& runs);
 // Metrics, options that are not the defaults, and facts of one run.
 std::string facts_html(const RunRecord& run);
-// "Trained 2026-11-27T08:55:00Z on 4000 rows, evaluated on 1000; data sha256 0123456789ab".
-std::string date_html(const RunRecord& run);
 // The metric in words: "Accuracy"; its name if it has no others.
 std::string metric_title(const std::string& name);
 

@@ -1,6 +1,7 @@
 // The head of a report on several runs: settings compared, and what each option does.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/text/counted.h"
@@ -166,6 +167,7 @@ std::string verdict(const RunComparison& c, const RunSettings& settings, size_t 
 
 RunSettings settings_of(const std::vector<RunRecord>& runs) {
   RunSettings out;
+  const std::vector<std::string> names = run_names(runs);
   if (runs.size() > 1) {
     try {
       out.comparison = compare_runs(runs, {}, {});
@@ -173,17 +175,18 @@ RunSettings settings_of(const std::vector<RunRecord>& runs) {
     } catch (const Error&) {  // of several tasks
     }
   }
-  if (out.comparison) add_differences(runs, *out.comparison);
-  const std::vector<std::string> names = run_names(runs);
   if (!out.comparison) {
     out.names = names;
-    for (size_t r = 0; r < runs.size(); ++r) out.of_run.push_back(r);
+    out.of_run.resize(runs.size());
+    std::iota(out.of_run.begin(), out.of_run.end(), size_t{0});
     return out;
   }
-  out.of_run = settings_of_runs(*out.comparison, runs.size());
-  for (const RunGroup& group : out.comparison->groups) {
-    const bool is_named = !out.comparison->options.empty();
-    out.names.push_back(is_named ? setting_name(*out.comparison, group) : names[group.runs[0]]);
+  RunComparison& comparison = *out.comparison;
+  add_differences(runs, comparison);
+  out.of_run = settings_of_runs(comparison, runs.size());
+  for (const RunGroup& group : comparison.groups) {
+    out.names.push_back(comparison.options.empty() ? names[group.runs[0]]
+                                                   : setting_name(comparison, group));
   }
   return out;
 }

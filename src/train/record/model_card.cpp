@@ -9,10 +9,12 @@
 #include "core/files/text_file.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "core/text/quoted_string.h"
 #include "core/text/shell_word.h"
 #include "core/text/shown_numbers.h"
 #include "engine/export_model.h"
 #include "tasks/registry.h"
+#include "tasks/scores/main_measure.h"
 #include "tasks/scores/result_lines.h"
 #include "train/options/table/option_table.h"
 #include "train/record/result_line.h"
@@ -39,21 +41,16 @@ constexpr CardMetric kMetrics[] = {
     {"eval_perplexity", "perplexity", "Perplexity"},
 };
 
-// The line of the weights' sum in a card, and in one of an older version.
+// The line with the checksum of the weights, as this version and older ones write it.
 constexpr std::string_view kWeightsSum = "\nsha256 of model.safetensors: ";
 constexpr std::string_view kOldWeightsSum = "\nsha256 of the weights: ";
 
-// A double-quoted scalar, which needs no other escapes once the text is printable.
+// A double-quoted scalar of YAML.
 std::string yaml(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : printable(text)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
+  return double_quoted(printable(text));
 }
 
-// Text in which Markdown finds no markup.
+// Escapes `text` so that Markdown shows it unchanged.
 std::string markdown(std::string_view text) {
   constexpr std::string_view kMarkup = "\\`*_[]<>|~&#$";
   std::string out;
@@ -97,12 +94,20 @@ std::string_view scalar(std::string_view value) {
   return value == "null" || value == "Null" || value == "NULL" || value == "~" ? "" : value;
 }
 
+// A scalar of plain characters; empty for any other.
+std::string_view plain_scalar(std::string_view value) {
+  value = scalar(value);
+  return is_plain(value) ? value : "";
+}
+
 void add_languages(std::string_view value, std::vector<std::string>& languages) {
   value = trim(value);
   const bool is_list = value.starts_with('[');
   if (is_list) value = value.substr(1, std::min(value.find(']'), value.size()) - 1);
   for (std::string_view each : is_list ? split(value, ',') : std::vector{value}) {
-    if (is_plain(scalar(each))) languages.emplace_back(scalar(each));
+    if (const auto language = plain_scalar(each); !language.empty()) {
+      languages.emplace_back(language);
+    }
   }
 }
 
@@ -126,15 +131,16 @@ BaseCard read_card(const fs::path& path) {
   const std::string_view front = std::string_view(text).substr(0, text.find("\n---", 3));
   std::string_view key;
   for (std::string_view line : split(front, '\n')) {
-    if (trim(line).empty() || trim(line).starts_with('#')) continue;
-    if (trim(line).starts_with("- ")) {
-      if (key == "language") add_languages(trim(line).substr(2), card.languages);
+    const std::string_view content = trim(line);
+    if (content.empty() || content.starts_with('#')) continue;
+    if (content.starts_with("- ")) {
+      if (key == "language") add_languages(content.substr(2), card.languages);
       continue;
     }
     const size_t colon = std::min(line.find(':'), line.size());
     key = line.substr(0, colon);
     const std::string_view value = line.substr(std::min(colon + 1, line.size()));
-    const std::string_view name = is_plain(scalar(value)) ? scalar(value) : "";
+    const std::string_view name = plain_scalar(value);
     if (key == "language") add_languages(value, card.languages);
     if (key == "license") card.license = name;
     if (key == "base_model" && is_own) card.model = name;
@@ -168,9 +174,8 @@ std::string evaluation_data(const ModelCard& card) {
 
 std::vector<CardMetric> metrics_in(const ModelCard& card) {
   std::vector<CardMetric> found;
-  const bool has_one_label = card.metrics.contains("eval_mcc");  // micro F1 is its accuracy
   for (const CardMetric& metric : kMetrics) {
-    if (has_one_label && std::string_view(metric.name) == "eval_f1_micro") continue;
+    if (is_repeated_measure(metric.name, card.metrics)) continue;
     if (card.metrics.contains(metric.name)) found.push_back(metric);
   }
   return found;
@@ -201,7 +206,7 @@ std::string model_index(const ModelCard& card) {
 }
 
 std::string front_matter(const ModelCard& card) {
-  BaseCard base = read_card(card.base / "README.md");
+  BaseCard base = read_card(card.base / kModelCardFile);
   if (const auto origin = hub_origin(card.base)) base.model = origin->id;
   std::string text =
       concat("---\nlibrary_name: transformers\npipeline_tag: ", pipeline_of(card.task), "\n");

@@ -14,8 +14,9 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
-// In CheckpointState::totals: the losses of all steps, and of those up to the last evaluation. HDF5
-// keeps up to eight totals in one place, which the tests read.
+// In CheckpointState::totals: the losses of all steps, and of those up to the last evaluation.
+// There may be eight totals at most: HDF5 stores so many attributes in one place, where the tests
+// read them.
 constexpr const char *kLoss = "loss", *kRowLosses = "row_losses";
 
 constexpr size_t kNarrow = 7, kWide = 12;
