@@ -248,7 +248,7 @@ SpecialNames own_names(const TokenizerDefinition& definition) {
 
 namespace {
 
-// The entries of the model's vocabulary, of which two may have one id.
+// The number of entries in the model's vocabulary. Two entries may share an id.
 int64_t size_of_model(const JsonFile& file) {
   const auto model = file.get<Object>(file.root(), "model");
   const auto vocabulary = model ? JsonFile::find(*model, "vocab") : std::nullopt;
@@ -274,22 +274,15 @@ void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition) {
     if (token.content.empty()) continue;
     checked_id(file.path(), token.content, file.get<int64_t>(object, "id").value_or(-1));
     const auto [at, is_new] = places.emplace(token.content, definition.added.size());
-    if (is_new) {
-      token.id = definition.vocabulary.find(token.content);
-      token.of_model = token.id >= 0;
-    } else {
-      token.id = definition.added[at->second].id;
-      token.of_model = definition.added[at->second].of_model;
-    }
+    AddedToken& kept = is_new ? definition.added.emplace_back() : definition.added[at->second];
+    token.id = is_new ? definition.vocabulary.find(token.content) : kept.id;
+    token.of_model = is_new ? token.id >= 0 : kept.of_model;
     if (token.id < 0) {
       token.id = checked_id(file.path(), token.content, next);
       definition.vocabulary.add(token.content, token.id);
     }
     next = std::max(next, int64_t(token.id) + 1);
-    if (is_new)
-      definition.added.push_back(std::move(token));
-    else
-      definition.added[at->second] = std::move(token);
+    kept = std::move(token);
   }
   definition.vocabulary.finish();
 }

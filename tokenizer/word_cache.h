@@ -31,8 +31,9 @@ class WordCache {
   // `words` is a power of two.
   explicit WordCache(size_t words) : slots_(words) {}
 
-  // Calls push(id, begin, end) for each token of the word, in bytes of what make() encodes. make()
-  // returns the tokens of a word that is not here, each with its id and end.
+  // Calls push(id, begin, end) for each token; begin and end are bytes of the text that make()
+  // encodes. make() is called if the word is not cached, and returns its tokens, each with an id
+  // and an end.
   template <typename Make, typename Push>
   void encode(std::string_view word, uint32_t owner, Make&& make, Push&& push) {
     Place place;
@@ -82,6 +83,7 @@ class WordCache {
       slot.ends[i] = uint8_t(tokens[i].end);
     }
   }
+
   size_t home(const char (&word)[CachedWord::kBytes]) const {
     uint64_t hash = 0;
     for (size_t i = 0; i < CachedWord::kBytes; i += 8) {

@@ -1,8 +1,9 @@
 // Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's; and
 // ALBERT's.
-#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
@@ -141,12 +142,11 @@ void read_pieces(const SentencePieceModel& model, PieceIds ids, int32_t unknown,
 // Control and user-defined pieces are found in the text as they are.
 void add_special_pieces(const SentencePieceModel& model, PieceIds ids,
                         UnigramDefinition& definition) {
+  std::unordered_set<std::string> known;
+  for (const AddedToken& token : definition.added) known.insert(token.content);
   const auto add = [&](std::string_view content, bool special) {
     const int32_t id = definition.vocabulary.find(content);
-    const bool is_known =
-        std::any_of(definition.added.begin(), definition.added.end(),
-                    [&](const AddedToken& token) { return token.content == content; });
-    if (id >= 0 && !content.empty() && !is_known) {
+    if (id >= 0 && !content.empty() && known.emplace(content).second) {
       definition.added.push_back({std::string(content), id, false, false, false, false, special});
     }
   };
@@ -193,19 +193,23 @@ void set_steps(const SentencePieceModel& model, PieceIds ids, const fs::path& pa
   definition.steps.push_back({Kind::join_spaces, false, false, "\xE2\x96\x81"});
 }
 
-std::string text_of(const fs::path& path, const char* key) {
-  if (!path_exists(path, ExitCode::model)) return {};
-  const JsonFile file(path);
-  return std::string(file.get<std::string_view>(file.root(), key).value_or(""));
+// Empty without the file or the key.
+std::string text_in(const JsonFile* file, const char* key) {
+  if (!file) return {};
+  return std::string(file->get<std::string_view>(file->root(), key).value_or(""));
 }
 
 }  // namespace
 
 PieceIds piece_ids_of(const fs::path& directory) {
-  if (text_of(directory / "config.json", "model_type") == "albert") return PieceIds::albert;
-  std::string name = text_of(directory / "tokenizer_config.json", "tokenizer_class");
+  const fs::path path = directory / "config.json";
+  std::optional<const JsonFile> model;
+  if (path_exists(path, ExitCode::model)) model.emplace(path);
+  const JsonFile* const config = model ? &*model : nullptr;
+  if (text_in(config, "model_type") == "albert") return PieceIds::albert;
+  std::string name = text_in(open_tokenizer_config(directory).get(), "tokenizer_class");
   for (const char* key : {"tokenizer_class", "model_type"}) {
-    if (name.empty()) name = text_of(directory / "config.json", key);
+    if (name.empty()) name = text_in(config, key);
   }
   if (name.starts_with("XLMRoberta") || name == "xlm-roberta") return PieceIds::xlm_roberta;
   if (name.starts_with("Camembert") || name == "camembert") return PieceIds::camembert;

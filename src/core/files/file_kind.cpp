@@ -25,11 +25,11 @@ FileKind kind_of_mode(mode_t mode) {
   return FileKind::device;
 }
 
+}  // namespace
+
 bool is_open_files(int error) {
   return error == EMFILE || error == ENFILE;
 }
-
-}  // namespace
 
 FileKind kind_of(const fs::path& path, ExitCode code) {
   struct stat info {};

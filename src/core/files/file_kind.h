@@ -37,6 +37,8 @@ void require_stream(const struct stat& info, const std::filesystem::path& path, 
 
 // "PATH: is a pipe, a file is needed"
 Error not_a_file(const std::filesystem::path& path, const struct stat& info, ExitCode code);
+// Whether a system call failed at the limit of open files.
+bool is_open_files(int error);
 // The exit code of a failed system call: device for a limit of memory or of open files, model in
 // place of usage if the disk fails, else `code`.
 ExitCode code_of_failure(int error, ExitCode code);

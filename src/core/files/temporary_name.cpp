@@ -122,7 +122,7 @@ void NamelessFile::write(std::string_view bytes) {
 
 void NamelessFile::fail() const {
   const int error = errno;
-  if (error == EMFILE || error == ENFILE) {
+  if (is_open_files(error)) {
     throw system_failure(temporary_directory(), error, ExitCode::model,
                          what_ + " cannot be written: ");
   }

@@ -37,7 +37,7 @@ class StringReader {
   bool escape(std::string& out) {
     constexpr std::string_view kNames = "\\'\"/ntrbf", kMeanings = "\\'\"/\n\t\r\b\f";
     const char c = take();
-    if (const size_t i = kNames.find(c); c != '\0' && i != std::string_view::npos) {
+    if (const size_t i = kNames.find(c); i != std::string_view::npos) {
       out += kMeanings[i];
       return true;
     }
@@ -62,7 +62,7 @@ class StringReader {
       const char c = take();
       const char lower = c >= 'A' && c <= 'F' ? char(c - 'A' + 'a') : c;
       const size_t value = kDigits.find(lower);
-      if (c == '\0' || value == std::string_view::npos) return std::nullopt;
+      if (value == std::string_view::npos) return std::nullopt;
       code = code << 4 | char32_t(value);
     }
     return code;

@@ -5,7 +5,7 @@
 
 namespace finetune {
 
-// So many significant digits, with an exponent where that is shorter: "0.0123", "7.95e+13".
+// Writes `digits` significant digits, with an exponent where that is shorter: "0.0123", "7.95e+13".
 std::string significant(double value, int digits);
 // Three significant digits: "0.612", "78.2", "1520".
 std::string three_digits(double value);
