@@ -25,12 +25,17 @@ SHARED = Path(os.environ.get("FINETUNE_SHARED") or ROOT.parent / "shared")
 MINILM = Path(os.environ.get("FINETUNE_MINILM") or ROOT / ".cache/all-minilm-l6-v2")
 
 
+def spent():
+    """Processor seconds of all programs that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
 def label_errors(binary, directory):
     for data, name in (("Toronto-4000", "toronto-train.csv"), ("banking77, 1,000 rows", "banking77.csv")):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = spent()
         found = [compared(binary, name, "category", seed, directory) for seed in range(4)]
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / len(found)
+        used = (spent() - before) / len(found)
         ours, theirs, seconds = zip(*found)
         for quantity, value in (("average precision", f"{mean(ours):.3f}"),
                                 ("average precision, cleanlab", f"{mean(theirs):.3f}"),
@@ -57,10 +62,9 @@ def promise(binary, directory):
 
 
 def processor_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = spent()
     subprocess.run(command, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent() - before
 
 
 def explain(binary, directory):

@@ -1,4 +1,5 @@
 """ALBERT, end to end: layers that share weights, and its Unigram vocabulary."""
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def groups(directory):
 
 def test_trajectory_of_two_groups_of_two_layers(directory):
     ALBERT.need()
-    of_groups = Encoder(**{**vars(ALBERT), "name": "albert-groups"})
+    of_groups = dataclasses.replace(ALBERT, name="albert-groups")
     trajectory(of_groups, directory, "classification", ALBERT.rows(groups(directory)), "fp32", "--recompute")
 
 

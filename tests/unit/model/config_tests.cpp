@@ -4,10 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "../contains.h"
 #include "../shared.h"
-#include "core/error.h"
-#include "model/config.h"
+#include "config_errors.h"
 
 namespace finetune::test {
 namespace {
@@ -15,26 +13,6 @@ namespace {
 EncoderConfig load(const std::string& name) {
   std::ifstream file(shared_path(name), std::ios::binary);
   return parse_config(std::string(std::istreambuf_iterator<char>(file), {}), name);
-}
-
-// The message of the Error(model) that `run` throws.
-template <typename Run>
-std::string message_of(Run&& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    CHECK(std::string(error.what()).find('\n') == std::string::npos);
-    return error.what();
-  }
-  return "no error";
-}
-
-void check_refused(const std::string& json, const std::string& part) {
-  std::string message = message_of([&] { parse_config(json, "dir/config.json"); });
-  INFO(json, " -> ", message);
-  CHECK(message.find("dir/config.json: ") == 0);
-  CHECK(contains(message, part));
 }
 
 }  // namespace

@@ -1,26 +1,7 @@
 // ModernBERT's config.json in both of its forms, and variants that are refused by name.
-#include <doctest/doctest.h>
-
-#include "../contains.h"
-#include "core/error.h"
-#include "model/config.h"
+#include "config_errors.h"
 
 namespace finetune::test {
-namespace {
-
-void check_refused(const std::string& json, const std::string& part) {
-  INFO(json);
-  try {
-    parse_config(json, "config.json");
-    FAIL("is not refused");
-  } catch (const Error& error) {
-    CHECK(contains(error.what(), "config.json: "));
-    CHECK(contains(error.what(), part));
-  }
-}
-
-}  // namespace
-
 TEST_CASE("ModernBERT's layers and rotations are read in both forms of its configuration") {
   EncoderConfig c = parse_config(R"({"model_type": "modernbert"})", "c");
   CHECK(c.architecture->class_prefix == "ModernBert");
