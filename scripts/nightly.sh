@@ -22,8 +22,8 @@ command_of() {
     threads) echo scripts/test_sanitizers.sh --threads ;;
     fuzz) echo scripts/fuzz.sh 300 ;;
     faults) echo scripts/faults.sh --binary $build/finetune ;;
-    chaos) echo scripts/nightly/chaos.sh 50 --binary $build/finetune ;;
-    matrix) echo scripts/nightly/matrix.sh $build ;;
+    chaos) echo scripts/nightly/chaos.sh 10 --architecture all --binary $build/finetune ;;
+    matrix) echo scripts/nightly/matrix.sh $build --architecture all ;;
     soak) echo scripts/soak.sh 1 --binary $build/finetune ;;
     lint) echo scripts/lint.sh ;;
     *) return 1 ;;

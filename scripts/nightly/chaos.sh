@@ -2,21 +2,24 @@
 # Kills random processes of a small training run at random moments and resumes it, again and again.
 # It resumes at random numbers of processes and hosts in a random layout (replicas, stages, tensor
 # ranks, placement, schedule, --recompute), and compares the end with that of an undisturbed run.
-#   scripts/nightly/chaos.sh N [--seed S] [--model DIR] [--binary FILE]     N trials; the seed is printed
+#   scripts/nightly/chaos.sh N [--seed S] [--architecture NAME|all] [--model DIR] [--binary FILE]
+# N trials of each architecture: bert (default), or a folder of tests/golden/family. The seed is printed.
 # Last line: "N of N equal"; exit 1 if one is not. Nothing is left behind. Open MPI 4's mpirun can
 # hang when a process dies in the very moment in which it reports to it: ended here, and counted.
 set -euo pipefail
 export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/../.."
 
-trials=${1:?usage: scripts/nightly/chaos.sh N [--seed S] [--model DIR] [--binary FILE]}
+trials=${1:?usage: scripts/nightly/chaos.sh N [--seed S] [--architecture NAME|all] [--model DIR] [--binary FILE]}
 shift
 seed=$(($(date +%s) % 100000))
+architecture=bert
 model=
 binary=build/finetune
 while [ $# -gt 0 ]; do
   case $1 in
     --seed) seed=$2 ;;
+    --architecture) architecture=$2 ;;
     --model) model=$2 ;;
     --binary) binary=$2 ;;
     *) echo "chaos.sh: unknown option $1" >&2; exit 2 ;;
@@ -24,6 +27,15 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 binary=$(realpath "$binary")
+models=tests/mpi/stages/encoder_models.py
+if [ "$architecture" = all ]; then
+  failed=0
+  for architecture in $(python3 "$models"); do
+    echo "$architecture"
+    scripts/nightly/chaos.sh "$trials" --seed "$seed" --architecture "$architecture" --binary "$binary" || failed=1
+  done
+  exit "$failed"
+fi
 RANDOM=$seed
 echo "seed $seed"
 
@@ -38,9 +50,7 @@ trap 'exit 130' INT TERM
 
 if [ -z "$model" ]; then  # four layers, for four stages
   model=$work/model
-  PYTHONPATH=tests/mpi/stages python3 -c 'import sys, pathlib, deeper_model
-deeper_model.deeper_model(*map(pathlib.Path, sys.argv[1:]))' \
-    "$model" tests/golden/tiny-bert-classification
+  FINETUNE_BINARY=$binary python3 "$models" "$architecture" "$model"
 fi
 
 counts=(1 2 3 4 8)

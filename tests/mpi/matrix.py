@@ -1,8 +1,8 @@
 """Every combination of task, memory option, layout and interruption: one result each.
 
-Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/nightly/matrix.sh, with
-PART/PARTS for some of the lines.
+Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/nightly/matrix.sh.
 """
+import argparse
 import itertools
 import shutil
 import sys
@@ -15,6 +15,7 @@ from training_jobs import MODEL, QA, QA_MODEL, SMALL
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "stages"))
 from deeper_model import deeper_model  # noqa: E402
+from encoder_models import architectures, encoder_model  # noqa: E402
 
 # Both fix the cut: the stages' default depends on their number.
 TWO, TOKENS = ["--micro-batches", 2], ["--micro-batch-tokens", 160]
@@ -46,41 +47,66 @@ def interrupt(out):
         checkpoint.unlink()
 
 
-def main(part=0, parts=1):
+def model_of(directory, architecture, task, source):
+    """BERT's models have a trained head for each task; the others have random weights and serve both."""
+    if architecture != "bert":
+        model = directory / architecture
+        return model if model.exists() else encoder_model(model, architecture)
+    model = directory / task
+    return model if model.exists() else deeper_model(model, source)
+
+
+def lines_of(part, parts):
+    """(task, way, number of the place) of each line of the part, and of those that they are compared with."""
+    every = list(itertools.product(TASKS, WAYS, range(len(PLACES))))
+    chosen = set(every[part::parts])
+    compared_with = {first_of(task, way) for task, way, _ in chosen}
+    return [line for line in every if line in chosen or line in compared_with]
+
+
+def first_of(task, way):
+    """Saving memory changes no bits; other micro-batches do, and are compared with each other."""
+    return task, "micro-batches" if way == "micro-batches" else "plain", 0
+
+
+def compare(architecture, part, parts):
+    """Runs the lines of the part; returns how many results are equal, and of how many."""
     directory = Path(tempfile.mkdtemp(prefix="finetune-matrix-"))
     equal = compared = 0
-    lines = itertools.count()
+    expected = {}
     try:
-        for (task, (source, line)), (way, more) in itertools.product(TASKS.items(), WAYS.items()):
-            model = directory / task
-            line = [*line, "--model", model if model.exists() else deeper_model(model, source)]
-            # Saving memory changes no bits; other micro-batches do, and are compared with each other.
-            if way in ("plain", "micro-batches"):
-                expected = None
-            for number, places in enumerate(PLACES):
-                # Each part includes the lines that the others are compared with.
-                if next(lines) % parts != part and expected:
-                    continue
-                out = directory / "run"
-                train(places, *line, *more, "--output", out)
-                found = [results_of(out)]
-                interrupt(out)
-                elsewhere = PLACES[(number + 3) % len(PLACES)]
-                train(elsewhere, *line, *more, "--output", out, "--resume")
-                found.append(results_of(out))
-                expected = expected or found[0]
-                compared += 2
-                equal += sum(result == expected for result in found)
-                same = ["same" if result == expected else "OTHER BITS" for result in found]
-                print(f"{task}, {way}: {words(places)} {same[0]}, continued by {words(elsewhere)} {same[1]}", flush=True)
-                shutil.rmtree(out)
+        for task, way, number in lines_of(part, parts):
+            source, line = TASKS[task]
+            line = [*line, "--model", model_of(directory, architecture, task, source), *WAYS[way], "--output", directory / "run"]
+            places, elsewhere = PLACES[number], PLACES[(number + 3) % len(PLACES)]
+            train(places, *line)
+            found = [results_of(directory / "run")]
+            interrupt(directory / "run")
+            train(elsewhere, *line, "--resume")
+            found.append(results_of(directory / "run"))
+            shutil.rmtree(directory / "run")
+            truth = expected.setdefault(first_of(task, way), found[0])
+            compared += 2
+            equal += sum(result == truth for result in found)
+            same = ["same" if result == truth else "OTHER BITS" for result in found]
+            print(f"{architecture}, {task}, {way}: {words(places)} {same[0]}, "
+                  f"continued by {words(elsewhere)} {same[1]}", flush=True)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+    return equal, compared
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="matrix.sh", description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="?", default="1/1", help="2/4: the second quarter of the lines")
+    parser.add_argument("--architecture", default="bert", choices=[*architectures(), "all"])
+    options = parser.parse_args()
+    which, _, of = options.part.partition("/")
+    names = architectures() if options.architecture == "all" else [options.architecture]
+    counts = [compare(name, int(which) - 1, int(of)) for name in names]
+    equal, compared = map(sum, zip(*counts))
     print(f"{equal} of {compared} equal")
     return 0 if equal == compared else 1
 
 
-if len(sys.argv) > 1:
-    which, _, of = sys.argv[1].partition("/")
-    sys.exit(main(int(which) - 1, int(of)))
 sys.exit(main())

@@ -1,15 +1,19 @@
 """Architectures beside BERT on several processes: every layout gives the bits of one process."""
+import os
 import shutil
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from encoder_models import architectures
 from ranks import cut_back, one_error, results_of, run_on, same_results, succeed_on
-from harness import GOLDEN, main, nightly, succeed
+from harness import BINARY, GOLDEN, PATIENCE, main, nightly, some_of, succeed
 from training_jobs import prepared
 
 FAMILY = GOLDEN / "family"
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts/nightly"
 ENCODERS = ("albert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
 COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-shards", 2, "--tensor-shards", 2,
           "--micro-batches", 2, "--no-progress", "--quiet"]
@@ -91,6 +95,26 @@ def test_albert_in_stages(directory):
     succeed(*albert, "--output", directory / "one.csv")
     succeed_on(2, *albert, "--pp", 2, "--output", directory / "two.csv")
     assert (directory / "one.csv").read_bytes() == (directory / "two.csv").read_bytes()
+
+
+def script(name, *arguments):
+    """The last line of a script of the nightly job, which must succeed."""
+    done = subprocess.run([SCRIPTS / name, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def test_matrix_takes_an_architecture(_):
+    prepared("golden/family/modernbert")
+    assert set(ENCODERS) < set(architectures()), architectures()
+    for name in some_of(1, *reversed(ENCODERS)):
+        assert script("matrix.sh", os.path.dirname(BINARY), "1/64", "--architecture", name) == "4 of 4 equal", name
+
+
+@nightly
+def test_chaos_takes_an_architecture(_):
+    prepared("golden/family/albert")
+    assert script("chaos.sh", 1, "--architecture", "albert", "--binary", BINARY) == "1 of 1 equal"
 
 
 # Of which encoders tests run after every change; those of the others run in the nightly job.
