@@ -11,6 +11,8 @@ this run. The parts, each written when it is done:
   startup     from the start of the process to the first step
   tokenizer   text to ids and offsets with one thread; SQuAD to windows with two
   shares      of the machine's matrix-product rate, operations, and the bound they set (no peer)
+
+With --architecture: steps of training of each architecture named, at random weights, and none of these parts.
 """
 import argparse
 import os
@@ -19,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compare import document, inference, masked, shares, startup, tokenizer, training, whole
+from compare import document, encoders, inference, masked, shares, startup, tokenizer, training, whole
 from compare.harness import Bench, fail, names_of, progress, require
 from compare.options import DATA, add_common, add_data, add_inference, add_training, require_positive
 from compare.works import SIDES, WORKS
@@ -35,12 +37,13 @@ PARTS = {"training": training, "masked": masked, "inference": inference, "whole"
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--model", required=True, type=Path, help="MiniLM's directory; its tokenizer serves base too")
+    parser.add_argument("--model", type=Path, help="MiniLM's directory; its tokenizer serves base too")
+    parser.add_argument("--architecture", help="e.g. roberta,modernbert; all: every one of hf_shapes.py")
     parser.add_argument("--isa", choices=HELD_TO,
                         help="holds both sides to it, on a processor that has more; it is part of the "
                              "rows' part, as another --text-column is")
     add_common(parser, WORKS)
-    parser.set_defaults(device="cpu", random_shapes=["base"])
+    parser.set_defaults(device="cpu", random_shapes=["base"], works=None)
 
     group = add_data(parser)
     group.add_argument("--squad-train", default=DATA / "squad" / "train-v1.1.json", type=Path, help="whole")
@@ -69,11 +72,29 @@ def parse_arguments():
 
 
 def check(options, parts, works):
-    options.sides = names_of("--sides", options.sides, SIDES)
-    require_positive(options, "runs", "whole_runs", "startup_rows")
+    require_positive(options, "whole_runs", "startup_rows")
+    if not options.model:
+        fail("--model: MiniLM's directory is needed")
     require(options.binary, options.model)
     for part in parts:
         part.check(options, works)
+
+
+def write(bench, part, section):
+    """Into the files, and for folders to the terminal too."""
+    output = bench.options.output
+    document.write(output, bench.machine, part, section)
+    if output.is_dir():
+        print(section.text(), flush=True)
+    progress(f"{part}: written to {output}")
+
+
+def measure_encoders(bench, works):
+    options = bench.options
+    names = list(encoders.ARCHITECTURES) if options.architecture == "all" else options.architecture.split(",")
+    encoders.check(options, names)
+    for name in names:
+        write(bench, "encoders", encoders.measure(bench, name, [work.name for work in works]))
 
 
 def own_marks(options):
@@ -87,19 +108,22 @@ def main():
     options = parse_arguments()
     names = names_of("--parts", options.parts, PARTS)
     parts = [PARTS[name] for name in names]
-    known = {work.name: work for work in WORKS}
+    known = {work.name: work for work in (*WORKS, *(encoders.LONG if options.architecture else []))}
+    if options.works is None:
+        options.works = ",".join(known)
     works = [known[name] for name in names_of("--works", options.works, known)]
-    check(options, parts, works)
+    options.sides = names_of("--sides", options.sides, SIDES)
+    require_positive(options, "runs")
+    if not options.architecture:
+        check(options, parts, works)
     if options.isa:
         os.environ.update(HELD_TO[options.isa])
     with tempfile.TemporaryDirectory(prefix="compare-hf-") as temporary:
         bench = Bench(options, Path(temporary))
+        if options.architecture:
+            return measure_encoders(bench, works)
         for name, part in zip(names, parts):
-            section = part.measure(bench, works)
-            document.write(options.output, bench.machine, ", ".join([name, *own_marks(options)]), section)
-            if options.output.is_dir():
-                print(section.text(), flush=True)
-            progress(f"{name}: written to {options.output}")
+            write(bench, ", ".join([name, *own_marks(options)]), part.measure(bench, works))
 
 
 try:

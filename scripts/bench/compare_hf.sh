@@ -4,6 +4,7 @@
 # environment made here once, or in PEER_PYTHON's. Options are compare_hf.py's:
 #   scripts/bench/compare_hf.sh --model DIR                     all parts, three runs a side
 #   scripts/bench/compare_hf.sh --model DIR --parts tokenizer,shares
+#   scripts/bench/compare_hf.sh --architecture roberta,modernbert --runs 2 --steps 4
 #   scripts/bench/compare_hf.sh --model DIR --parts training --works minilm-bank --steps 10 --runs 1 --output /dev/stdout
 set -euo pipefail
 export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there

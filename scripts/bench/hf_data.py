@@ -2,6 +2,8 @@
 import csv
 import json
 
+MODEL_INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the second where the tokenizer gives it
+
 
 def encoded_rows(options, tokenizer, rows, labels):
     """Classification. `labels`: the classes in order of id; None: without targets."""
@@ -68,8 +70,7 @@ def question_samples(options, tokenizer):
             if places and places[0][1] <= first and places[-1][2] >= last:
                 start = max(t for t, begin, _ in places if begin <= first)
                 end = min(t for t, _, finish in places if finish >= last)
-        samples.append({"input_ids": encoded["input_ids"][i], "token_type_ids": encoded["token_type_ids"][i],
-                        "attention_mask": encoded["attention_mask"][i],
+        samples.append({**{name: encoded[name][i] for name in MODEL_INPUTS if name in encoded},
                         "start_positions": start, "end_positions": end})
     return samples
 

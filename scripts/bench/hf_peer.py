@@ -12,6 +12,7 @@ line, or a JSON object of answers; --output keeps the trained model. Needs torch
   hf_peer.py --model DIR --data train-v1.1.json --device cuda --bf16 --compile --uncounted 20
   hf_peer.py --model DIR --data train.csv --masked --rows 640    run_mlm: a text a line, dynamic masks
   hf_peer.py --model DIR --make-shape base --output base-random/      a model of that shape, random
+  hf_peer.py --model VOCABULARIES --make-shape base --architecture mpnet --output mpnet-random/
 """
 import argparse
 import json
@@ -19,13 +20,12 @@ import os
 import tempfile
 import time
 
-from hf_data import (accuracy, answers_of, classification_samples, encoded_rows, encoded_windows, longest_first,
+from hf_data import (MODEL_INPUTS, accuracy, answers_of, classification_samples, encoded_rows, encoded_windows, longest_first,
                      masked_samples, question_samples, read_questions, read_rows)
+from hf_shapes import ARCHITECTURES, SHAPES, write_encoder, write_shape
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-
-SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072), "large": (24, 1024, 16, 4096)}
 
 
 def seconds_since_start():
@@ -65,23 +65,9 @@ def parse_arguments():
     parser.add_argument("--eval-batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--make-shape", choices=sorted(SHAPES))
+    parser.add_argument("--architecture", choices=ARCHITECTURES, help="of --make-shape; --model: a folder of tokenizers")
     parser.add_argument("--output", help="directory to write the model to")
     return parser.parse_args()
-
-
-def make_shape(options):
-    """Writes a model directory with --model's tokenizer and random weights of another shape. The rest of the
-    config is --model's if it has weights, else BERT's default."""
-    from transformers import AutoConfig, AutoTokenizer, BertConfig, BertModel
-    tokenizer = AutoTokenizer.from_pretrained(options.model)
-    if os.path.exists(os.path.join(options.model, "model.safetensors")):
-        config = AutoConfig.from_pretrained(options.model)
-    else:
-        config = BertConfig(vocab_size=len(tokenizer))
-    (config.num_hidden_layers, config.hidden_size, config.num_attention_heads,
-     config.intermediate_size) = SHAPES[options.make_shape]
-    BertModel(config).save_pretrained(options.output)
-    tokenizer.save_pretrained(options.output)
 
 
 def renamed(training_arguments, options):
@@ -104,7 +90,7 @@ def write_predictions(options, trainer, tokenizer, labels):
     if options.data.endswith(".json"):
         questions = read_questions(options.eval, options.eval_rows)
         windows = encoded_windows(options, tokenizer, questions)
-        names = ("input_ids", "token_type_ids", "attention_mask")
+        names = [name for name in MODEL_INPUTS if name in windows]
         starts, ends = trainer.predict([{name: windows[name][i] for name in names}
                                         for i in range(len(windows["input_ids"]))]).predictions
         said = json.dumps(answers_of(questions, windows, starts, ends))
@@ -119,8 +105,10 @@ def write_predictions(options, trainer, tokenizer, labels):
 
 def main():
     options = parse_arguments()
+    if options.architecture:
+        return write_encoder(options.architecture, options.make_shape, options.model, options.output)
     if options.make_shape:
-        return make_shape(options)
+        return write_shape(options.model, options.make_shape, options.output)
     import torch
     import transformers
     from transformers import (AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,

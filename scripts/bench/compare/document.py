@@ -15,10 +15,13 @@ KEY = ("machine", "part")
 
 
 class Section:
-    """`facts`: of the machine and the versions; `notes`: how it was measured; `tables`: Markdown lines by file name."""
+    """`facts`: of the machine and the versions; `notes`: how it was measured; `tables`: Markdown lines by file name.
 
-    def __init__(self, title, facts, notes, tables_by_name):
-        self.title, self.facts, self.notes, self.tables = title, facts, notes, tables_by_name
+    `key`: the columns of the rows that a part measured again replaces, where it measures some of its rows alone.
+    """
+
+    def __init__(self, title, facts, notes, tables_by_name, key=KEY):
+        self.title, self.facts, self.notes, self.tables, self.key = title, facts, notes, tables_by_name, key
 
     def text(self):
         lines = [f"## {self.title}", "", *(f"* {name}: {value}" for name, value in self.facts.items() if value),
@@ -38,4 +41,4 @@ def write(path, machine, part, section):
     csv_files.update(path / "runs.csv", [{**key, **section.facts, "method": "; ".join(section.notes).replace("`", "")}],
                      KEY)
     for name, lines in section.tables.items():
-        csv_files.update(path / f"{name}.csv", [{**key, **row} for row in tables.columns(lines)[1]], KEY)
+        csv_files.update(path / f"{name}.csv", [{**key, **row} for row in tables.columns(lines)[1]], section.key)

@@ -20,7 +20,8 @@ BENCH = Path(__file__).resolve().parent.parent
 PROJECT = BENCH.parents[1]
 SCRIPT = Path(sys.argv[0]).stem  # compare_hf or compare_gpu
 
-Finished = namedtuple("Finished", "output memory_mb seconds")  # of a process: highest resident MiB, wall time
+# Of a process: highest resident MiB, wall time, processor time.
+Finished = namedtuple("Finished", "output memory_mb seconds processor_seconds")
 
 
 def fail(message):
@@ -78,7 +79,7 @@ def call(command, environment=None):
             err.seek(0)
             said = [line.strip() for line in err if line.strip()]
             fail(f"{' '.join(command)}: exit {process.returncode}: {said[-1] if said else 'no message'}")
-        return Finished(out.read(), usage.ru_maxrss / 1024, seconds)
+        return Finished(out.read(), usage.ru_maxrss / 1024, seconds, usage.ru_utime + usage.ru_stime)
 
 
 def spread(values, digits):
@@ -185,14 +186,14 @@ class Bench:
         made = re.sub(r"\(\w+\)|processor|cpu|\d+ threads", "", made.lower())
         return self.options.machine or re.sub(r"[^a-z0-9]+", "-", made).strip("-")
 
-    def section(self, title, notes, versions, tables):
+    def section(self, title, notes, versions, tables, **more):
         """What was measured: on what and how, and its tables by the names of their files."""
         held = f", held to {self.options.isa.upper()}" if self.options.isa else ""
         facts = {"date": str(datetime.date.today()), "processor": cpu_model(), "cores": len(os.sched_getaffinity(0)),
                  "instructions": self.instructions, "load": ", ".join(f"{x:.1f}" for x in os.getloadavg()),
                  "finetune": call([self.options.binary, "--version"]).output.strip(), "peer": versions,
                  "command": f"scripts/bench/{SCRIPT}.sh"}
-        return Section(title + held, facts, notes, tables)
+        return Section(title + held, facts, notes, tables, **more)
 
 
 def cpu_model():
