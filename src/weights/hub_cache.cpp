@@ -21,9 +21,11 @@ namespace fs = std::filesystem;
 constexpr size_t kLongestPart = 96, kLongestRevision = 200;  // of a name
 constexpr size_t kLongestReference = 4096;                   // bytes of refs/main
 constexpr std::string_view kFolderPrefix = "models--";
-// hf download skips files that do not exist.
+// hf download skips files that do not exist; the patterns are of WordPiece, byte-level BPE and
+// sentencepiece.
 constexpr std::string_view kFiles =
-    " config.json tokenizer.json tokenizer_config.json vocab.txt model.safetensors";
+    " config.json tokenizer.json tokenizer_config.json 'vocab.*' merges.txt '*.model' "
+    "model.safetensors";
 
 bool is_letter_or_digit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';

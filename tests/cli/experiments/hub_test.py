@@ -6,8 +6,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, TRAIN, write
-from harness import facts_of, fail, main, need, run, succeed
+from harness import GOLDEN, facts_of, fail, main, need, run, succeed
 
+# The vocabulary's files of each architecture's published base model; the weights are those of masked words.
+WORDPIECE = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+PUBLISHED = {"albert": ("spiece.model", "tokenizer.json", "tokenizer_config.json"), "distilbert": WORDPIECE,
+             "electra": WORDPIECE, "modernbert": ("tokenizer.json", "tokenizer_config.json"), "mpnet": WORDPIECE,
+             "roberta": ("vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"),
+             "xlm-roberta": ("sentencepiece.bpe.model", "tokenizer.json", "tokenizer_config.json")}
 COMMIT, OTHER = "86b5e0934494bd15c9632b12f734a8a67f723594", "b" * 40
 
 
@@ -69,6 +75,35 @@ def test_every_command_takes_an_id(directory):
     assert facts_of(directory / "sweep/seed=1")["model_revision"] == COMMIT
 
 
+def published(directory, name):
+    """A model directory as it is on the hub; of xlm-roberta and albert the two vocabularies are in two golden folders."""
+    model = directory / name
+    shutil.copytree(GOLDEN / f"family/{name}/mlm", model)
+    for file in PUBLISHED[name]:
+        shutil.copy(next(folder / file for folder in (GOLDEN / f"family/{name}/classification", GOLDEN / f"family/{name}/qa")
+                         if (folder / file).exists()), model)
+    write(model / "README.md", "---\nlicense: mit\n---\n")
+    write(model / "flax_model.msgpack", b"\0")
+    return model
+
+
+def test_every_architecture_opens_by_its_id(directory):
+    """With the files that are published, and with the vocabulary's own file where tokenizer.json is not downloaded."""
+    need(*(f"golden/family/{name}" for name in PUBLISHED))
+    env = environment(directory)
+    line = ["train", "--train", TRAIN, "--label-column", "category", "--max-steps", 1, "--batch-size", 4, "--quiet"]
+    for name, files in PUBLISHED.items():
+        cache_with(directory, published(directory, name), name=f"org--{name}")
+        succeed(*line, "--model", f"org/{name}", "--output", directory / f"{name}-run", env=env)
+        facts = facts_of(directory / f"{name}-run")
+        assert (facts["model_id"], facts["model_revision"]) == (f"org/{name}", COMMIT), facts
+        if len(files) < 3:
+            continue
+        cache_with(directory, directory / name, name=f"org--{name}-bare", without=("tokenizer.json", "flax_model.msgpack"))
+        succeed(*line, "--model", f"org/{name}-bare", "--output", directory / f"{name}-bare", env=env)
+        assert facts_of(directory / f"{name}-bare")["weights_sha256"] == facts["weights_sha256"], name
+
+
 def test_a_run_stays_with_its_snapshot(directory):
     """The branch moves on; repeating and resuming use the commit of the run's start."""
     need(*MODELS)
@@ -102,7 +137,7 @@ def test_what_is_missing(directory):
     need(*MODELS)
     cache_with(directory, without=("model.safetensors",))
     env = environment(directory)
-    files = "config.json tokenizer.json tokenizer_config.json vocab.txt model.safetensors"
+    files = "config.json tokenizer.json tokenizer_config.json 'vocab.*' merges.txt '*.model' model.safetensors"
     out = directory / "out"
     for command in (["train", "--train", TRAIN, "--output", out], ["evaluate", "--data", EVAL],
                     ["predict", "--input", EVAL, "--output", "-"], ["convert", "--output", out],

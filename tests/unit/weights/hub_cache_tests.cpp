@@ -141,7 +141,8 @@ TEST_CASE("an absent model is told how to come by") {
   TemporaryDirectory directory;
   environment.set("HF_HUB_CACHE", (directory / "hub").string());
   const std::string files =
-      " config.json tokenizer.json tokenizer_config.json vocab.txt model.safetensors";
+      " config.json tokenizer.json tokenizer_config.json 'vocab.*' merges.txt '*.model' "
+      "model.safetensors";
   CHECK(contains(hub_refusal("bert-base-uncased"), "hf download bert-base-uncased" + files));
   CHECK(contains(hub_refusal("bert-base-uncased"), (directory / "hub").string()));
   CHECK(contains(hub_refusal("org/m@v2"), "hf download org/m --revision v2" + files));
