@@ -15,9 +15,10 @@ namespace {
 
 constexpr size_t kNamesShown = 3, kLongestShownName = 80;
 
-// What parameters of any head or pooler begin with.
+// What parameters of any head or pooler begin with; RoBERTa's kin have a pooler that no head reads.
 std::vector<std::string> head_prefixes(const Architecture& architecture) {
-  std::vector<std::string> prefixes = {architecture.module_of(Role::pooler) + ".",
+  std::vector<std::string> prefixes = {concat(architecture.names.base_prefix, "pooler."),
+                                       architecture.module_of(Role::pooler) + ".",
                                        architecture.module_of(Role::masked_norm) + ".",
                                        architecture.module_of(Role::masked_decoder) + "."};
   for (const HeadTraits& head : kHeads) prefixes.push_back(architecture.module_of(head.role) + ".");

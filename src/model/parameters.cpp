@@ -256,8 +256,11 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
   if (config.type_vocab_size > 0) {
     builder.weight(Role::type_embeddings, config.type_vocab_size, e);
   }
-  if (config.position_rows() > 0)
+  if (config.position_rows() > 0) {
     builder.weight(Role::position_embeddings, config.position_rows(), e);
+    // The row of padding tokens, before the first position.
+    if (part.embeddings) builder.parameters.back().zero_row = config.embeddings.first_position - 1;
+  }
   builder.region(0, kReplicated, part.embeddings);
   builder.weight(Role::word_embeddings, config.vocab_size, e);
   builder.end_region(kAlignment);

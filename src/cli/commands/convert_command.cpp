@@ -35,7 +35,7 @@ constexpr const char* kConvertExamples =
     R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
 checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
 the tokenizer's files, all at once: a failure leaves what was in --output. Encoder, pooler and task
-heads are kept, pre-training heads are not.
+heads are kept, and of the pre-training heads ModernBERT's, which its classifiers begin with.
 
 Examples:
   finetune convert --model bert-base-uncased --output bert-base-safetensors
@@ -101,10 +101,14 @@ class Model {
         holds_head(config, source, HeadKind::token) && !(one_name && has_classifier);
     const WeightInfo* answers = has_answers ? source.find(answers_head + ".weight") : nullptr;
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
+    const bool has_task_head = classifier || answers;
+    const bool has_masked = !has_task_head && has_whole_masked_head(config);
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
-      // Without a classifier the class written is one that has a pretrained pooler at most.
-      const bool is_wanted = classifier || !parameter.head || architecture.pretrained_pooler;
+      // Without a task's head the class written has a pretrained pooler at most.
+      const bool is_wanted = classifier || !parameter.head ||
+                             (architecture.pretrained_pooler &&
+                              (answers || has_masked || !is_of_masked_head(architecture)));
       if (parameter.role == Role::sequence_head && !classifier) continue;
       if (is_wanted && (!parameter.head || has_some_of(parameter.name))) {
         add(parameter.name, parameter.shape);
@@ -115,8 +119,13 @@ class Model {
       add(answers_head + ".weight", {outputs, config.hidden_size});
       add(answers_head + ".bias", {outputs});
     }
+    if (has_masked && config.head.decoder_bias) {
+      add(std::string(architecture.names.decoder_bias), {config.vocab_size});
+    }
+    if (!has_task_head) add_unread_pooler(config);
     read();
     std::vector<std::string_view> suffixes = {"Model"};
+    if (has_masked) suffixes = {traits_of(HeadKind::masked).suffix};
     if (answers) suffixes = {traits_of(HeadKind::token).suffix};
     if (classifier) {
       suffixes = {traits_of(HeadKind::sequence).suffix, "ForTokenClassification",
@@ -143,6 +152,26 @@ class Model {
   bool has_some_of(const std::string& name) const {
     const std::string module = name.substr(0, name.rfind('.'));
     return source_.find(module + ".weight") || source_.find(module + ".bias");
+  }
+
+  // ModernBERT's classifiers begin with the layer that its head for masked words begins with.
+  static bool is_of_masked_head(const Architecture& architecture) {
+    return architecture.module_of(Role::pooler) == architecture.module_of(Role::masked_transform);
+  }
+
+  bool has_whole_masked_head(const EncoderConfig& config) const {
+    const Architecture& architecture = *config.architecture;
+    return is_of_masked_head(architecture) &&
+           has_some_of(architecture.module_of(Role::masked_transform) + ".weight") &&
+           (!config.head.decoder_bias || source_.find(architecture.names.decoder_bias));
+  }
+
+  // RoBERTa's kin: the bare model has a pooler, which no head of them reads.
+  void add_unread_pooler(const EncoderConfig& config) {
+    const std::string pooler = concat(config.architecture->names.base_prefix, "pooler.dense");
+    if (config.architecture->pretrained_pooler || !source_.find(pooler + ".weight")) return;
+    add(pooler + ".weight", {config.hidden_size, config.hidden_size});
+    add(pooler + ".bias", {config.hidden_size});
   }
 
   // A head's rows, as its shape says: (rows, hidden).

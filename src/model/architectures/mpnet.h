@@ -28,9 +28,6 @@ inline constexpr Module kMpnetModules[] = {
     {Role::masked_decoder, "lm_head"},
 };
 
-inline constexpr std::string_view kMpnetUnused[] = {"lm_head.decoder.", "lm_head.weight",
-                                                    "mpnet.pooler.", "pooler."};
-
 inline void read_mpnet_config(const ConfigReader& reader, EncoderConfig& config) {
   // Hugging Face counts positions from 1, whatever pad_token_id is.
   constexpr int32_t kPadding = 1;
@@ -56,7 +53,7 @@ inline constexpr Architecture kMpnetArchitecture{
     .class_prefix = "MPNet",
     .names = {.base_prefix = "mpnet.",
               .bare_beginnings = kRobertaBeginnings,
-              .unused = kMpnetUnused,
+              .unused = kRobertaUnused,
               .decoder_bias = "lm_head.bias",
               .other_decoder_bias = "lm_head.decoder.bias"},
     .modules = kMpnetModules,

@@ -28,10 +28,9 @@ inline constexpr Module kRobertaModules[] = {
     {Role::masked_decoder, "lm_head"},
 };
 
-inline constexpr std::string_view kRobertaBeginnings[] = {"embeddings.", "encoder."};
-// The tied decoder under its names, and the pooler, which no head here reads.
-inline constexpr std::string_view kRobertaUnused[] = {"lm_head.decoder.", "lm_head.weight",
-                                                      "roberta.pooler.", "pooler."};
+inline constexpr std::string_view kRobertaBeginnings[] = {"embeddings.", "encoder.", "pooler."};
+// The tied decoder under its names.
+inline constexpr std::string_view kRobertaUnused[] = {"lm_head.decoder.", "lm_head.weight"};
 
 // A config.json without these keys takes the defaults of Hugging Face's class, which no published
 // model has.

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import evaluate, kill_when, predict, rows_of, write
 from harness import DEVICE, GOLDEN, facts_of, metrics_of, need, nightly, steps_of, succeed
+from torch_files import Tensor, read_safetensors, write_safetensors
 
 FAMILY = GOLDEN / "family"
 TRAIN = FAMILY / "trajectory-classification-train.csv"
@@ -236,6 +237,26 @@ def test_converted_and_inspected(encoder, directory):
     assert len(seen["weights"]["tensors"]) == encoder.tensors and not seen["weights"]["ignored"], seen["weights"]
     succeed("convert", "--model", encoder.masked, "--output", directory / "bare")
     config = json.loads((directory / "bare/config.json").read_text())
+    with_head = encoder.masked_head == "head.dense"  # which ModernBERT's classifiers begin with
+    assert config["architectures"] == [encoder.class_prefix + ("ForMaskedLM" if with_head else "Model")], config
+    names = names_of(directory / "bare/model.safetensors")
+    assert (encoder.masked_bias in names) == with_head, names
+
+
+def test_pooler_of_a_bare_encoder_is_converted(encoder, directory):
+    """No head of RoBERTa's kin reads it; sentence models and transformers' bare class do."""
+    if not encoder.masked_head.startswith("lm_head"):
+        return
+    encoder.need()
+    model = copied(encoder.masked, directory / "bare")
+    tensors = read_safetensors(model / "model.safetensors")
+    base = next(iter(name for name in tensors if "embeddings" in name)).partition(".")[0]
+    bare = {name.removeprefix(base + "."): tensor for name, tensor in tensors.items() if not name.startswith("lm_head")}
+    pooler = {"pooler.dense.weight": Tensor((32, 32), bytes(4096)), "pooler.dense.bias": Tensor((32,), bytes(128))}
+    write_safetensors(model / "model.safetensors", {**bare, **pooler})
+    succeed("convert", "--model", model, "--output", directory / "converted")
+    assert {base + "." + name for name in pooler} < names_of(directory / "converted/model.safetensors")
+    config = json.loads((directory / "converted/config.json").read_text())
     assert config["architectures"] == [encoder.class_prefix + "Model"], config
 
 

@@ -127,6 +127,20 @@ TEST_CASE("initial values: distribution, zeros and ones, the padding row") {
   }
 }
 
+TEST_CASE("initial values: RoBERTa's positions have a padding row") {
+  const EncoderConfig config = parse_config(R"({"model_type": "roberta", "vocab_size": 60,
+      "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+      "max_position_embeddings": 20, "pad_token_id": 3})",
+                                            "config.json");
+  ParameterTable table(config, {HeadKind::sequence, 2});
+  std::vector<float> arena(size_t(table.size()), 9.0f);
+  const Parameter& positions = *table.find(Role::position_embeddings, ParameterPart::weight);
+  initialize(table, positions, 0.02, 42, arena.data());
+  for (int64_t i = 0; i < positions.size(); ++i) {
+    CHECK((arena[size_t(positions.offset + i)] == 0) == (i / 32 == 3));
+  }
+}
+
 TEST_CASE("initial values depend on seed and name, not on the table") {
   const std::string name = "bert.encoder.layer.0.output.dense.weight";
   auto values = [&](int64_t layers, Head head, uint64_t seed, const std::string& which) {
