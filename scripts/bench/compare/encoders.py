@@ -18,6 +18,7 @@ LONG = [Work("minilm-long", "", "minilm", "long", 2), Work("base-long", "", "bas
 TITLES = {"bank": "bank text", "squad": "SQuAD 384", "long": "2048 tokens"}
 SHAPES = {"minilm": "small", "base": "base"}
 MEMORY_GOAL = 0.5
+TIMES_THE_STEPS = {"minilm": 8, "base": 1}  # of ours, so that they outweigh the noise of a start
 LONG_ROWS, LONG_TOKENS, CHARACTERS = 64, 2048, 14000
 
 
@@ -103,7 +104,8 @@ def run_once(bench, model, work, side, steps):
 
 
 def run_ours(bench, model, work, side):
-    seconds, tokens, memory = run_once(bench, model, work, side, steps_of(bench.options, work))
+    steps = steps_of(bench.options, work) * TIMES_THE_STEPS[work.model]
+    seconds, tokens, memory = run_once(bench, model, work, side, steps)
     first_seconds, first_tokens, _ = run_once(bench, model, work, side, 1)
     return {"tokens_per_second": (tokens - first_tokens) / (seconds - first_seconds), "peak_memory_mb": memory}
 
