@@ -151,7 +151,10 @@ void run() {
   line("CPU", first_value("/proc/cpuinfo", "model name"));
   line("CPU features", cpu_features());
   line("cores", concat(available_cores(), " usable by this process"));
-  line("memory", first_value("/proc/meminfo", "MemTotal"));
+  for (const auto& [name, value] : host_facts()) {
+    if (name != "memory") continue;
+    line(name, concat(value, ", ", format_fixed(available_memory_mb(), 0), " MiB free"));
+  }
   // In the precision that --precision auto takes.
   line("code path",
        make_cpu_backend(cpu_multiplies_bf16_fast() ? DType::bf16 : DType::f32)->description());

@@ -173,12 +173,12 @@ void print_tensors(const ordered_json& tensors, const char* name_key) {
   }
 }
 
-void print_weights(const ordered_json& weights) {
+void print_weights(const ordered_json& weights, bool tensors) {
   std::printf("weights: %s (%s)\n", shown(weights["path"]).c_str(),
               shown(weights["format"]).c_str());
   if (weights.contains("remark")) std::printf("  %s\n", shown(weights["remark"]).c_str());
-  print_tensors(weights["tensors"], "name");
-  if (!weights["ignored"].empty()) {
+  if (tensors) print_tensors(weights["tensors"], "name");
+  if (tensors && !weights["ignored"].empty()) {
     std::printf("not used in fine-tuning:\n");
     print_tensors(weights["ignored"], "stored_name");
   }
@@ -225,7 +225,8 @@ void print_text(const ordered_json& result) {
     std::printf("n-grams to mix with: %s of %s texts\n", grouped(found["ngrams"]).c_str(),
                 grouped(found["texts"]).c_str());
   }
-  if (result.contains("weights")) print_weights(result["weights"]);
+  // The tensors of a run's model are listed for RUN/model.
+  if (result.contains("weights")) print_weights(result["weights"], !result.contains("run"));
 }
 
 struct InspectOptions {

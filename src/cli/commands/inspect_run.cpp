@@ -7,6 +7,8 @@
 
 #include "core/files/files.h"
 #include "core/text/printable.h"
+#include "experiments/compare/run_record.h"
+#include "tasks/scores/result_lines.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/options/config_file.h"
@@ -39,9 +41,9 @@ void print_members(const ordered_json& object) {
   print_lines(std::move(lines));
 }
 
-ordered_json describe_options(const fs::path& path) {
+ordered_json options_of(const std::vector<ConfigEntry>& entries) {
   ordered_json options = ordered_json::object();
-  for (const ConfigEntry& entry : read_config(path, ExitCode::model)) {
+  for (const ConfigEntry& entry : entries) {
     if (entry.is_array)
       options[entry.name] = entry.values;
     else
@@ -85,14 +87,7 @@ ordered_json describe_checkpoint(const fs::path& path) {
   out["data_sha256"] = state.data_sha256;
   out["model_sha256"] = state.model_sha256;
   out["labels"] = state.labels;
-  out["options"] = ordered_json::object();
-  for (const ConfigEntry& entry :
-       parse_config_text(state.options, path.string(), ExitCode::model)) {
-    if (entry.is_array)
-      out["options"][entry.name] = entry.values;
-    else
-      out["options"][entry.name] = entry.values.empty() ? "" : entry.values[0];
-  }
+  out["options"] = options_of(parse_config_text(state.options, path.string(), ExitCode::model));
   out["tensors"] = ordered_json::array();
   for (const CheckpointTensor& tensor : checkpoint_tensors(path)) {
     out["tensors"].push_back({{"name", tensor.name}, {"dtype", "f32"}, {"shape", tensor.shape}});
@@ -127,7 +122,8 @@ ordered_json describe_run(const fs::path& directory) {
   ordered_json run;
   run["directory"] = directory.string();
   run["finished"] = have(directory / "metrics.json");  // written last
-  if (have(directory / "config.toml")) run["options"] = describe_options(directory / "config.toml");
+  if (have(directory / "config.toml"))
+    run["options"] = options_of(read_config(directory / "config.toml", ExitCode::model));
   if (have(directory / "run.json")) {
     for (const auto& [name, value] : read_facts(directory / "run.json")) run["facts"][name] = value;
   }
@@ -147,10 +143,25 @@ ordered_json describe_run(const fs::path& directory) {
 void print_run(const ordered_json& run) {
   std::printf("run: %s (%s)\n", shown(run["directory"]).c_str(),
               run["finished"].get<bool>() ? "finished" : "not finished");
-  for (const char* part : {"options", "facts", "metrics"}) {
-    if (!run.contains(part)) continue;
-    std::printf("%s:\n", part);
-    print_members(run[part]);
+  if (run.contains("metrics")) {
+    for (const std::string& line : result_lines(run["metrics"].get<Metrics>())) {
+      std::printf("  %s\n", line.c_str());
+    }
+  }
+  if (run.contains("options")) {
+    std::printf("options other than the defaults (config.toml has all):\n");
+    const fs::path config = fs::path(run["directory"].get<std::string>()) / "config.toml";
+    Lines changed;
+    for (const auto& [name, value] : changed_options(config))
+      changed.emplace_back(name, printable(value, kLongestShown));
+    print_lines(std::move(changed));
+  }
+  if (run.contains("facts")) {
+    std::printf("facts:\n");
+    print_members(run["facts"]);
+  }
+  if (run.contains("metrics")) {
+    std::printf("metrics: %zu in metrics.json (--json prints them)\n", run["metrics"].size());
   }
   std::printf("checkpoints: %zu\n", run["checkpoints"].size());
   for (const auto& file : run["checkpoints"]) std::printf("  %s\n", shown(file["name"]).c_str());

@@ -155,6 +155,13 @@ std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord
   return changed;
 }
 
+std::vector<std::pair<std::string, std::string>> changed_options(const fs::path& config) {
+  RunRecord run;
+  run.options = default_words();
+  read_options(config, run);
+  return changed_options(run);
+}
+
 std::vector<RunRecord> read_runs(const std::vector<fs::path>& directories) {
   std::vector<RunRecord> runs;
   for (const fs::path& directory : directories) runs.push_back(read_run(directory));

@@ -37,6 +37,9 @@ struct RunRecord {
 
 // The run's options that are not at their default, in the order of --help.
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run);
+// The same of config.toml, also of a run that has not ended.
+std::vector<std::pair<std::string, std::string>> changed_options(
+    const std::filesystem::path& config);
 
 // Error(model): a file of a run is missing or damaged, is a link, or is not a regular file.
 std::vector<RunRecord> read_runs(const std::vector<std::filesystem::path>& directories);

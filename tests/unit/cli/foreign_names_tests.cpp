@@ -180,6 +180,10 @@ TEST_CASE("names of google-research/bert, DeepLearningExamples, scikit-learn and
       contains(hint("train", "max_query_length"), "--max-length is that of question and context"));
   CHECK(contains(hint("train", "bert_config_file"), "the directory of --model has config.json"));
   CHECK(hint("train", "predict_file") == "--predict_file is --eval here");
+  CHECK(hint("evaluate", "train_file") ==
+        "--train_file is not needed here: finetune train is what reads it");
+  CHECK(hint("bench", "gpu") ==
+        "--gpu is an option of what is measured; see finetune bench step --help");
   CHECK(hint("predict", "predict_batch_size") == "--predict_batch_size is --batch-size here");
   CHECK(hint("train", "save_checkpoints_steps") == "--save_checkpoints_steps is --save-every here");
   CHECK(contains(hint("train", "use_tpu"), "is not available"));

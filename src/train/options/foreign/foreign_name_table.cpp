@@ -52,7 +52,8 @@ constexpr ForeignName kOptions[] = {
      "input_file input_data input_path inputs infile eval eval_file eval_data dev dev_file file "
      "files csv predict_file x_test i d f",
      "predict", "input", ""},
-    {"train train_file", "predict", "", "is not needed here: finetune train is what reads it"},
+    {"train train_file train_data train_path x_train", "predict evaluate", "",
+     "is not needed here: finetune train is what reads it"},
     {"stdin", "predict", "input", " -"},
     {"dataset dataset_file data_file gold reference references truth ground_truth y_true test "
      "test_file eval input i d",
@@ -257,6 +258,8 @@ constexpr ForeignName kOptions[] = {
     {"num_processes nproc_per_node nproc np n_procs", "plan", "processes", ""},
     {"gpu cuda use_cuda use_gpu gpu_id gpu_ids device_id device_ids accelerator g", "", "device",
      " cuda"},
+    {"gpu cuda use_cuda use_gpu gpu_id device cpu no_cuda", "bench", "",
+     "is an option of what is measured; see finetune bench step --help"},
     {"gpu cuda use_cuda use_gpu gpu_id device cpu no_cuda", "adapt", "",
      "is not available: adapt works on the CPU"},
     {"n_jobs num_jobs j workers parallel", "sweep", "jobs", ""},
