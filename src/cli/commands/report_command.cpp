@@ -1,9 +1,11 @@
 // finetune report: what finished runs did, as one HTML file.
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "cli/child_command.h"
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
@@ -12,6 +14,7 @@
 #include "core/files/path_advice.h"
 #include "core/log.h"
 #include "core/text/printable.h"
+#include "core/text/text.h"
 #include "experiments/compare/find_runs.h"
 #include "experiments/report/report.h"
 
@@ -22,6 +25,7 @@ constexpr const char* kReportExamples =
     "Examples:\n"
     "  finetune report runs/a\n"
     "  finetune report runs --output sweep.html             all runs in a directory\n"
+    "  finetune report runs/a --explain                     with the words that made errors\n"
     "\n"
     "The file needs no network and runs no script. Of a run it shows the result beside simpler\n"
     "answers, how much can be automatic, calibration, confused labels, the worst errors with "
@@ -31,7 +35,8 @@ constexpr const char* kReportExamples =
 struct ReportOptions {
   std::vector<std::string> directories;
   std::string output = "report.html";
-  bool overwrite = false;
+  bool overwrite = false, explain = false;
+  std::string label_errors;
 };
 
 const OptionRow<ReportOptions> kReportRows[] = {
@@ -44,6 +49,12 @@ const OptionRow<ReportOptions> kReportRows[] = {
     {{.name = "output", .help = "the HTML file; - is standard output", .value = "FILE|-"},
      &ReportOptions::output},
     {{.name = "overwrite", .help = "replace an earlier report"}, &ReportOptions::overwrite},
+    {{.name = "explain", .help = "the worst errors of the best run with the words that made them"},
+     &ReportOptions::explain},
+    {{.name = "label-errors",
+      .help = "rows whose label is probably wrong, as check --label-errors has written them",
+      .value = "FILE"},
+     &ReportOptions::label_errors},
 };
 
 // Before anything slow. Only a report is replaced by one.
@@ -66,13 +77,45 @@ void check_report_output(const ReportOptions& o) {
   if (!o.overwrite) throw usage_error("--output ", o.output, ": exists; --overwrite replaces it");
 }
 
+// "TIRE +3.21; STORE +0.40" of each row, from the run's model.
+std::vector<std::string> explain_rows(const RunRecord& run, const std::vector<std::string>& columns,
+                                      const std::vector<std::vector<std::string>>& rows) {
+  using Json = nlohmann::ordered_json;
+  std::string input;
+  for (const std::vector<std::string>& row : rows) {
+    Json line = Json::object();
+    for (size_t i = 0; i < columns.size(); ++i) line[columns[i]] = row[i];
+    input += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  const std::string output = output_of_command(
+      {"predict", "--model", run.directory.string(), "--input", "-", "--input-format", "jsonl",
+       "--output", "-", "--json-lines", "--explain", "--quiet"},
+      input);
+  std::vector<std::string> out;
+  for (const std::string_view line : split(output, '\n')) {
+    if (line.empty()) continue;
+    std::string words;
+    for (const Json& part : Json::parse(line).value("words", Json::array())) {
+      const double weight = part.at("weight").get<double>();
+      words += concat(words.empty() ? "" : "; ", part.at("word").get<std::string>(),
+                      weight < 0 ? " " : " +", format_fixed(weight, 2));
+    }
+    out.push_back(std::move(words));
+  }
+  if (out.size() != rows.size()) {
+    throw data_error("predict gave ", out.size(), " rows for ", rows.size());
+  }
+  return out;
+}
+
 void report(const ReportOptions& o) {
   require_output_suffix("--output", o.output, {".html", ".htm"},
                         "one HTML page is written; name it .html");
   const std::vector<fs::path> found = find_runs(o.directories);
   check_report_output(o);
   const std::vector<RunRecord> runs = read_runs(found);
-  const std::string page = report_html(runs);
+  const std::string page =
+      report_html(runs, {o.explain ? explain_rows : ExplainRows(), o.label_errors});
   open_console(false);
   if (o.output == "-") return write_standard_output(page);
   remove_abandoned_files(o.output);

@@ -123,7 +123,7 @@ std::string facts_html(const RunRecord& run) {
                 options.html(), facts.html(), "</div>\n");
 }
 
-std::string evaluation_html(const RunRecord& run) {
+std::string evaluation_html(const RunRecord& run, const ExplainRows& explain) {
   if (run.option("task") == "mlm") return "";  // which keeps no predictions
   const auto is_evaluation = [](const auto& metric) { return metric.first.starts_with("eval_"); };
   if (std::none_of(run.metrics.begin(), run.metrics.end(), is_evaluation)) {
@@ -131,7 +131,7 @@ std::string evaluation_html(const RunRecord& run) {
   }
   try {
     if (run.option("task") == "qa") return answers_html(run);
-    return run.option("regression") == "true" ? values_html(run) : labels_html(run);
+    return run.option("regression") == "true" ? values_html(run) : labels_html(run, explain);
   } catch (const Error& error) {
     if (error.code() != ExitCode::data) throw;
     warn("the predictions of ", printable_path(run.directory), " are not shown: ", error.what());

@@ -5,6 +5,8 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
+#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/labels.h"
@@ -34,8 +36,11 @@ struct WrongRow {
 // The saved labels, counted.
 class LabelReport {
  public:
-  explicit LabelReport(const RunRecord& run)
-      : run_(run), separator_(run.option("multi-label")), saved_(read_saved_labels(run)) {
+  LabelReport(const RunRecord& run, const ExplainRows& explain)
+      : run_(run),
+        explain_(explain),
+        separator_(run.option("multi-label")),
+        saved_(read_saved_labels(run)) {
     order_names();
     classes_.resize(saved_.names.size());
     for (size_t i = 0; i < rows(); ++i) count_row(i);
@@ -314,6 +319,10 @@ class LabelReport {
     }
     std::vector<std::string> header{"row", "times", "true", "predicted", "probability"};
     if (texts.known()) header.insert(header.begin() + 2, "text");
+    std::vector<size_t> shown_rows;
+    for (size_t i : shown) shown_rows.push_back(sorted[i].row);
+    const auto [words, words_note] = words_of(shown_rows);
+    if (!words.empty()) header.push_back("words that made it");
     HtmlTable table("The worst errors", header, true);
     for (size_t i : shown) {
       const WrongRow& wrong = sorted[i];
@@ -326,6 +335,7 @@ class LabelReport {
         table.number(wrong.probability);
       else
         table.text(values.back(), kMostLabelBytes);
+      if (!words.empty()) table.text(words[size_t(table.rows())], kMostTextBytes);
       table.end_row();
     }
     table.note(concat(
@@ -335,11 +345,36 @@ class LabelReport {
         "; ", single() ? "the surest" : "those with the most wrong labels, then the surest,",
         " first. A row's number counts from 1, as in predictions.csv."));
     return concat(
-        "<h4>The worst errors</h4>\n", table.region(true),
+        "<h4>The worst errors</h4>\n", table.region(true), words_note,
         texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
   }
 
+  // What made the labels of these rows, and a sentence about it; no words if they are not known.
+  std::pair<std::vector<std::string>, std::string> words_of(const std::vector<size_t>& rows) const {
+    if (!explain_ || !single()) return {};
+    std::vector<std::string> columns = saved_.table.columns();
+    columns.resize(columns.size() - saved_.added);
+    std::vector<std::vector<std::string>> values;
+    for (size_t row : rows) {
+      const auto all = saved_.table.rows()[row].values;
+      values.emplace_back(all.begin(), all.begin() + ptrdiff_t(columns.size()));
+    }
+    try {
+      return {explain_(run_, columns, values),
+              "<p class=\"note\">A word's number is how far the predicted label's lead over the "
+              "next one falls without the word (natural logarithm of the ratio of the two "
+              "probabilities).</p>\n"};
+    } catch (const Error& error) {
+      warn("the worst errors of ", printable_path(run_.directory),
+           " are not explained: ", error.what());
+      return {{},
+              concat("<p class=\"note\">The errors are not explained: ",
+                     markup_escaped(error.what(), 1000), ".</p>\n")};
+    }
+  }
+
   const RunRecord& run_;
+  const ExplainRows& explain_;
   std::string separator_;
   SavedLabels saved_;
   std::vector<int32_t> rank_;  // of an id, in the order of names
@@ -353,8 +388,8 @@ class LabelReport {
 
 }  // namespace
 
-std::string labels_html(const RunRecord& run) {
-  return LabelReport(run).html();
+std::string labels_html(const RunRecord& run, const ExplainRows& explain) {
+  return LabelReport(run, explain).html();
 }
 
 }  // namespace finetune

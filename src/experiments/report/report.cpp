@@ -32,12 +32,13 @@ std::string best_mark(const RunSettings& settings, size_t run) {
 }
 
 std::string run_html(const RunRecord& run, const std::string& name, size_t number,
-                     const RunSettings& settings) {
+                     const RunSettings& settings, const ExplainRows& explain) {
   const bool is_open = number == settings.best, is_alone = settings.of_run.size() == 1;
   return concat("<section id=\"run-", number + 1, "\">\n<details class=\"run\"",
                 is_open ? " open" : "", "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi>",
                 best_mark(settings, number), "</h2></summary>\n",
-                is_alone ? "" : result_html(run, 0), evaluation_html(run), facts_html(run),
+                is_alone ? "" : result_html(run, 0),
+                evaluation_html(run, is_open ? explain : nullptr), facts_html(run),
                 "</details>\n</section>\n");
 }
 
@@ -52,7 +53,7 @@ std::string runs_nav(const std::vector<std::string>& names, const RunSettings& s
 
 }  // namespace
 
-std::string report_html(const std::vector<RunRecord>& runs) {
+std::string report_html(const std::vector<RunRecord>& runs, const ReportExtras& extras) {
   const std::vector<std::string> names = run_names(runs);
   const RunSettings settings = settings_of(runs);
   const bool is_one = runs.size() == 1;
@@ -65,11 +66,13 @@ std::string report_html(const std::vector<RunRecord>& runs) {
   if (!is_one) {
     out += concat(curves_html(runs, settings), overview_html(runs), runs_nav(names, settings));
   }
-  out += run_html(runs[settings.best], names[settings.best], settings.best, settings);
+  out +=
+      run_html(runs[settings.best], names[settings.best], settings.best, settings, extras.explain);
   for (size_t r = 0; r < runs.size(); ++r) {
-    if (r != settings.best) out += run_html(runs[r], names[r], r, settings);
+    if (r != settings.best) out += run_html(runs[r], names[r], r, settings, nullptr);
   }
   if (is_one) out += curves_html(runs, settings);
+  if (!extras.label_errors.empty()) out += label_errors_html(extras.label_errors);
   return out + "</main>\n</body>\n</html>\n";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,20 @@
 
 namespace finetune {
 
-// The same files give the same bytes. Error(model): a run's files cannot be read. If only the
-// predictions cannot be read, the page says so.
-std::string report_html(const std::vector<RunRecord>& runs);
+// Says why rows got their labels: which words made each. `columns` and `rows` are those of the
+// run's evaluation data. Returns a text for each row. Error: it cannot.
+using ExplainRows = std::function<std::vector<std::string>(
+    const RunRecord& run, const std::vector<std::string>& columns,
+    const std::vector<std::vector<std::string>>& rows)>;
+
+struct ReportExtras {
+  ExplainRows explain;                 // of the best run's worst errors, where a row has one label
+  std::filesystem::path label_errors;  // what check --label-errors has written
+};
+
+// The same files give the same bytes. Error(model): a run's files cannot be read. If
+// only the predictions cannot be read, the page says so.
+std::string report_html(const std::vector<RunRecord>& runs, const ReportExtras& extras = {});
 
 // Whether `path` is a file that begins like a report.
 bool is_report(const std::filesystem::path& path);

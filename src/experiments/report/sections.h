@@ -7,6 +7,7 @@
 
 #include "experiments/compare/comparison.h"
 #include "experiments/compare/run_record.h"
+#include "experiments/report/report.h"
 
 namespace finetune {
 
@@ -42,12 +43,15 @@ std::string metric_title(const std::string& name);
 
 // The run's predictions for the rows or questions of its evaluation. If they are missing, or do not
 // give the run's metrics, a sentence says so.
-std::string evaluation_html(const RunRecord& run);
+std::string evaluation_html(const RunRecord& run, const ExplainRows& explain);
 
 // One for each kind of task. Error(data): there are no predictions to show. Error(model): they are
 // damaged.
-std::string labels_html(const RunRecord& run);
+std::string labels_html(const RunRecord& run, const ExplainRows& explain);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);
+
+// The rows of a file that check --label-errors has written. Error(data): it is another file.
+std::string label_errors_html(const std::filesystem::path& file);
 
 }  // namespace finetune
