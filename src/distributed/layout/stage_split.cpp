@@ -53,6 +53,42 @@ double least_slowest(const RunCosts& costs, int64_t layers, int64_t blocks) {
   return high;
 }
 
+// A cut below a layer is possible if neither it nor a later layer has the weights of an earlier
+// one.
+std::vector<int64_t> runs_of(const EncoderConfig& config) {
+  if (config.layer.groups == 0) return {};
+  std::vector<int64_t> runs;
+  int64_t end = config.num_hidden_layers, lowest = end;
+  for (int64_t layer = end - 1; layer >= 0; --layer) {
+    lowest = std::min(lowest, config.weights_layer(layer));
+    if (lowest < layer) continue;
+    runs.insert(runs.begin(), end - layer);
+    end = layer;
+  }
+  return runs;
+}
+
+// Sizes of the blocks of "auto".
+std::vector<int64_t> even_sizes(const LayerCosts& costs, int64_t blocks) {
+  std::vector<int64_t> sizes;
+  if (int64_t(costs.runs.size()) < blocks) {
+    for (IndexRange block : split_evenly(costs, blocks)) sizes.push_back(block.size());
+    return sizes;
+  }
+  LayerCosts of_runs{costs.embeddings, {}, costs.head};
+  int64_t begin = 0;
+  for (int64_t size : costs.runs) {
+    const auto first = costs.layers.begin() + begin;
+    of_runs.layers.push_back(std::accumulate(first, first + size, 0.0));
+    begin += size;
+  }
+  for (IndexRange block : split_evenly(of_runs, blocks)) {
+    const auto first = costs.runs.begin() + block.begin;
+    sizes.push_back(std::accumulate(first, first + block.size(), int64_t{0}));
+  }
+  return sizes;
+}
+
 std::vector<int64_t> given_sizes(std::string_view words, int stages, int64_t layers) {
   std::vector<int64_t> sizes;
   for (std::string_view word : split(words, ',')) {
@@ -112,6 +148,7 @@ LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length) {
   if (config.reads_first_only(head.kind)) {
     costs.layers.back() = 4 * h * h + (dense - 4 * h * h + attention) * first;
   }
+  costs.runs = runs_of(config);
   return costs;
 }
 
@@ -171,10 +208,7 @@ StageSplit split_stages(std::string_view words, int stages, int chunks, const La
                       " needs ", blocks, " layers; the model has ", layers);
   }
   std::vector<int64_t> sizes;
-  if (words == "auto") {
-    for (IndexRange run : split_evenly(costs, blocks)) sizes.push_back(run.size());
-    return dealt(sizes, stages);
-  }
+  if (words == "auto") return dealt(even_sizes(costs, blocks), stages);
   const std::vector<int64_t> given = given_sizes(words, stages, layers);
   for (int chunk = 0; chunk < chunks; ++chunk) {
     for (int64_t size : given) {

@@ -16,6 +16,9 @@ struct LayerCosts {
   double embeddings = 0;
   std::vector<double> layers;  // of each encoder layer, above 0
   double head = 0;
+  // Layers of each run that stays in one stage, since its layers share weights; empty: every layer
+  // is a run.
+  std::vector<int64_t> runs = {};
 
   double total(IndexRange range) const;  // of layers; embeddings and head included at the ends
 };
@@ -39,9 +42,10 @@ struct StageSplit {
   int64_t layers(int stage) const;
 };
 
-// `words`: "auto", or the number of layers of each stage, "7,5". With several chunks, block b (the
-// b-th run of layers from the bottom) is chunk b / stages of stage b % stages. Error(usage) with
-// the numbers if there are fewer layers than stages times chunks, or the words do not fit.
+// `words`: "auto", which cuts between runs (LayerCosts) if they suffice, or the number of layers of
+// each stage, "7,5". With several chunks, block b (the b-th run of layers from the bottom) is chunk
+// b / stages of stage b % stages. Error(usage) with the numbers if there are fewer layers than
+// stages times chunks, or the words do not fit.
 StageSplit split_stages(std::string_view words, int stages, int chunks, const LayerCosts& costs);
 
 // Error(usage) if layers of different chunks share weights: each chunk sums its own gradients.

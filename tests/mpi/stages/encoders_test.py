@@ -89,7 +89,7 @@ def test_albert_in_stages(directory):
     shutil.copyfile(FAMILY / "albert/classification/tokenizer.json", model / "tokenizer.json")
     line = rows_of("albert")
     line[line.index("--model") + 1] = model
-    same_lines_on(directory, line, [[2, "--pp", 2, "--stages", "4,4"]])
+    same_lines_on(directory, line, [[2, "--pp", 2]])
     data = FAMILY / "trajectory-classification-train.csv"
     albert = ["predict", "--model", FAMILY / "albert/classification", "--input", data]
     succeed(*albert, "--output", directory / "one.csv")

@@ -102,6 +102,21 @@ TEST_CASE("equal layers go evenly, later stages get more of them") {
   CHECK(split_stages("auto", 64, 1, equal_layers(4096, 3, 1)).layers(63) == 64);
 }
 
+TEST_CASE("auto cuts between runs of layers that share weights") {
+  LayerCosts costs = equal_layers(9);
+  costs.runs = {1, 5, 3};
+  CHECK(sizes_of(split_stages("auto", 2, 1, costs)) == Sizes{6, 3});
+  CHECK(sizes_of(split_stages("auto", 3, 1, costs)) == Sizes{1, 5, 3});
+  CHECK(sizes_of(split_stages("auto", 4, 1, costs)) == Sizes{2, 2, 2, 3});  // too few: as without
+  EncoderConfig config = named_shape("base");
+  config.layer.groups = 3;  // of 12 layers
+  config.layer.inner = 1;
+  CHECK(layer_costs(config, {HeadKind::token, 2}, 128).runs == Sizes{4, 4, 4});
+  config.num_hidden_layers = 6;  // groups of one layer of two, which need no common stage
+  config.layer.inner = 2;
+  CHECK(layer_costs(config, {HeadKind::token, 2}, 128).runs == Sizes{1, 1, 1, 1, 1, 1});
+}
+
 TEST_CASE("the last layer of classification is short: the last stage gets one more") {
   EncoderConfig config = named_shape("base");
   const LayerCosts sequence = layer_costs(config, {HeadKind::sequence, 2}, 128);
