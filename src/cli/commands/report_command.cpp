@@ -5,9 +5,9 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/child_command.h"
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
+#include "cli/output/child_command.h"
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/files/files.h"

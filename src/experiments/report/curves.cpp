@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
-#include "experiments/report/charts.h"
+#include "experiments/report/page/charts.h"
 #include "experiments/report/sections.h"
 #include "tasks/scores/main_measure.h"
 #include "train/run/metrics_files.h"

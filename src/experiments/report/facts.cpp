@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/text/text.h"
 #include "experiments/compare/comparison.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/html.h"
 #include "experiments/report/sections.h"
 #include "train/run/metrics_files.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/html.h"
 #include "experiments/report/sections.h"
 #include "tasks/baseline.h"
 #include "tasks/scores/main_measure.h"

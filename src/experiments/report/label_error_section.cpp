@@ -3,7 +3,7 @@
 #include "core/files/file_kind.h"
 #include "core/text/counted.h"
 #include "data/rows/records.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/html.h"
 #include "experiments/report/sections.h"
 
 namespace finetune {

@@ -5,8 +5,8 @@
 
 #include "core/files/text_file.h"
 #include "core/text/text.h"
-#include "experiments/report/html.h"
-#include "experiments/report/page_style.h"
+#include "experiments/report/page/html.h"
+#include "experiments/report/page/page_style.h"
 #include "experiments/report/sections.h"
 
 namespace finetune {

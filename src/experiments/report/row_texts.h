@@ -8,7 +8,7 @@
 
 #include "data/columns/text_columns.h"
 #include "experiments/compare/saved_predictions.h"
-#include "experiments/report/charts.h"
+#include "experiments/report/page/charts.h"
 
 namespace finetune {
 

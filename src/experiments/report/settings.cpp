@@ -7,8 +7,8 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "experiments/compare/noise.h"
-#include "experiments/report/charts.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/charts.h"
+#include "experiments/report/page/html.h"
 #include "experiments/report/sections.h"
 
 namespace finetune {

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
 from harness import PATIENCE, Skip, facts_of, fail, main, metrics_of, need, steps_of, succeed
-from report_pages import DATA, Page, labelled, report, train
+from report_pages import DATA, labelled, report, train
 
 HOSTILE = ['<script>alert(1)</script>', '"><img src=http://example.invalid/x onerror=alert(1)>', "a&b'c", "\u202eevil\u200f",
            "tab\tand\x01bell\x07", "שלום עולם"]
@@ -89,31 +89,6 @@ def test_labels(directory):
         assert near(value, metrics_of(run)[metric[name.split()[0]] + "_accuracy"]), name
     lengths = page.table("Length of the texts")
     assert sum(int(row[2]) + int(row[3]) for row in lengths) == len(rows)
-    # --explain: the worst errors beside what predict says of the same texts.
-    explained = succeed("report", run, "--explain", "--output", "-").out
-    worst = Page(explained).table("The worst errors")
-    asked = write(directory / "worst.jsonl", "".join(json.dumps({"text": row[2]}) + "\n" for row in worst))
-    made = succeed("predict", "--model", run, "--input", asked, "--output", "-", "--json-lines", "--explain", "--quiet").out
-    for row, line in zip(worst, map(json.loads, made.splitlines()), strict=True):
-        assert row[4] == line["label"] and row[-1] == "; ".join(
-            f"{part['word']} {part['weight']:+.2f}" for part in line["words"]), (row, line)
-    (run / "model/config.json").rename(run / "config.json")
-    result = succeed("report", run, "--explain", "--output", "-")
-    assert "are not explained: " in result.err and "words that made it" not in result.out, result.err
-    (run / "config.json").rename(run / "model/config.json")
-    # --label-errors: the rows of check's file, the first hundred.
-    wrong = directory / "wrong.csv"
-    succeed("check", "--train", TRAIN, "--label-column", "category", "--no-ngram-baseline", "--label-errors", wrong)
-    with open(wrong, encoding="utf-8", newline="") as file:
-        suspects = list(csv.DictReader(file))
-    table = Page(succeed("report", run, "--label-errors", wrong, "--output", "-").out).table("Labels that are probably wrong")
-    assert len(table) == min(len(suspects), 100) > 5
-    for row, suspect in zip(table, suspects):
-        assert row == [f"{TRAIN.name}:{suspect['line']}", suspect["text"], suspect["label"], suspect["likely_label"],
-                       suspect["reason"]], (row, suspect)
-    none = write(directory / "none.csv", wrong.read_text().splitlines()[0] + "\n")
-    assert "No label looks wrong." in succeed("report", run, "--label-errors", none, "--output", "-").out
-    fail(3, "report", run, "--label-errors", TRAIN, "--output", "-", words=[str(TRAIN), "check --label-errors"])
     # The chart says that it is uncalibrated, and then no threshold is named: predict's is another one. Else it is.
     metrics = metrics_of(run)
     assert metrics["eval_temperature"] != 1 and "This is uncalibrated" in text and "(probability at least" not in text, metrics

@@ -1,4 +1,4 @@
-"""A run's output for scripts: the line of --json, metrics as CSV, times in the log."""
+"""What a run leaves for others: the line of --json, metrics as CSV, times in the log, why it errs in a report."""
 import csv
 import datetime
 import hashlib
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from event_files import events
 from fixtures import EVAL, MODEL, MODELS, TRAIN, kill_when, write
 from harness import facts_of, fail, main, metrics_of, need, succeed
-from report_pages import labelled
+from report_pages import Page, labelled
 
 DATA = "golden/trajectory-classification-train.csv"
 
@@ -320,6 +320,37 @@ def test_log_has_times(directory):
         times.append(datetime.datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%S%z"))
         assert rest, text
     assert times == sorted(times) and before <= times[0] <= datetime.datetime.now(datetime.timezone.utc), times
+
+
+
+def test_report_says_why(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    # --explain: the worst errors beside what predict says of the same texts.
+    explained = succeed("report", run, "--explain", "--output", "-").out
+    worst = Page(explained).table("The worst errors")
+    asked = write(directory / "worst.jsonl", "".join(json.dumps({"text": row[2]}) + "\n" for row in worst))
+    made = succeed("predict", "--model", run, "--input", asked, "--output", "-", "--json-lines", "--explain", "--quiet").out
+    for row, line in zip(worst, map(json.loads, made.splitlines()), strict=True):
+        assert row[4] == line["label"] and row[-1] == "; ".join(
+            f"{part['word']} {part['weight']:+.2f}" for part in line["words"]), (row, line)
+    (run / "model/config.json").rename(run / "config.json")
+    result = succeed("report", run, "--explain", "--output", "-")
+    assert "are not explained: " in result.err and "words that made it" not in result.out, result.err
+    (run / "config.json").rename(run / "model/config.json")
+    # --label-errors: the rows of check's file, the first hundred.
+    wrong = directory / "wrong.csv"
+    succeed("check", "--train", TRAIN, "--label-column", "category", "--no-ngram-baseline", "--label-errors", wrong)
+    with open(wrong, encoding="utf-8", newline="") as file:
+        suspects = list(csv.DictReader(file))
+    table = Page(succeed("report", run, "--label-errors", wrong, "--output", "-").out).table("Labels that are probably wrong")
+    assert len(table) == min(len(suspects), 100) > 5
+    for row, suspect in zip(table, suspects):
+        assert row == [f"{TRAIN.name}:{suspect['line']}", suspect["text"], suspect["label"], suspect["likely_label"],
+                       suspect["reason"]], (row, suspect)
+    none = write(directory / "none.csv", wrong.read_text().splitlines()[0] + "\n")
+    assert "No label looks wrong." in succeed("report", run, "--label-errors", none, "--output", "-").out
+    fail(3, "report", run, "--label-errors", TRAIN, "--output", "-", words=[str(TRAIN), "check --label-errors"])
 
 
 main(globals())

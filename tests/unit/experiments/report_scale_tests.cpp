@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/report/canvas.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/canvas.h"
+#include "experiments/report/page/html.h"
 
 using namespace finetune;
 

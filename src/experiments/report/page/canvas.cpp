@@ -1,5 +1,5 @@
 // Writes SVG elements, axes among them.
-#include "experiments/report/canvas.h"
+#include "experiments/report/page/canvas.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "core/text/printable.h"
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/html.h"
 
 namespace finetune {
 namespace {

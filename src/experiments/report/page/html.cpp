@@ -1,12 +1,12 @@
 // Escapes text and writes tables and figures.
-#include "experiments/report/html.h"
+#include "experiments/report/page/html.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
-#include "experiments/report/canvas.h"
+#include "experiments/report/page/canvas.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {

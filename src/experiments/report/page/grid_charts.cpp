@@ -4,7 +4,7 @@
 
 #include "core/text/counted.h"
 #include "core/text/text.h"
-#include "experiments/report/charts.h"
+#include "experiments/report/page/charts.h"
 
 namespace finetune {
 namespace {

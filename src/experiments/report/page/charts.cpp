@@ -1,5 +1,5 @@
 // Draws lines and histograms.
-#include "experiments/report/charts.h"
+#include "experiments/report/page/charts.h"
 
 #include <algorithm>
 #include <cmath>

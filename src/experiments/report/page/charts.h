@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/report/canvas.h"
-#include "experiments/report/html.h"
+#include "experiments/report/page/canvas.h"
+#include "experiments/report/page/html.h"
 
 namespace finetune {
 

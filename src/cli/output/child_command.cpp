@@ -1,5 +1,5 @@
 // Starts this program again, with nameless files for its input and outputs.
-#include "cli/child_command.h"
+#include "cli/output/child_command.h"
 
 #include <fcntl.h>
 #include <spawn.h>
