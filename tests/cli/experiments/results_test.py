@@ -1,4 +1,4 @@
-"""What a run leaves for others: the line of --json, metrics as CSV, times in the log, why it errs in a report."""
+"""What a run leaves for others: the line of --json, metrics as CSV, times, why it errs."""
 import csv
 import datetime
 import hashlib
