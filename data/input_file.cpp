@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
@@ -47,7 +47,7 @@ class MemoryCopy {
 
  private:
   Error write_failure() const {
-    return device_error(source_name_, ": cannot be kept in memory: ", std::strerror(errno));
+    return device_error(source_name_, ": cannot be kept in memory: ", start_failure(errno));
   }
 
   std::string source_name_;

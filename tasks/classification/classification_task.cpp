@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
@@ -213,7 +213,7 @@ Baselines ClassificationTask::baselines() {
   const TextRows* train = options_.ngram_baseline ? data_.train.texts.get() : nullptr;
   Descriptor model(needs_model ? ::memfd_create("ngrams", MFD_CLOEXEC) : -1);
   if (needs_model && model.number() < 0) {
-    throw device_error("the linear model on n-grams failed: its file: ", std::strerror(errno));
+    throw device_error("the linear model on n-grams failed: its file: ", start_failure(errno));
   }
   baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts,
                             model.number() < 0 ? nullptr : &model);

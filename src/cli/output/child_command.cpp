@@ -22,9 +22,9 @@ namespace {
 
 Descriptor nameless_file(std::string_view content = {}) {
   Descriptor file(::memfd_create("command", MFD_CLOEXEC));
-  if (file.number() < 0) throw device_error("memory of a command: ", std::strerror(errno));
+  if (file.number() < 0) throw device_error("memory of a command: ", start_failure(errno));
   if (!write_all(file.number(), content) || ::lseek(file.number(), 0, SEEK_SET) != 0) {
-    throw device_error("memory of a command: ", std::strerror(errno));
+    throw device_error("memory of a command: ", start_failure(errno));
   }
   return file;
 }
@@ -36,7 +36,7 @@ std::string content_of(const Descriptor& file) {
   while (got < text.size()) {
     const ssize_t count = ::pread(file.number(), text.data() + got, text.size() - got, off_t(got));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw device_error("memory of a command: ", std::strerror(errno));
+    if (count <= 0) throw device_error("memory of a command: ", start_failure(errno));
     got += size_t(count);
   }
   return text;

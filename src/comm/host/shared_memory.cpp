@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/failure.h"
 
 namespace finetune {
 namespace {
@@ -20,7 +21,7 @@ constexpr size_t kHugePage = size_t(2) << 20;
 
 Error no_memory(size_t bytes, int error) {
   return device_error("cannot get ", bytes / (1 << 20) + (bytes % (1 << 20) != 0),
-                      " MiB of memory: ", std::strerror(error));
+                      " MiB of memory: ", start_failure(error));
 }
 
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -108,7 +107,7 @@ void RunProcesses::start(size_t run, bool divides_cores, const Work& work) {
   process.start = seconds_now();
   if (told_) told_[place].step = 0;
   process.result = ::memfd_create("run", MFD_CLOEXEC);
-  if (process.result < 0) throw device_error("memory of a run: ", std::strerror(errno));
+  if (process.result < 0) throw device_error("memory of a run: ", start_failure(errno));
   std::fflush(nullptr);  // or the child would write it once more
   stop_threads();
   const pid_t parent = ::getpid();

@@ -213,7 +213,7 @@ class WorkerPool {
   explicit WorkerPool(int count) : workers_(size_t(count)) {
     void* memory = ::mmap(nullptr, sizeof(std::atomic<int32_t>), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw device_error("memory of n-grams: ", std::strerror(errno));
+    if (memory == MAP_FAILED) throw device_error("memory of n-grams: ", start_failure(errno));
     next_ = new (memory) std::atomic<int32_t>(0);
   }
   ~WorkerPool() {
@@ -230,7 +230,7 @@ class WorkerPool {
   void start(Trainer& trainer, int64_t outputs) {
     for (Worker& worker : workers_) {
       worker.file = Descriptor(::memfd_create("ngrams", MFD_CLOEXEC));
-      if (worker.file.number() < 0) throw device_error("memory of n-grams: ", std::strerror(errno));
+      if (worker.file.number() < 0) throw device_error("memory of n-grams: ", start_failure(errno));
       worker.pid = ::fork();
       if (worker.pid < 0) throw device_error("it cannot start a process: ", start_failure(errno));
       if (worker.pid == 0) work(worker, trainer, outputs);

@@ -97,7 +97,11 @@ def test_too_few_descriptors_lose_nothing(directory):
                               preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (limit, limit)))
         if done.returncode != 0:
             assert done.returncode in (4, 5) and "finetune: error: " in done.stderr, done
-            assert not (out / "seed=1/metrics.json").exists() and "finished" not in (out / "sweep.csv").read_text(), limit
+            table = out / "sweep.csv"
+            assert not (out / "seed=1/metrics.json").exists(), limit
+            assert not table.exists() or "finished" not in table.read_text(), limit
+            advised = done.stderr.count("Too many open files (see ulimit -n)")
+            assert done.stderr.count("Too many open files") == advised, done
             failed += 1
         succeed(*line, out)
         assert "eval_mix_model" in metrics_of(out / "seed=1"), limit
