@@ -1,0 +1,176 @@
+// Adds a pooling layer, a nearly linear dense layer and a head to the weights of an encoder.
+#include "engine/pooled_weights.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
+#include "model/parameters.h"
+
+namespace finetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A key of config.json by which people, and pooling_of(), see the added layer.
+constexpr const char* kPoolingKey = "finetune_pooling";
+// The values' weight and the output's: the mean weighs their product, the token's own state 1.
+constexpr float kValueWeight = 32, kOutputWeight = 64;
+// The dense layer's weight: of features up to 20 the hyperbolic tangent bends less than 2e-4.
+constexpr float kDenseWeight = 1.0f / 1024;
+
+bool may_get_layer(const EncoderConfig& config) {
+  return config.layer.is_berts() && config.layer.groups == 0 && !config.is_rotary();
+}
+
+// The slope at 0 of the activation behind the dense layer; 0: it cannot pass features on.
+float slope_of(const HeadBlock& head) {
+  if (head.norm || head.mean || !head.dense_bias) return 0;
+  switch (head.activation) {
+    case Activation::tanh:
+      return 1;
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+      return 0.5f;
+    default:
+      return 0;
+  }
+}
+
+// Whether sentence-transformers' file says that the model was trained with the first token.
+bool is_pooled_by_first(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / "1_Pooling" / "config.json";
+  if (kind_of(path, ExitCode::model) != FileKind::file) return false;
+  const Json json = Json::parse(read_text_file(path, ExitCode::model), nullptr, false);
+  return json.is_object() && json.contains("pooling_mode_cls_token") &&
+         json["pooling_mode_cls_token"] == true;
+}
+
+std::vector<float> diagonal(int64_t size, float value) {
+  std::vector<float> out(size_t(size * size));
+  for (int64_t i = 0; i < size; ++i) out[size_t(i * size + i)] = value;
+  return out;
+}
+
+// What the added tensors hold: weights that are zero, one, or a multiple of the identity.
+std::vector<float> values_of(const Parameter& parameter, const LinearHead& head, float slope) {
+  const int64_t rows = parameter.whole_shape.front();
+  const bool weight = parameter.part == ParameterPart::weight;
+  switch (parameter.role) {
+    case Role::value:
+      if (weight) return diagonal(rows, kValueWeight);
+      break;
+    case Role::attention_output:
+      if (weight) return diagonal(rows, kOutputWeight);
+      break;
+    case Role::attention_norm:
+    case Role::output_norm:
+      if (weight) return std::vector<float>(size_t(rows), 1.0f);
+      break;
+    case Role::pooler:
+      if (weight) return diagonal(rows, kDenseWeight);
+      break;
+    case Role::sequence_head: {
+      if (!weight) return head.bias;
+      std::vector<float> scaled = head.weight;
+      for (float& value : scaled) value /= kDenseWeight * slope;
+      return scaled;
+    }
+    default:
+      break;
+  }
+  return std::vector<float>(size_t(parameter.slice.rows * parameter.slice.cols));
+}
+
+class PooledWeights final : public WeightSource {
+ public:
+  PooledWeights(const WeightSource& encoder, const EncoderConfig& config, const LinearHead& head)
+      : encoder_(encoder) {
+    path_ = encoder_.path();
+    format_ = encoder_.format();
+    files_ = encoder_.files();
+    name_advice_ = encoder_.name_advice();
+    ignored_ = encoder_.ignored();
+    add_tensors(config, head);
+    own_ = tensors_.size();
+    for (const WeightInfo& info : encoder_.tensors()) {
+      const bool is_new =
+          std::none_of(tensors_.begin(), tensors_.begin() + int64_t(own_),
+                       [&](const WeightInfo& own) { return own.name == info.name; });
+      if (is_new) tensors_.push_back(info);
+    }
+    for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+  }
+
+  void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const override {
+    std::vector<const WeightInfo*> stored;
+    for (const WeightInfo* info : wanted) {
+      if (number_of(*info) >= own_) stored.push_back(encoder_.find(info->name));
+    }
+    encoder_.require_own_bytes(stored);
+  }
+  void read(const WeightInfo& info, float* out) const override {
+    const size_t number = number_of(info);
+    if (number >= own_) return encoder_.read(*encoder_.find(info.name), out);
+    std::copy(values_[number].begin(), values_[number].end(), out);
+  }
+
+ private:
+  size_t number_of(const WeightInfo& info) const { return size_t(&info - tensors_.data()); }
+
+  void add_tensors(const EncoderConfig& config, const LinearHead& head) {
+    const ParameterTable table(config, {HeadKind::sequence, int64_t(head.bias.size())});
+    const int added = pooling_of(config) == Pooling::mean ? int(config.num_hidden_layers) : -1;
+    for (const Parameter& parameter : table.parameters()) {
+      if (parameter.layer != added && !parameter.head) continue;
+      tensors_.push_back({parameter.name, parameter.name, parameter.whole_shape, DType::f32});
+      values_.push_back(values_of(parameter, head, slope_of(config.head)));
+    }
+  }
+
+  const WeightSource& encoder_;
+  std::vector<std::vector<float>> values_;  // of the first `own_` tensors
+  size_t own_ = 0;
+};
+
+}  // namespace
+
+Pooling pooling_of(const EncoderConfig& config) {
+  const Json json = Json::parse(config.source_json, nullptr, false);
+  return json.is_object() && json.contains(kPoolingKey) ? Pooling::mean : Pooling::first;
+}
+
+EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory) {
+  if (slope_of(config.head) == 0) {
+    throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
+                      " cannot pass on the features of a frozen encoder; use --recipe auto");
+  }
+  config = without_pooling(std::move(config));
+  if (!may_get_layer(config) || is_pooled_by_first(directory)) return config;
+  config.num_hidden_layers += 1;
+  Json json = Json::parse(config.source_json, nullptr, false);
+  FINETUNE_CHECK(json.is_object());
+  json["num_hidden_layers"] = config.num_hidden_layers;
+  json[kPoolingKey] = "the last layer is the mean of all tokens";
+  config.source_json = json.dump();
+  return config;
+}
+
+EncoderConfig without_pooling(EncoderConfig config) {
+  Json json = Json::parse(config.source_json, nullptr, false);
+  if (json.is_object() && json.erase(kPoolingKey) > 0) config.source_json = json.dump();
+  return config;
+}
+
+LinearHead LinearHead::identity(int64_t size) {
+  return {diagonal(size, 1), std::vector<float>(size_t(size))};
+}
+
+std::unique_ptr<WeightSource> pooled_weights(const WeightSource& encoder,
+                                             const EncoderConfig& config, const LinearHead& head) {
+  return std::make_unique<PooledWeights>(encoder, config, head);
+}
+
+}  // namespace finetune

@@ -1,0 +1,45 @@
+// A frozen encoder with a linear head, as weights of a plain model that transformers loads.
+//
+// transformers' BertForSequenceClassification reads the first token. To pool by mean, the model
+// gets one more encoder layer: its queries and keys are zero, so that every token attends to all
+// tokens alike; its values are kMeanWeight times the layer's input, so that the first token's own
+// state disappears beside the mean, and LayerNorm scales what is left. Its feed-forward block adds
+// nothing. The head's dense layer is small, where its activation is nearly linear.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "model/head.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+enum class Pooling { mean, first };  // of all tokens' last states; of the first token's
+// How such a model pools; without a layer that does, its head reads the first token.
+Pooling pooling_of(const EncoderConfig& config);
+
+// The configuration of the model in `directory` with the layer that pools by mean. It has none if
+// the encoder cannot get it, or was trained with its first token (sentence-transformers'
+// 1_Pooling/config.json). Error(usage) for a head that cannot pass features on.
+EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory);
+// The configuration of a model whose layers are all trained, whatever it began as.
+EncoderConfig without_pooling(EncoderConfig config);
+
+// The last layer's weight (outputs, hidden size) and bias (outputs) on pooled features.
+struct LinearHead {
+  std::vector<float> weight, bias;
+
+  static LinearHead identity(int64_t size);  // its outputs are the features
+};
+
+// The weights of `encoder` with pooling layer, dense layer and head. `config`: of with_pooling().
+// `encoder` must outlive the result.
+std::unique_ptr<WeightSource> pooled_weights(const WeightSource& encoder,
+                                             const EncoderConfig& config, const LinearHead& head);
+
+}  // namespace finetune

@@ -1,0 +1,126 @@
+// Pooled features of a frozen encoder beside transformers' hidden states, and which can be pooled.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "../contains.h"
+#include "../shared.h"
+#include "../temporary_directory.h"
+#include "core/error.h"
+#include "core/files/files.h"
+#include "data/packing.h"
+#include "engine/engine.h"
+#include "engine/pooled_weights.h"
+#include "engine/pretrained.h"
+#include "weights/weights.h"
+
+using namespace finetune;
+
+namespace {
+
+std::vector<float> golden(const WeightSource& file, std::string_view name) {
+  const WeightInfo* info = file.find(name);
+  REQUIRE(info != nullptr);
+  int64_t count = 1;
+  for (int64_t size : info->shape) count *= size;
+  std::vector<float> out(static_cast<size_t>(count));
+  file.read(*info, out.data());
+  return out;
+}
+
+// The mean of a text's rows of `hidden` (texts, width, size), brought to mean 0 and variance 1.
+std::vector<double> normalized_mean(const std::vector<float>& hidden, size_t text, size_t length,
+                                    size_t width, size_t size) {
+  std::vector<double> out(size);
+  for (size_t i = 0; i < length * size; ++i) {
+    out[i % size] += double(hidden[text * width * size + i]) / double(length);
+  }
+  const double mean = std::accumulate(out.begin(), out.end(), 0.0) / double(size);
+  double variance = 0;
+  for (double value : out) variance += (value - mean) * (value - mean) / double(size);
+  for (double& value : out) value = (value - mean) / std::sqrt(variance);
+  return out;
+}
+
+EncoderConfig config_of(const std::string& name) {
+  return open_model_config(test::shared_path("golden/" + name).string(), true).config;
+}
+
+}  // namespace
+
+TEST_CASE("the pooling layer gives the normalized mean of transformers' hidden states") {
+  const fs::path directory = test::shared_path("golden/tiny-bert-classification");
+  const EncoderConfig plain = config_of("tiny-bert-classification");
+  const EncoderConfig config = with_pooling(plain, directory);
+  CHECK(config.num_hidden_layers == plain.num_hidden_layers + 1);
+  CHECK(pooling_of(config) == Pooling::mean);
+  CHECK(pooling_of(plain) == Pooling::first);
+  CHECK(pooling_of(without_pooling(config)) == Pooling::first);
+
+  const auto file = open_weights(test::shared_path("golden/forward-classification.safetensors"));
+  const std::vector<float> ids = golden(*file, "in.input_ids"),
+                           mask = golden(*file, "in.attention_mask"),
+                           hidden = golden(*file, "hidden.2");
+  const size_t size = size_t(config.hidden_size),
+               width = size_t(file->find("in.input_ids")->shape[1]);
+  TokenizedSamples samples;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (mask[i] != 0) samples.ids.push_back(int32_t(ids[i]));
+    if (i % width + 1 < width) continue;
+    samples.second.push_back(uint32_t(int64_t(samples.ids.size()) - samples.offsets.back()));
+    samples.offsets.push_back(int64_t(samples.ids.size()));
+  }
+
+  const auto comm = make_solo_communicator();
+  Engine engine(make_backend("cpu", 1, "fp32"), config, {HeadKind::sequence, config.hidden_size},
+                *comm);
+  const auto encoder = open_weights(directory, config.architecture->names);
+  const auto weights = pooled_weights(*encoder, config, LinearHead::identity(config.hidden_size));
+  engine.set_weights([&](float* arena) {
+    load_pretrained(engine.table(), *weights, 0.02, 1, HeadPolicy::require, arena);
+  });
+  engine.reserve({}, {int64_t(samples.ids.size()), samples.size()});
+  std::vector<uint32_t> all(size_t(samples.size()));
+  std::iota(all.begin(), all.end(), 0u);
+  PackedBatch batch;
+  pack(samples, all, {}, batch);
+  std::vector<float> features;
+  engine.infer(batch, features);
+
+  double worst = 0;
+  for (size_t text = 0; text < all.size(); ++text) {
+    const auto length = size_t(samples.length(int64_t(text)));
+    const std::vector<double> mean = normalized_mean(hidden, text, length, width, size);
+    for (size_t i = 0; i < size; ++i) {
+      worst = std::max(worst, std::abs(mean[i] - double(features[text * size + i])));
+    }
+  }
+  MESSAGE("largest difference ", worst);
+  CHECK(worst < 4e-3);  // the first token's own state weighs 1/2048
+}
+
+TEST_CASE("a model trained with its first token, or with another attention, is pooled by that") {
+  test::TemporaryDirectory directory;
+  const EncoderConfig bert = config_of("tiny-bert-classification");
+  fs::create_directory(directory / "1_Pooling");
+  write_file(directory / "1_Pooling" / "config.json", R"({"pooling_mode_cls_token": true})");
+  CHECK(with_pooling(bert, directory.path()).num_hidden_layers == bert.num_hidden_layers);
+  write_file(directory / "1_Pooling" / "config.json", R"({"pooling_mode_cls_token": false})");
+  CHECK(with_pooling(bert, directory.path()).num_hidden_layers == bert.num_hidden_layers + 1);
+  const EncoderConfig mpnet = config_of("family/mpnet/classification");
+  CHECK(with_pooling(mpnet, directory.path()).num_hidden_layers == mpnet.num_hidden_layers);
+  CHECK(pooling_of(with_pooling(config_of("family/electra/classification"), directory.path())) ==
+        Pooling::mean);
+  for (const char* name :
+       {"family/distilbert/classification", "family/modernbert/classification"}) {
+    INFO(name);
+    try {
+      with_pooling(config_of(name), directory.path());
+      FAIL("it is not refused");
+    } catch (const Error& error) {
+      CHECK(error.code() == ExitCode::usage);
+      CHECK(test::contains(error.what(), "use --recipe auto"));
+    }
+  }
+}
