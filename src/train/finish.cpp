@@ -15,6 +15,7 @@
 #include "core/text/shell_word.h"
 #include "distributed/tensors/held_parts.h"
 #include "engine/export_model.h"
+#include "engine/pooled_weights.h"
 #include "engine/scaled_head.h"
 #include "tasks/baseline.h"
 #include "tasks/registry.h"
@@ -231,6 +232,7 @@ ModelCard card_of(const TrainingRun& run, const Metrics& metrics, const std::str
           .data_sha256 = run.state.data_sha256,
           .weights_sha256 = sha256,
           .metrics = metrics,
+          .pools_by_mean = pooling_of(run.settings.config) == Pooling::mean,
           .is_best_of_many = is_best_of_many(run)};
 }
 

@@ -322,7 +322,7 @@ TrainOutcome Trainer::run() {
   const Verdict verdict = agree(beginning());
   stop_early_ = verdict.stop_early != 0;
   int code = verdict.stop;
-  if (state_.step > 0) saved_step_ = state_.step;
+  if (state_.step > 0 && !learner_.has_new_fit) saved_step_ = state_.step;
   if (code == 0 && verdict.evaluate) code = evaluate();
   if (code == 0 && state_.step > 0 && is_pause(state_.step)) return pause();
   while (code == 0 && state_.step < total_steps() && !stop_early_) {

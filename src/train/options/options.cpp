@@ -59,7 +59,7 @@ void validate_evaluation(const TrainOptions& o) {
 }  // namespace
 
 bool mixes_with_ngrams(const TrainOptions& o) {
-  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && recipe_of(o) == "auto");
+  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && recipe_of(o) != "hf");
   return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
          !o.no_ngram_baseline;
 }

@@ -120,6 +120,6 @@ constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-check
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
-inline constexpr std::string_view kRecipeWords = "hf|auto";
+inline constexpr std::string_view kRecipeWords = "hf|auto|quick", kQuickWord = "quick";
 
 }  // namespace finetune

@@ -51,6 +51,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   o = with_fixed_recipe(given);
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
+  if (o.recipe == kQuickWord) {
+    throw usage_error("--recipe quick has nothing to plan: it keeps no gradients; train starts it");
+  }
   o.device = processes > 1 && o.device == "auto" ? "cpu" : resolved_device(wanted_device(o));
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
   p.layout = layout_of(o, processes);

@@ -93,6 +93,19 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
   return report;
 }
 
+void load_again(const Machine& machine, const Settings& settings, const WeightSource* source,
+                Learner& learner) {
+  Engine& engine = *learner.engine;
+  const ParameterTable table(settings.config, settings.head);
+  agree_on_errors(machine.world, [&] {
+    if (!source) return;
+    engine.set_weights([&](float* arena) {
+      load_initial(settings.options, settings.config, table, engine.table(), *source, arena);
+    });
+  });
+  engine.share_weights(machine.groups->data());
+}
+
 void reserve_buffers(const Machine& machine, const Settings& settings, Learner& learner) {
   const TrainOptions& options = settings.options;
   const LayoutGroups& groups = *machine.groups;

@@ -27,6 +27,10 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
                               const TrainingArrays& arrays, const WeightSource* source,
                               std::unique_ptr<Backend> backend, Learner& learner);
 
+// Loads weights anew into the learner's engine. Collective, as load_weights().
+void load_again(const Machine& machine, const Settings& settings, const WeightSource* source,
+                Learner& learner);
+
 // Allocates buffers for the largest micro-batches of training and evaluation, and makes the links
 // between stages. The learner has its engine and objective. Collective.
 void reserve_buffers(const Machine& machine, const Settings& settings, Learner& learner);

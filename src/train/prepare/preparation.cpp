@@ -22,6 +22,7 @@
 #include "train/options/option_words.h"
 #include "train/prepare/learner.h"
 #include "train/prepare/reading.h"
+#include "train/quick/quick_start.h"
 #include "train/recipe/recipe.h"
 #include "train/resume.h"
 #include "train/run/junit.h"
@@ -37,6 +38,7 @@ double check_options(Communicator& world, const TrainOptions& options) {
   double time_limit = 0;
   agree_on_errors(world, [&] {
     validate(options);
+    require_quick_options(options);
     if (const std::string& limit = options.time_limit; !limit.empty())
       time_limit = parse_duration(limit, "--time-limit");
     world.set_timeout(comm_timeout_seconds(options));
@@ -195,6 +197,35 @@ void complete_state(const Machine& machine, const TrainOptions& options, const T
   state.loss = named_loss(options);
 }
 
+// With --recipe quick: the weights as the fit leaves them, before it with a head of zeros.
+std::unique_ptr<WeightSource> quick_weights(const Settings& settings, const WeightSource* encoder,
+                                            const LinearHead* head) {
+  if (!encoder || !is_quick(settings.options)) return nullptr;
+  const auto outputs = size_t(settings.head.outputs);
+  const LinearHead none{std::vector<float>(outputs * size_t(settings.config.hidden_size)),
+                        std::vector<float>(outputs)};
+  return pooled_weights(*encoder, settings.config, head ? *head : none);
+}
+
+// Fits the head of --recipe quick to the features of the training samples. Collective.
+void start_quick(const Context& context, const Machine& machine, const Settings& settings,
+                 const TrainingArrays& arrays, const WeightSource* encoder, Learner& learner,
+                 Books* books, CheckpointState& state) {
+  const QuickFit fit = fit_quick(machine, settings, arrays, encoder, [&] {
+    const StopRequest request = context.signals.request();
+    if (request == StopRequest::none) return;
+    throw Error(exit_code_of(request),
+                "stopped by a signal before the head was fitted; --resume begins again");
+  });
+  const auto weights = quick_weights(settings, encoder, &fit.head);
+  load_again(machine, settings, weights.get(), learner);
+  learner.has_new_fit = true;
+  take_fit(fit, arrays.samples.size(), state);
+  if (!books) return;
+  books->log->append_step(
+      {{"step", 1}, {"epoch", 1}, {"loss", fit.loss}, {"lr", 0}, {"grad_norm", 0}});
+}
+
 std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings settings,
                                               Output output, double began) {
   Communicator& world = context.world;
@@ -203,7 +234,10 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   std::vector<std::string> remarks = std::move(chosen.remarks);
   const int own_threads = threads();
   Reading reading = read_data_and_model(context, chosen, settings.options, output);
-  settings.config = reading.model.files.config;
+  agree_on_errors(world, [&] {
+    settings.config = config_of_run(settings.options, reading.model.files.config,
+                                    reading.model.files.directory.directory);
+  });
   const int64_t first_step = resolve_options(chosen, reading, output, settings, remarks);
   const TrainOptions& options = settings.options;
 
@@ -218,16 +252,20 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   learner.objective = make_objective(samples.arrays);
   PretrainedReport loaded;
   CheckpointState state;
+  std::unique_ptr<WeightSource>& source = reading.model.source;
+  const bool fits = is_quick(options) && first_step < 0;
   const SampleSet* eval = context.leads() ? reading.inputs.task->eval_set() : nullptr;
   try {
-    loaded = load_weights(machine, settings, samples.arrays, reading.model.source.get(),
+    const auto pooled = quick_weights(settings, source.get(), nullptr);
+    loaded = load_weights(machine, settings, samples.arrays, pooled ? pooled.get() : source.get(),
                           std::move(chosen.backend), learner);
+    if (pooled) loaded.lines = {concat("weights: ", source->path().string(), ", frozen")};
     if (context.leads()) {
       start_sums(context, reading.model, reading.inputs);
     } else {
       reading.inputs.task.reset();
     }
-    reading.model.source.reset();  // its mapping is as large as the weights
+    if (!fits) source.reset();  // its mapping is as large as the weights
     set_threads(own_threads);
     reserve_buffers(machine, settings, learner);
     learner.step =
@@ -268,6 +306,10 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
                                  options.log_every, options.tensorboard);
     books->startup_seconds = seconds_since_start() - began;
   });
+  if (fits) {
+    start_quick(context, machine, settings, samples.arrays, source.get(), learner, books.get(),
+                state);
+  }
   return std::unique_ptr<TrainingRun>(new TrainingRun{std::move(machine), std::move(settings),
                                                       std::move(inputs), std::move(learner),
                                                       std::move(books), std::move(state)});

@@ -67,6 +67,17 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
   return values;
 }
 
+TrainOptions recipe_quick(const RecipeFacts& facts) {
+  constexpr int64_t kMostSamples = int64_t{1} << 24;
+  TrainOptions values;
+  values.epochs = 1;
+  values.batch_size = std::clamp<int64_t>(facts.samples, 1, kMostSamples);
+  values.learning_rate = 0;
+  values.warmup_ratio = 0;
+  values.layer_lr_decay = 1;
+  return values;
+}
+
 RecipeFacts recipe_facts(const Task& task, const EncoderConfig& config) {
   return {task.kind(), task.train_set().samples.size(), config.hidden_size, task.head().outputs};
 }
@@ -107,6 +118,11 @@ std::string lost_mix(const TrainOptions& options, const TrainOptions& given, Tas
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
                         const RecipeFacts& facts) {
   options.recipe = recipe_of(options);
+  if (options.recipe == kQuickWord) {
+    options.batch_size.reset();  // all rows at once, whatever an older run had
+    fill(options, recipe_numbers(recipe_quick(facts)));
+    return "";
+  }
   const RecipeNumbers values =
       recipe_numbers(options.recipe == "hf" ? recipe_hf() : recipe_auto(facts));
   const RecipeNumbers before = recipe_numbers(options), by_user = recipe_numbers(given);

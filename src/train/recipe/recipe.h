@@ -1,6 +1,7 @@
 // Recipes: what epochs, batch size, learning rate and their like are where nobody gives them.
 // `hf` has the defaults of Hugging Face's examples, whatever the data. `auto` chooses by the number
 // of samples and labels and by the model's width; docs/quality.md has what that was found by.
+// `quick` trains nothing but a linear head on the frozen encoder.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,8 @@ RecipeFacts recipe_facts(const Task& task, const EncoderConfig& config);
 // Options of which the recipe's are set, and no others.
 TrainOptions recipe_hf();
 TrainOptions recipe_auto(const RecipeFacts& facts);
+// One step over all rows, in which nothing but the head is fitted (train/quick/quick_start.h).
+TrainOptions recipe_quick(const RecipeFacts& facts);
 
 // Calls visit(name, member&) for each option that a recipe decides.
 template <typename Visit>

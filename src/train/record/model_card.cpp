@@ -271,6 +271,12 @@ std::string limits(const ModelCard& card) {
                 ? "- Every text gets one of these labels, also one that fits none.\n"
                 : "- A text gets any number of these labels, maybe none.\n";
   }
+  if (card.given.recipe == kQuickWord) {
+    text += concat("- The encoder is frozen. A linear head reads ",
+                   card.pools_by_mean ? "the mean of its tokens, which the last layer computes"
+                                      : "its first token",
+                   ".\n");
+  }
   if (card.is_best_of_many && card.task != TaskKind::mlm) {
     text +=
         "- The best checkpoint was chosen on the rows of the results above, so results on new rows "

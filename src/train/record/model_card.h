@@ -24,6 +24,7 @@ struct ModelCard {
   std::string data_sha256;
   std::string weights_sha256;    // of model.safetensors
   Metrics metrics;               // of the run
+  bool pools_by_mean = false;    // of --recipe quick: its last layer does
   bool is_best_of_many = false;  // evaluated several times: the weights are those of the best
 };
 

@@ -126,12 +126,16 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 std::vector<std::string> label_order) {
   TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
   require_options_of(kind, options);
+  if (options.recipe == kQuickWord && kind != TaskKind::classification) {
+    throw usage_error("--recipe quick is for classification and regression, not for ",
+                      traits_of(kind).title, "; use --recipe auto");
+  }
   bool has_head = holds_head(model.config, source, traits_of(kind).head);
   TaskOptions of_task = task_options(options);
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;
   of_task.label_order = std::move(label_order);
-  const bool wants_head = has_head && !options.reinit_head;
+  const bool wants_head = has_head && !options.reinit_head && options.recipe != kQuickWord;
   if (wants_head && kind == TaskKind::classification && !model.config.labels_fault.empty()) {
     throw model_error(model.config.labels_fault, "; --reinit-head starts a new head");
   }
@@ -251,6 +255,7 @@ namespace {
 HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
                        const ParameterTable& table) {
   if (options.reinit) return HeadPolicy::renew_all;
+  if (options.recipe == kQuickWord) return HeadPolicy::keep_or_new;  // the one that was fitted
   const bool renews = options.reinit_head || names_other_head(config, table.head().kind);
   return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }

@@ -12,7 +12,7 @@ std::span<const TrainOption> optimization_options() {
       {{.name = "recipe",
         .help = "--epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if "
                 "--lr and "
-                "--epochs are given)",
+                "--epochs are given); quick: in seconds, a linear head on the frozen encoder",
         .words = kRecipeWords,
         .wordings = {{adapt, "hf and auto have the same values here: Hugging Face's"}}},
        &TrainOptions::recipe},

@@ -1,0 +1,20 @@
+// The outputs of a model for samples in memory: of a frozen encoder its features.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/numeric/packed_batch.h"
+#include "engine/engine.h"
+#include "inference/batch_dispatch.h"
+
+namespace finetune {
+
+// On rank 0, while the other processes serve() the dispatcher: (samples, outputs) of a sequence
+// head, in the order of the samples. Equal samples are computed once. Micro-batches have up to
+// `tokens` tokens. Calls `poll` between them with the share that is done, and returns nothing if it
+// returned false.
+std::vector<float> sample_outputs(BatchDispatcher& dispatcher, const SampleView& samples, Head head,
+                                  int64_t tokens, const std::function<bool(double)>& poll);
+
+}  // namespace finetune

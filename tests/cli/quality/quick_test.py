@@ -1,0 +1,84 @@
+"""train --recipe quick: a frozen encoder with a linear head, as an ordinary run."""
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from harness import BINARY, GOLDEN, PROJECT, facts_of, fail, main, metrics_of, steps_of, succeed
+
+MODEL = GOLDEN / "tiny-bert-classification"
+TRAIN = GOLDEN / "trajectory-classification-train.csv"
+EVAL = GOLDEN / "trajectory-classification-eval.csv"
+
+
+def arguments(output, *more):
+    return ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "quick",
+            "--output", output, *more]
+
+
+def test_an_ordinary_run(directory):
+    out, model = directory / "run", directory / "run/model"
+    succeed(*arguments(out, "--eval", EVAL, "--ignore-unknown-labels", "--threads", 2))
+    metrics = metrics_of(out)
+    assert (metrics["train_steps"], metrics["train_epochs"], metrics["best_step"]) == (1, 1, 1), metrics
+    assert [step["loss"] for step in steps_of(out)] == [metrics["train_loss"]]
+    assert metrics["eval_accuracy"] > metrics["baseline_majority_accuracy"], metrics
+    config = json.loads((model / "config.json").read_text())
+    assert config["num_hidden_layers"] == 3 and "mean" in config["finetune_pooling"], config
+    assert config["architectures"] == ["BertForSequenceClassification"], config
+    card = (model / "README.md").read_text()
+    assert "--recipe quick" in card and "linear head reads the mean of its tokens" in card, card
+    evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--label-column", "category", "--json",
+                                   "--ignore-unknown-labels").out)
+    assert abs(evaluated["eval_accuracy"] - metrics["eval_accuracy"]) < 1e-12, (evaluated, metrics)
+    predicted = succeed("predict", "--model", out, "--input", EVAL, "--output", "-").out
+    assert len(list(csv.DictReader(predicted.splitlines()))) == metrics["eval_rows"]
+    assert "nothing to resume" in succeed("train", "--config", out / "config.toml", "--output", out, "--resume").err
+    # One thread, two processes and the run's own config.toml give the same weights.
+    succeed(*arguments(directory / "one", "--threads", 1))
+    lines = [["train", "--config", out / "config.toml", "--output", directory / "again"]]
+    digests = {facts_of(out)["weights_sha256"], facts_of(directory / "one")["weights_sha256"]}
+    succeed(*lines[0])
+    digests.add(facts_of(directory / "again")["weights_sha256"])
+    if shutil.which("mpirun"):
+        subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
+                        *map(str, arguments(directory / "two", "--virtual-shards", 1))], check=True, capture_output=True)
+        digests.add(facts_of(directory / "two")["weights_sha256"])
+    assert len(digests) == 1, digests
+    # It can be trained further, and then says nothing of pooling.
+    succeed("train", "--model", out, "--train", TRAIN, "--label-column", "category", "--max-steps", 1,
+            "--output", directory / "more")
+    assert "finetune_pooling" not in json.loads((directory / "more/model/config.json").read_text())
+
+
+def test_several_labels_and_numbers(directory):
+    rows = [("cafe coffee lunch", "food|small", 4), ("coffee cake", "food", 5), ("train ticket", "travel", 40),
+            ("taxi small ride", "travel|small", 9)] * 8
+    data = directory / "rows.csv"
+    with open(data, "w", newline="") as file:
+        csv.writer(file).writerows([("text", "label", "amount"), *rows])
+    for name, more in (("sets", ["--multi-label", "|"]), ("numbers", ["--regression", "--label-column", "amount"])):
+        succeed("train", "--model", MODEL, "--train", data, "--eval", data, "--text-column", "text", "--recipe", "quick",
+                "--reinit-head", "--output", directory / name, *more)
+    assert metrics_of(directory / "sets")["eval_f1_micro"] > 0.9, metrics_of(directory / "sets")
+    numbers = metrics_of(directory / "numbers")
+    assert numbers["eval_r2"] > 0.9, numbers
+
+
+def test_what_it_does_not_take(directory):
+    for option, value in (("epochs", 3), ("lr", "1e-4"), ("max-steps", 5), ("freeze", 1), ("dropout", 0.1), ("tp", 2)):
+        fail(2, *arguments(directory / "run", f"--{option}", value), words=[f"--{option}", "--recipe auto"])
+    questions = PROJECT / "data/samples/squad-train.json"
+    fail(2, "train", "--model", MODEL, "--train", questions, "--recipe", "quick", "--output", directory / "run",
+         words=["quick", "question answering", "--recipe auto"])
+    distilbert = GOLDEN / "family/distilbert/classification"
+    fail(2, *arguments(directory / "run", "--model", distilbert), words=["DistilBert", "--recipe auto"])
+    fail(2, "plan", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "quick",
+         words=["--recipe quick"])
+    assert not (directory / "run").exists()
+
+
+main(globals())
