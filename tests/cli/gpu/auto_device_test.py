@@ -48,10 +48,27 @@ def test_auto_takes_the_gpu(directory):
         assert "computing on CPU" in log and "NVIDIA" not in log, log
     log = trained(directory / "none", env={**HERE, "HOST_CUDA_DEVICES": "0"})
     assert "computing on CPU" in log, log
-    assert log.count("an NVIDIA GPU was found but is not used: HOST_CUDA_DEVICES is 0") == 1, log
+    assert log.count("an NVIDIA GPU was found but is not used: no CUDA-capable device is detected") == 1, log
     assert sum_of(directory / "none") == sum_of(directory / "hidden") != sum_of(directory / "here")
     # Repeating the run elsewhere uses the device available there.
     assert 'device = "auto"' in (directory / "here" / "config.toml").read_text()
+
+
+def test_old_cards_are_named(directory):
+    """A card without code for it is there and not used; a newer one beside it is."""
+    prepared()
+    both = {**HERE, "HOST_CUDA_DEVICES": "2", "HOST_CUDA_CAPABILITIES": "75,120"}
+    shown = {row[:18].strip(): row[18:].strip() for row in succeed("doctor", env=both).out.splitlines()}
+    assert shown["GPU 0"] == ("kernels on the host, sm_75, 1 multiprocessors, 1048576 MiB; not usable: it is sm_75, this build "
+                              "has code for sm_80 and later (A100, A10, L4, RTX 30 and newer)"), shown
+    assert shown["GPU 1"].startswith("kernels on the host again, sm_120, ") and "not usable" not in shown["GPU 1"], shown
+    assert shown["GPU self-test"] == "ok", shown
+    assert "computing on CUDA" in trained(directory / "newer", env=both)
+    alone = {**HERE, "HOST_CUDA_CAPABILITIES": "75"}
+    log = trained(directory / "older", env=alone)
+    assert "an NVIDIA GPU was found but is not used: GPU 0: it is sm_75" in log and "computing on CPU" in log, log
+    fail(5, *LABELS, "--output", directory / "no", "--device", "cuda", env=alone, words=["GPU 0: it is sm_75", "sm_80"])
+    assert "GPU self-test" not in succeed("doctor", env=alone).out
 
 
 def test_other_commands(directory):

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/cuda/module/describe.h"
+#include "ops/cuda/module/devices.h"
 #include "ops/cuda/module/functions.h"
 #include "ops/cuda/module/optional_library.h"
 
@@ -49,48 +50,7 @@ std::string kernel_driver() {
   return "none";
 }
 
-// The kernels have code for FINETUNE_OLDEST_GPU (meson.build) and later compute capabilities.
-bool is_recent(int device, std::string& problem) {
-  int major = 0, minor = 0;
-  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) {
-    cudaGetLastError();
-    problem = "GPU " + std::to_string(device) + " does not say what it is";
-    return false;
-  }
-  const int own = 10 * major + minor;
-  if (own >= FINETUNE_OLDEST_GPU) return true;
-  problem = "GPU " + std::to_string(device) + " is sm_" + std::to_string(own) +
-            ", this build has code for sm_" + std::to_string(FINETUNE_OLDEST_GPU) + " and later";
-  return false;
-}
-
-bool describe_device(int device, std::string& text) {
-  cudaDeviceProp p;
-  if (cudaGetDeviceProperties(&p, device) != cudaSuccess) return false;
-  text += "GPU " + std::to_string(device) + ": " + p.name + ", sm_" + std::to_string(p.major) +
-          std::to_string(p.minor) + ", " + std::to_string(p.multiProcessorCount) +
-          " multiprocessors, " + std::to_string(p.totalGlobalMem >> 20) + " MiB\n";
-  return true;
-}
-
 }  // namespace
-
-std::vector<int> usable_devices(std::string& problem) {
-  int devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error != cudaSuccess) {
-    cudaGetLastError();
-    problem = cudaGetErrorString(error);
-    return {};
-  }
-  problem = "no CUDA-capable device is detected";
-  std::vector<int> usable;
-  for (int device = 0; device < devices; ++device) {
-    if (is_recent(device, problem)) usable.push_back(device);
-  }
-  return usable;
-}
 
 bool describe(std::string& text) {
   int runtime = 0, driver = 0;
@@ -102,12 +62,9 @@ bool describe(std::string& text) {
   text += "cuBLASLt: " + dotted(cublasLtGetVersion(), 10000, 100) + "\n";
   text += "cuDNN: " + cudnn_version() + "\n";
   text += "NCCL: " + nccl_version() + "\n";
+  text += describe_devices();
   std::string problem;
-  const std::vector<int> devices = usable_devices(problem);
-  if (devices.empty()) text += "GPU: none (" + problem + ")\n";
-  bool usable = !devices.empty();
-  for (int device : devices) usable &= describe_device(device, text);
-  return usable;
+  return !usable_devices(problem).empty();
 }
 
 // y (2, 3) = x (2, 2) * w (3, 2)^T + bias in both precisions, and y += y.

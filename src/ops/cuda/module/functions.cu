@@ -2,7 +2,7 @@
 #include <cstring>
 #include <new>
 
-#include "ops/cuda/module/describe.h"
+#include "ops/cuda/module/devices.h"
 #include "ops/cuda/module/functions.h"
 #include "ops/cuda/ops.h"
 

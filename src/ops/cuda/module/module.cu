@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/cuda/module/describe.h"
+#include "ops/cuda/module/devices.h"
 #include "ops/cuda/module/functions.h"
 #include "ops/cuda/module/module.h"
 

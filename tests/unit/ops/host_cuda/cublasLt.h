@@ -56,7 +56,7 @@ using cublasLtMatrixLayout_t = HostMatrixLayout*;
 using cublasLtMatmulPreference_t = HostMatmulPreference*;
 struct cublasLtMatmulAlgo_t {
   uint32_t alignment[4];  // alignment that it requires
-  bool rounds_parts;  // adds parts in the result's type
+  bool rounds_parts;      // adds parts in the result's type
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

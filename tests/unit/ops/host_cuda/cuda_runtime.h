@@ -98,6 +98,8 @@ void give_back(size_t bytes);
 // for one per process of mpirun.
 int devices();
 int device_number(int device);  // among all processes
+// 10 * major + minor, of the list HOST_CUDA_CAPABILITIES ("75,90") or 90.
+int capability(int device);
 
 }  // namespace host_cuda
 
@@ -153,9 +155,13 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpy
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 constexpr unsigned cudaEventRecordExternal = 1;
 
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
+
 struct cudaDeviceProp {
   char name[256];
   char uuid[16];
+  int major, minor, multiProcessorCount;
+  size_t totalGlobalMem;
 };
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -180,6 +186,19 @@ inline cudaError_t cudaSetDevice(int) {
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, device == 0 ? "kernels on the host" : "kernels on the host again");
   std::memset(properties->uuid, host_cuda::device_number(device), sizeof properties->uuid);
+  properties->major = host_cuda::capability(device) / 10;
+  properties->minor = host_cuda::capability(device) % 10;
+  properties->multiProcessorCount = 1;
+  properties->totalGlobalMem = size_t{1} << 40;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = host_cuda::devices();
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const int capability = host_cuda::capability(device);
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);

@@ -246,6 +246,16 @@ int devices() {
   return count && !one_for_each() ? std::atoi(count) : 1;
 }
 
+int capability(int device) {
+  constexpr int kUsual = 90;
+  const char* all = std::getenv("HOST_CUDA_CAPABILITIES");
+  for (; all && device > 0; --device) {
+    all = std::strchr(all, ',');
+    if (all) ++all;
+  }
+  return all ? std::atoi(all) : kUsual;
+}
+
 int device_number(int device) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   return rank && one_for_each() ? std::atoi(rank) : device;
