@@ -18,24 +18,30 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kPoolingKey = "finetune_pooling";
 // The values' weight and the output's: the mean weighs their product, the token's own state 1.
 constexpr float kValueWeight = 32, kOutputWeight = 64;
-// The dense layer's weight: of features up to 20 the hyperbolic tangent bends less than 2e-4.
-constexpr float kDenseWeight = 1.0f / 1024;
-
 bool may_get_layer(const EncoderConfig& config) {
   return config.layer.is_berts() && config.layer.groups == 0 && !config.is_rotary();
 }
 
-// The slope at 0 of the activation behind the dense layer; 0: it cannot pass features on.
-float slope_of(const HeadBlock& head) {
-  if (head.norm || head.mean || !head.dense_bias) return 0;
+// What the dense layer multiplies features by and adds to them, so that its activation multiplies
+// the sum by `slope` and does no more: hyperbolic tangent and GELU are nearly linear around 0, ReLU
+// is above it. A slope of 0: no such values are known.
+struct PassOn {
+  float weight = 0, bias = 0, slope = 0;
+};
+
+PassOn pass_on(const HeadBlock& head) {
+  constexpr float kSmall = 1.0f / 1024, kAboveZero = 4;
+  if (head.norm || head.mean || !head.dense_bias) return {};
   switch (head.activation) {
     case Activation::tanh:
-      return 1;
+      return {kSmall, 0, 1};
     case Activation::gelu:
     case Activation::gelu_tanh:
-      return 0.5f;
+      return {kSmall, 0, 0.5f};
+    case Activation::relu:
+      return {1, kAboveZero, 1};
     default:
-      return 0;
+      return {};
   }
 }
 
@@ -54,8 +60,27 @@ std::vector<float> diagonal(int64_t size, float value) {
   return out;
 }
 
+std::vector<float> weights_behind(PassOn pass, const LinearHead& head) {
+  std::vector<float> out = head.weight;
+  for (float& value : out) value /= pass.weight * pass.slope;
+  return out;
+}
+
+// Less what the bias of the dense layer adds to each output.
+std::vector<float> biases_behind(PassOn pass, const LinearHead& head) {
+  const std::vector<float> weights = weights_behind(pass, head);
+  std::vector<float> out = head.bias;
+  const size_t width = weights.size() / out.size();
+  for (size_t c = 0; c < out.size(); ++c) {
+    double sum = 0;
+    for (size_t i = 0; i < width; ++i) sum += double(weights[c * width + i]);
+    out[c] = float(double(out[c]) - sum * double(pass.bias * pass.slope));
+  }
+  return out;
+}
+
 // What the added tensors hold: weights that are zero, one, or a multiple of the identity.
-std::vector<float> values_of(const Parameter& parameter, const LinearHead& head, float slope) {
+std::vector<float> values_of(const Parameter& parameter, const LinearHead& head, PassOn pass) {
   const int64_t rows = parameter.whole_shape.front();
   const bool weight = parameter.part == ParameterPart::weight;
   switch (parameter.role) {
@@ -70,14 +95,10 @@ std::vector<float> values_of(const Parameter& parameter, const LinearHead& head,
       if (weight) return std::vector<float>(size_t(rows), 1.0f);
       break;
     case Role::pooler:
-      if (weight) return diagonal(rows, kDenseWeight);
-      break;
-    case Role::sequence_head: {
-      if (!weight) return head.bias;
-      std::vector<float> scaled = head.weight;
-      for (float& value : scaled) value /= kDenseWeight * slope;
-      return scaled;
-    }
+      if (weight) return diagonal(rows, pass.weight);
+      return std::vector<float>(size_t(rows), pass.bias);
+    case Role::sequence_head:
+      return weight ? weights_behind(pass, head) : biases_behind(pass, head);
     default:
       break;
   }
@@ -126,7 +147,7 @@ class PooledWeights final : public WeightSource {
     for (const Parameter& parameter : table.parameters()) {
       if (parameter.layer != added && !parameter.head) continue;
       tensors_.push_back({parameter.name, parameter.name, parameter.whole_shape, DType::f32});
-      values_.push_back(values_of(parameter, head, slope_of(config.head)));
+      values_.push_back(values_of(parameter, head, pass_on(config.head)));
     }
   }
 
@@ -143,7 +164,7 @@ Pooling pooling_of(const EncoderConfig& config) {
 }
 
 EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory) {
-  if (slope_of(config.head) == 0) {
+  if (pass_on(config.head).slope == 0) {
     throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
                       " cannot pass on the features of a frozen encoder; use --recipe auto");
   }
@@ -152,7 +173,7 @@ EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& di
   config.num_hidden_layers += 1;
   Json json = Json::parse(config.source_json, nullptr, false);
   FINETUNE_CHECK(json.is_object());
-  json["num_hidden_layers"] = config.num_hidden_layers;
+  json[json.contains("n_layers") ? "n_layers" : "num_hidden_layers"] = config.num_hidden_layers;
   json[kPoolingKey] = "the last layer is the mean of all tokens";
   config.source_json = json.dump();
   return config;

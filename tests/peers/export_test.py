@@ -64,6 +64,29 @@ def test_classification(directory):
     same_log_probabilities(directory, exported, texts(), 128)
 
 
+def test_frozen_encoders(directory):
+    for name in ("tiny-bert-classification", "family/roberta/classification", "family/electra/classification",
+                 "family/distilbert/classification", "family/albert/classification", "family/mpnet/classification"):
+        need(f"golden/{name}")
+        (directory / "out.csv").unlink(missing_ok=True)
+        succeed("train", "--model", GOLDEN / name, "--train", TRAIN, "--label-column", "category", "--recipe", "quick",
+                "--precision", "fp32", "--output", directory / "run", "--overwrite")
+        exported = directory / "run/model"
+        length = json.loads((exported / "config.json").read_text())["finetune"]["max_length"]
+        same_log_probabilities(directory, exported, texts(), length)
+        model, tokenizer = load(exported)
+        if "finetune_pooling" not in model.config.to_dict():
+            assert name.split("/")[1] in ("albert", "mpnet"), name
+            continue
+        batch = tokenizer(texts(), padding=True, truncation=True, max_length=32, return_tensors="pt")
+        with torch.no_grad():
+            states = model(**batch, output_hidden_states=True).hidden_states
+        mask = batch["attention_mask"][..., None]
+        mean = (states[-2] * mask).sum(1) / mask.sum(1)
+        normalized = (mean - mean.mean(1, keepdim=True)) / mean.std(1, keepdim=True, unbiased=False)
+        near(states[-1][:, 0], normalized, 5e-3, f"{name}: mean-pooled features")
+
+
 def test_new_head_and_pairs(directory):
     need("golden/tiny-bert-classification")
     rows = sample_rows("toronto-train.csv", 40)

@@ -74,8 +74,8 @@ def test_what_it_does_not_take(directory):
     questions = PROJECT / "data/samples/squad-train.json"
     fail(2, "train", "--model", MODEL, "--train", questions, "--recipe", "quick", "--output", directory / "run",
          words=["quick", "question answering", "--recipe auto"])
-    distilbert = GOLDEN / "family/distilbert/classification"
-    fail(2, *arguments(directory / "run", "--model", distilbert), words=["DistilBert", "--recipe auto"])
+    modernbert = GOLDEN / "family/modernbert/classification"
+    fail(2, *arguments(directory / "run", "--model", modernbert), words=["ModernBert", "--recipe auto"])
     fail(2, "plan", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "quick",
          words=["--recipe quick"])
     assert not (directory / "run").exists()
