@@ -65,10 +65,10 @@ Baselines Task::baselines() {
   return {};
 }
 
-void add_baselines(const Baselines& found, Metrics& metrics) {
+void add_baselines(const Baselines& found, Metrics& metrics, std::string_view remedy) {
   metrics.insert(found.metrics.begin(), found.metrics.end());
   for (const std::string& line : found.lines) log(line);
-  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
+  if (const std::string line = baseline_warning(metrics, remedy); !line.empty()) log(line);
 }
 
 Metrics unmixed_metrics(const Metrics& alone) {
@@ -113,27 +113,27 @@ std::string baseline_line(const Metrics& metrics) {
                 text(c->majority));
 }
 
-std::string baseline_warning(const Metrics& metrics) {
+std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
   const std::optional<Compared> c = compared(metrics);
   if (!c) return "";
   const auto is_better = [&](double a, double b) { return c->larger_is_better ? a > b : a < b; };
-  constexpr const char* kAdvice =
-      ": try more --epochs, a larger --lr, or a model that knows the data's language";
+  const std::string advice =
+      concat(": try ", remedy, ", or a model that knows the data's language");
   if (!is_better(c->model, c->majority)) {
     return concat("warning: ", c->is_share ? "the majority's answer to every text" : "the mean",
                   " is ", c->model == c->majority ? "as good as" : "better than", " this model, ",
-                  c->name, " ", shown(*c, c->majority), " beside ", shown(*c, c->model), kAdvice);
+                  c->name, " ", shown(*c, c->majority), " beside ", shown(*c, c->model), advice);
   }
   if (!c->ngrams) return "";
   if (is_better(*c->ngrams, c->model)) {
     return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
-                  shown(*c, *c->ngrams), " beside ", shown(*c, c->model), kAdvice);
+                  shown(*c, *c->ngrams), " beside ", shown(*c, c->model), advice);
   }
   // In a mix, it may be the n-grams alone that are good.
   if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
     return concat("warning: the fine-tuned model adds nothing to the n-grams it is mixed with, ",
                   c->name, " ", shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams),
-                  " theirs", kAdvice);
+                  " theirs", advice);
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/task.h"
@@ -15,8 +16,10 @@ struct Baselines {
   std::vector<std::string> lines;  // for the log: what was computed, or why not
 };
 
+inline constexpr std::string_view kMoreTraining = "more --epochs, a larger --lr";
 // Adds them to a model's own metrics. Logs their lines and baseline_warning().
-void add_baselines(const Baselines& found, Metrics& metrics);
+void add_baselines(const Baselines& found, Metrics& metrics,
+                   std::string_view remedy = kMoreTraining);
 
 // For a model that is mixed with n-grams: "baseline_unmixed_accuracy", ...: the metrics of the
 // model alone.
@@ -34,6 +37,6 @@ std::vector<std::string> baseline_metric_names(const std::vector<std::string>& n
 // for a model that is mixed with n-grams. Empty if there are no baselines.
 std::string baseline_line(const Metrics& metrics);
 // If the n-grams are better than the model: a line that says so and what to try; else empty.
-std::string baseline_warning(const Metrics& metrics);
+std::string baseline_warning(const Metrics& metrics, std::string_view remedy = kMoreTraining);
 
 }  // namespace finetune

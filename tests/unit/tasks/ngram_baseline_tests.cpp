@@ -164,6 +164,8 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   CHECK(baseline_warning(metrics).empty());
   metrics["baseline_ngram_accuracy"] = 0.85;
   CHECK(baseline_warning(metrics).find("85.0 % beside 84.0 %") != std::string::npos);
+  CHECK(baseline_warning(metrics, "--recipe auto").find(": try --recipe auto, or a model that") !=
+        std::string::npos);
   // In a mix the n-grams may contribute all of the quality; a model that improves them still
   // counts.
   metrics["baseline_unmixed_accuracy"] = 0.255;
