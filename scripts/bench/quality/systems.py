@@ -84,8 +84,9 @@ class HuggingFace(System):
 class Finetune(System):
     """finetune train with these options; `adapted` on the texts of all rows first, without their labels."""
 
-    def __init__(self, title, *options, adapted=False, only=None, is_extra=False):
+    def __init__(self, title, *options, adapted=False, only=None, is_extra=False, seedless=False):
         super().__init__(title)
+        self.seedless = seedless
         self.options, self.adapted, self.only, self.is_extra = options, adapted, only, is_extra
 
     def takes(self, data):
@@ -131,6 +132,8 @@ SYSTEMS = {
     "ngrams": Baseline("linear n-grams", "ngram"),
     "hugging-face": HuggingFace("Hugging Face Trainer"),
     "hf": Finetune("finetune, --recipe hf", "--recipe", "hf"),
+    "quick-alone": Alone("frozen features and a linear head", "quick"),
+    "quick": Finetune("finetune, --recipe quick", "--recipe", "quick", only=lambda data: not data.is_questions, seedless=True),
     "auto-alone": Alone("finetune, auto, `--no-ngram-mix`", "auto"),
     "auto": Finetune("finetune, --recipe auto", "--recipe", "auto"),
     "auto-smoothing": Finetune("finetune, auto, `--label-smoothing 0.1`", "--recipe", "auto", "--label-smoothing", "0.1",
