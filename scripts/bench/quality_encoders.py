@@ -4,7 +4,7 @@
     PEER_PYTHON=python3 scripts/bench/quality_encoders.py [--architectures roberta,modernbert] [--scratch DIR] ...
 
 Small models are pretrained with `finetune adapt --reinit` on the Toronto texts. Both programs then fine-tune the same
-weights on the first 4,000 rows with the same settings and seeds, and predict the development rows. Writes its rows of
+weights on the first 4,000 rows with the same settings and seeds, and predict 4,000 development rows. Writes its rows of
 docs/quality/encoders.csv. Models that --scratch keeps are not pretrained again.
 """
 import argparse
@@ -34,8 +34,10 @@ def parse_arguments():
     parser.add_argument("--peer-python", default=os.environ.get("PEER_PYTHON", sys.executable))
     parser.add_argument("--data", type=Path, default=PROJECT.parent / "shared/data/toronto")
     parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--eval-rows", type=int, default=4000, help="first development rows")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=5, help="of fine-tuning")
+    parser.add_argument("--epochs", type=int, default=3, help="of fine-tuning")
+    parser.add_argument("--threads", type=int, default=1, help="of both programs")
     parser.add_argument("--pretraining-epochs", type=int, default=3)
     parser.add_argument("--scratch", type=Path, help="keeps the pretrained models")
     parser.add_argument("--output", type=Path, default=PROJECT / "docs/quality/encoders.csv")
@@ -76,7 +78,8 @@ def ours(options, model, train, dev, seed, directory):
     run = directory / "run"
     done = call([options.binary, "train", "--recipe", "hf", "--model", model, "--train", train, "--text-column", "text",
                  "--label-column", "category", "--epochs", options.epochs, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
-                 *SETTINGS, "--seed", seed, "--overwrite", "--no-progress", "--output", run])
+                 *SETTINGS, "--seed", seed, "--precision", "fp32", "--threads", options.threads, "--overwrite",
+                 "--no-progress", "--output", run])
     said = directory / "predictions.csv"
     call([options.binary, "predict", "--model", run / "model", "--input", dev, "--text-column", "text", "--overwrite",
           "--no-ngram-mix", "--output", said])
@@ -88,7 +91,7 @@ def peer(options, model, train, dev, seed, directory):
     said = directory / "predictions"
     done = call([options.peer_python, BENCH / "hf_peer.py", "--model", model, "--data", train, "--eval", dev,
                  "--text-column", "text", "--label-column", "category", "--epochs", options.epochs, *SETTINGS,
-                 "--seed", seed, "--predictions", said])
+                 "--seed", seed, "--threads", options.threads, "--predictions", said])
     return share_right(said.read_text(encoding="utf-8").splitlines(), dev), done.processor_seconds
 
 
@@ -102,7 +105,7 @@ def figures(name, results):
 def measure(options, architecture, scratch):
     run = pretrained(options, architecture, scratch)
     train = first_rows(options.data / "train.csv", scratch / "train.csv", options.rows)
-    dev = options.data / "dev.csv"
+    dev = first_rows(options.data / "dev.csv", scratch / "dev.csv", options.eval_rows)
     results = {"finetune": [], "transformers": []}
     for seed in range(1, options.seeds + 1):
         for name, program in (("finetune", ours), ("transformers", peer)):
@@ -110,7 +113,7 @@ def measure(options, architecture, scratch):
             print(f"{architecture}, seed {seed}: {name} {results[name][-1][0]:.1f} %", file=sys.stderr, flush=True)
     metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
     seconds = float((run / "processor_seconds").read_text(encoding="utf-8"))
-    return {"architecture": architecture, "rows": options.rows, "epochs": options.epochs, "seeds": options.seeds,
+    return {"architecture": architecture, "rows": options.rows, "development rows": options.eval_rows, "epochs": options.epochs, "seeds": options.seeds,
             "pretraining, epochs": options.pretraining_epochs, "pretraining, processor seconds": f"{seconds:.0f}",
             "perplexity": f"{metrics['eval_perplexity']:.1f}",
             **figures("finetune", results["finetune"]), **figures("transformers", results["transformers"]),

@@ -3,7 +3,7 @@ from charts import bars
 from csv_files import read
 from pages import table
 
-TITLES = {"xeon-amx": "Intel Xeon, AMX", "zen4": "AMD Zen 4", "zen3": "AMD Zen 3"}
+TITLES = {"xeon-amx": "Intel Xeon, AMX", "zen5": "AMD Zen 5", "zen4": "AMD Zen 4", "zen3": "AMD Zen 3"}
 SIDES = {"fp32": ("finetune fp32", "HF fp32, best setting"), "bf16": ("finetune bf16", "HF bf16, best setting")}
 OURS_AND_PEER = {"finetune": "ours", "transformers": "peer"}
 SERIES = {
@@ -12,6 +12,11 @@ SERIES = {
 MEASURED = (("AMX, bf16", "xeon-amx", "bf16"), ("AMX, fp32", "xeon-amx", "fp32"), ("Zen 4, bf16", "zen4", "bf16"),
             ("Zen 4, fp32", "zen4", "fp32"), ("Zen 3, fp32", "zen3", "fp32"))
 BANK = "MiniLM-L6, bank text, batch 32"
+ENCODERS = {
+    "roberta": "RoBERTa", "xlm-roberta": "XLM-R", "camembert": "CamemBERT", "distilbert": "DistilBERT", "electra": "ELECTRA",
+    "modernbert": "ModernBERT", "mpnet": "MPNet", "deberta-v2": "DeBERTa-v3", "albert": "ALBERT", "bert": "BERT"
+}
+ENCODER_SERIES = {"fp32, small shape": "ours", "fp32, base shape": "ours2", "bf16, small shape": "fourth"}
 
 
 def grouped(number):
@@ -75,6 +80,24 @@ def times(figures, name, title, note, **wanted):
             values[series] = value, f"{value:.1f}"
         groups.append((short(work), values))
     return bars(title, note, groups, SERIES, "", mark=1, bar=12)
+
+
+def encoders(figures):
+    """How many times as fast as transformers: each architecture on each kind of text."""
+    groups = {}
+    for row in figures.rows["encoders"]:
+        shape, kind, _ = row["work"].split(", ")
+        series = f"{row['ours'].split()[1]}, {shape}"
+        if series in ENCODER_SERIES:
+            value = float(row["reached median"])
+            groups.setdefault((row["architecture"], kind), {})[series] = value, f"{value:.1f}"
+    kinds = [kind for _, kind in groups]
+    order = sorted(groups, key=lambda group: (list(ENCODERS).index(group[0]), kinds.index(group[1])))
+    shown = [(f"{ENCODERS[name]}\n{kind}", {series: groups[name, kind][series] for series in ENCODER_SERIES
+                                            if series in groups[name, kind]}) for name, kind in order]
+    return bars("Training: architectures beside BERT, times as fast as transformers",
+                "Line: as fast as transformers at its fastest setting. Real tokens per second of processor time; AMD Zen 5.",
+                shown, ENCODER_SERIES, "", mark=1, bar=12)
 
 
 def memory(figures):
@@ -192,7 +215,7 @@ def made(docs):
             "Evaluation: times as fast as transformers",
             "Line: as fast as transformers at its fastest setting. Sequences per second; medians of 3 pairs of runs.",
             part="inference",
-            what="evaluation in training"), "memory": memory(figures), "gpu": gpu(figures)
+            what="evaluation in training"), "memory": memory(figures), "gpu": gpu(figures), "encoders": encoders(figures)
     }
     tables = {"training": training_table(figures), "whole": whole_table(figures), "startup": startup_table(figures),
               "tokenizer": tokenizer_table(figures), "gpu": gpu_table(figures), "scaling": scaling_table(figures)}

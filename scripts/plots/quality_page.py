@@ -1,4 +1,4 @@
-"""The plots and tables of docs/quality.md, from docs/quality/results.csv and choices.csv."""
+"""The plots and tables of docs/quality.md, from the CSV files in docs/quality."""
 from charts import bars, marks
 from csv_files import read
 from loop_sentences import sentences
@@ -97,6 +97,18 @@ def cost_table(rows):
     return table(head, lines, head[1:])
 
 
+def encoders_table(rows):
+    head = ["architecture", "pretraining, processor s", "accuracy, transformers, %", "accuracy, finetune, %",
+            "processor s, transformers", "processor s, finetune", "seeds"]
+    lines = []
+    for row in rows:
+        scores = [with_spread(row[f"accuracy of {name}, %"], row[f"accuracy of {name}, % sd"])
+                  for name in ("transformers", "finetune")]
+        lines.append((row["architecture"], row["pretraining, processor seconds"], *scores,
+                      *(row[f"processor seconds of {name}"] for name in ("transformers", "finetune")), row["seeds"]))
+    return table(head, lines, head[1:])
+
+
 def choices_table(choices):
     groups = {}
     for row in choices:
@@ -114,5 +126,6 @@ def made(docs):
     rows = read(docs / "quality" / "results.csv")
     pictures = {"quality": accuracy(rows), "quality-time": time_to_peer(rows)}
     return pictures, {"accuracy": accuracy_table(rows), "f1": f1_table(rows), "cost": cost_table(rows),
+                      "encoders": encoders_table(read(docs / "quality" / "encoders.csv")),
                       "choices": choices_table(read(docs / "quality" / "choices.csv")),
                       "loop": sentences(read(docs / "quality" / "loop.csv"))}
