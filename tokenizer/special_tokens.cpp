@@ -58,7 +58,7 @@ class NamedTokens {
       : own_(own), roles_{{"bos_token", ""},       {"eos_token", ""},      {"unk_token", own.unk},
                           {"sep_token", own.sep},  {"pad_token", own.pad}, {"cls_token", own.cls},
                           {"mask_token", own.mask}} {
-    if (Role& mask = roles_[6]; mask.token) set_mask_flags(*mask.token);
+    for (Role& role : roles_) set_class_flags(role);
   }
   void read(const JsonFile& file, bool is_config) {
     const auto read_token = [&](const char* key, Element value) {
@@ -71,7 +71,7 @@ class NamedTokens {
       if (is_null(file, role.key)) role.token.reset();  // null: the model has no such token
       if (auto value = JsonFile::find(file.root(), role.key)) {
         role.token = read_token(role.key, *value);
-        if (&role == &roles_[6] && value->is_string()) set_mask_flags(*role.token);
+        if (value->is_string()) set_class_flags(role);
         // a vocabulary may contain an empty line
         if (role.token->content.empty()) role.token.reset();
       }
@@ -106,10 +106,12 @@ class NamedTokens {
     std::optional<NamedToken> token =
         own.empty() ? std::nullopt : std::optional(special_token(own));
   };
-  // A mask that is only named has its class's flags.
-  void set_mask_flags(NamedToken& mask) const {
-    mask.lstrip = own_.mask_lstrip;
-    mask.normalized = own_.mask_normalized;
+  // A mask or unknown token that is only named has its class's flags.
+  void set_class_flags(Role& role) const {
+    if (&role == &roles_[2] && role.token) role.token->normalized = own_.unk_normalized;
+    if (&role != &roles_[6] || !role.token) return;
+    role.token->lstrip = own_.mask_lstrip;
+    role.token->normalized = own_.mask_normalized;
   }
 
   SpecialNames own_;

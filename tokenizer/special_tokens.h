@@ -21,6 +21,7 @@ struct SpecialNames {
   std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
   bool mask_lstrip = false;      // the mask takes the white space before it
   bool mask_normalized = false;  // the mask is looked for in normalized text
+  bool unk_normalized = false;
 };
 
 // Reads an object with "content" and flags.

@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(const fs::path& path) {
 }
 
 std::unique_ptr<Tokenizer> load_sentencepiece_model(const fs::path& path) {
-  const PieceIds ids = piece_ids_of(path.parent_path());
+  const PieceIds ids = piece_ids_of_model(path);
   if (ids == PieceIds::as_stored) return load_sentencepiece(path);
   return std::make_unique<UnigramTokenizer>(read_shifted_sentencepiece(path, ids));
 }
@@ -57,13 +57,14 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& directory) {
   if (has(directory, "vocab.json") || has(directory, "merges.txt")) {
     return std::make_unique<BpeTokenizer>(read_vocab_and_merges(directory));
   }
-  for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "tokenizer.model"}) {
+  for (const char* name :
+       {"spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"}) {
     if (has(directory, name)) return load_sentencepiece_model(directory / name);
   }
-  throw model_error(
-      directory.string(),
-      " holds no vocabulary: one of tokenizer.json, vocab.txt, vocab.json with "
-      "merges.txt, spiece.model, sentencepiece.bpe.model or tokenizer.model must be there");
+  throw model_error(directory.string(),
+                    " holds no vocabulary: one of tokenizer.json, vocab.txt, vocab.json with "
+                    "merges.txt, spiece.model, spm.model, sentencepiece.bpe.model or "
+                    "tokenizer.model must be there");
 }
 
 }  // namespace finetune

@@ -37,7 +37,9 @@ COPIED = ["tiny-bert-classification", "tiny-bert-qa", "forward-classification.sa
               "trajectory-classification.json", "trajectory-qa.json", "trajectory-qa-train.json")),
           *(f"family/albert-groups/{name}" for name in (
               "classification", "forward-classification.safetensors", "trajectory-classification.json")),
-          "family/tokenization/albert-base-v2-fast.jsonl",
+          *(f"family/deberta-v3/{name}" for name in (
+              "classification", "forward-classification.safetensors", "trajectory-classification.json")),
+          "family/tokenization/albert-base-v2-fast.jsonl", "family/tokenization/deberta-v3-small.jsonl",
           *(f"family/{model}/qa-features.jsonl" for model in ("albert", "mpnet", "roberta", "xlm-roberta")),
           "family/tables/mpnet-buckets.json"]
 # Files and folders of SHARED itself, copied into tests/golden.
@@ -47,14 +49,15 @@ BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokeniz
           "tokenizers/sentencepiece-tests/test_model.model",
           "weights/camphr_tiny_ner_bert", "weights/keras_bert_tf_ckpt", "weights/tf_ckpt_index_only",
           "hostile/external-passwd-u8", "hostile/h5-dense-links", "hostile/long-shard-name"]
-LEFT_OUT = {"bert_model.ckpt.meta"}  # the graph of a TensorFlow checkpoint, 868 KB that no reader opens
+# The graph of a TensorFlow checkpoint, 868 KB that no reader opens; what spm.model beside it has as well.
+LEFT_OUT = ("bert_model.ckpt.meta", "deberta-v3/classification/tokenizer.json")
 
 
 def copy(source, target):
     if source.is_dir():
         for path in sorted(source.iterdir()):
             copy(path, target / path.name)
-    elif source.name not in LEFT_OUT:
+    elif not str(source).endswith(LEFT_OUT):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
 
@@ -88,6 +91,7 @@ def main():
         shared = Path(sys.argv[1]) if len(sys.argv) == 2 else ROOT.parent / "shared"
         for name in COPIED:
             copy(shared / "golden" / name, GOLDEN / name)
+        copy(shared / "golden/family/deberta-v3/qa/spm.model", GOLDEN / "family/deberta-v3/classification/spm.model")
         for name in BESIDE:
             copy(shared / name, GOLDEN / name)
         archive(shared / "golden/formats", GOLDEN / "formats.tar.xz")

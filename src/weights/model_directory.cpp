@@ -26,6 +26,7 @@ constexpr std::string_view kTokenizerFiles[] = {"vocab.txt",
                                                 "special_tokens_map.json",
                                                 "added_tokens.json",
                                                 "spiece.model",
+                                                "spm.model",
                                                 "sentencepiece.bpe.model",
                                                 "tokenizer.model"};
 

@@ -1,5 +1,5 @@
-// Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's; and
-// ALBERT's.
+// Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's; and those
+// of ALBERT and DeBERTa.
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -73,9 +73,13 @@ std::optional<SentencePieceModel> parse(std::string_view bytes) {
   return model;
 }
 
+bool keeps_ids(PieceIds ids) {
+  return ids == PieceIds::albert || ids == PieceIds::deberta;
+}
+
 int32_t unknown_id(const SentencePieceModel& model, PieceIds ids, const fs::path& path) {
   constexpr int32_t kShifted = 3;
-  if (ids != PieceIds::albert) return kShifted;
+  if (!keeps_ids(ids)) return kShifted;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     if (model.pieces[i].type == kUnknown) return int32_t(i);
   }
@@ -101,7 +105,7 @@ Layout layout_of(PieceIds ids) {
   if (ids == PieceIds::camembert) {
     return {{{"<s>NOTUSED"}, {"<pad>"}, {"</s>NOTUSED"}, {"<unk>"}, {"<unk>NOTUSED", -100}}, 1};
   }
-  if (ids == PieceIds::albert) return {{}, 0};
+  if (keeps_ids(ids)) return {{}, 0};
   return {{{"<s>"}, {"<pad>"}, {"</s>"}, {"<unk>"}}, 3};
 }
 
@@ -121,7 +125,7 @@ void read_pieces(const SentencePieceModel& model, PieceIds ids, int32_t unknown,
   std::vector<Piece>& pieces = layout.front;
   pieces.insert(pieces.end(), model.pieces.begin() + std::ptrdiff_t(layout.from),
                 model.pieces.end());
-  if (ids != PieceIds::albert) pieces.push_back({"<mask>"});
+  if (!keeps_ids(ids)) pieces.push_back({"<mask>"});
   if (int64_t(pieces.size()) > kMostTokens) {
     throw model_error(path.string(), ": the vocabulary has more than ", kMostTokens, " tokens");
   }
@@ -176,6 +180,29 @@ void set_albert_preparation(const JsonFile* config, UnigramDefinition& definitio
   if (option("do_lower_case", true)) add(Kind::lowercase);
 }
 
+// The same for DeBERTa. Error(model): a text would be cut at each punctuation character.
+void set_deberta_preparation(const JsonFile* config, UnigramDefinition& definition) {
+  const auto option = [&](const char* key) {
+    return config && config->get<bool>(config->root(), key).value_or(false);
+  };
+  if (option("split_by_punct")) {
+    throw model_error(config->path().string(), ": split_by_punct true is not supported");
+  }
+  if (option("do_lower_case")) definition.steps.push_back({Kind::lowercase, false, false, {}});
+  definition.steps.push_back({Kind::strip, true, true, {}});
+}
+
+// DeBERTa's mask follows its sentencepiece model, which lacks it.
+void append_mask(const std::string& name, const fs::path& path, UnigramDefinition& definition) {
+  if (name.empty() || definition.vocabulary.find(name) >= 0) return;
+  AddedToken mask;
+  mask.content = name;
+  mask.normalized = false;
+  mask.special = true;
+  add_token(definition, std::move(mask), definition.vocabulary.size(), path);
+  definition.vocabulary.finish();
+}
+
 void set_steps(const SentencePieceModel& model, PieceIds ids, const fs::path& path,
                UnigramDefinition& definition) {
   if (!model.charsmap.empty()) {
@@ -185,7 +212,7 @@ void set_steps(const SentencePieceModel& model, PieceIds ids, const fs::path& pa
     }
     definition.steps.push_back({Kind::charsmap, false, false, {}});
   }
-  if (ids == PieceIds::albert) {
+  if (keeps_ids(ids)) {
     definition.steps.push_back({Kind::join_spaces, false, false, " "});
     return;
   }
@@ -206,14 +233,22 @@ PieceIds piece_ids_of(const fs::path& directory) {
   std::optional<const JsonFile> model;
   if (path_exists(path, ExitCode::model)) model.emplace(path);
   const JsonFile* const config = model ? &*model : nullptr;
-  if (text_in(config, "model_type") == "albert") return PieceIds::albert;
+  const std::string type = text_in(config, "model_type");
+  if (type == "albert") return PieceIds::albert;
+  if (type == "deberta-v2") return PieceIds::deberta;
   std::string name = text_in(open_tokenizer_config(directory).get(), "tokenizer_class");
   for (const char* key : {"tokenizer_class", "model_type"}) {
     if (name.empty()) name = text_in(config, key);
   }
   if (name.starts_with("XLMRoberta") || name == "xlm-roberta") return PieceIds::xlm_roberta;
+  if (name.starts_with("DebertaV2")) return PieceIds::deberta;
   if (name.starts_with("Camembert") || name == "camembert") return PieceIds::camembert;
   return PieceIds::as_stored;
+}
+
+PieceIds piece_ids_of_model(const fs::path& path) {
+  const PieceIds ids = piece_ids_of(path.parent_path());
+  return ids == PieceIds::as_stored && path.filename() == "spm.model" ? PieceIds::deberta : ids;
 }
 
 UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids) {
@@ -221,24 +256,28 @@ UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids)
   const auto model = parse(bytes);
   if (!model) throw model_error(path.string(), " is not a sentencepiece model, or is damaged");
   if (!model->is_unigram) throw model_error(path.string(), " is not a unigram model");
-  if (ids != PieceIds::albert) require_fairseq_layout(*model, path);
+  const bool kept = keeps_ids(ids);
+  if (!kept) require_fairseq_layout(*model, path);
   UnigramDefinition definition;
   const int32_t unknown = unknown_id(*model, ids, path);
   const fs::path directory = path.parent_path();
   const auto config = open_tokenizer_config(directory);
   read_pieces(*model, ids, unknown, path, definition);
-  if (ids != PieceIds::albert) add_special_pieces(*model, ids, definition);
+  if (!kept) add_special_pieces(*model, ids, definition);
   if (ids == PieceIds::albert) set_albert_preparation(config.get(), definition);
+  if (ids == PieceIds::deberta) set_deberta_preparation(config.get(), definition);
   set_steps(*model, ids, path, definition);
   if (config) definition.stated = read_stated_inputs(*config);
   apply_prefix_option(config.get(), ids, definition);
   SpecialNames own = own_names(definition);
   own.mask_normalized = ids == PieceIds::xlm_roberta;
   if (ids == PieceIds::albert) own = {"<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, false};
+  if (ids == PieceIds::deberta) own.unk_normalized = true;
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition, own);
   // ALBERT's own, whose mask takes the space before it unless a file says otherwise.
-  if (ids == PieceIds::albert) add_special_pieces(*model, ids, definition);
-  const int32_t separators = ids == PieceIds::albert ? 1 : 2;
+  if (kept) add_special_pieces(*model, ids, definition);
+  if (ids == PieceIds::deberta) append_mask(names.mask, path, definition);
+  const int32_t separators = kept ? 1 : 2;
   set_special_tokens(names, {names.cls, names.sep, separators}, unknown, path, definition);
   definition.files = present_files(directory, {path.filename().c_str(), "tokenizer_config.json",
                                                "special_tokens_map.json", "added_tokens.json"});

@@ -1,6 +1,8 @@
 // Reads unigram tokenizers from tokenizer.json.
 #include "tokenizer/unigram/unigram_files.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text/text.h"
 #include "tokenizer/special_tokens.h"
@@ -103,10 +105,13 @@ bool read_preparation(const JsonFile& file, const Object& part, std::string_view
 
 void read_step(const JsonFile& file, const Object& part, UnigramDefinition& definition) {
   constexpr std::string_view kSupported =
-      "Replace of two quotes, NFKD, StripAccents and Lowercase, then Precompiled, then Strip, and "
-      "Replace of / {2,}/ by a space or U+2581 are";
+      "Replace of two quotes, NFKD, StripAccents, Lowercase and Strip, then Precompiled, then "
+      "Strip, "
+      "and Replace of / {2,}/ by a space or U+2581 are";
   const std::string_view type = type_of(file, part);
-  const bool is_first = definition.steps.empty() || definition.steps.back().prepares();
+  const bool is_first = std::ranges::all_of(definition.steps, [](const UnigramStep& step) {
+    return step.prepares() || step.kind == Kind::strip;
+  });
   if (is_first && read_preparation(file, part, type, definition)) return;
   if (type == "Precompiled" && is_first) {
     const auto encoded = file.get<std::string_view>(part, "precompiled_charsmap").value_or("");
@@ -216,7 +221,7 @@ UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file) {
   set_special_tokens(names, around, definition.special.unk, file.path(), definition);
   definition.files = present_files(
       directory, {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                  "added_tokens.json", "sentencepiece.bpe.model", "spiece.model"});
+                  "added_tokens.json", "sentencepiece.bpe.model", "spiece.model", "spm.model"});
   return definition;
 }
 

@@ -11,11 +11,13 @@ namespace finetune {
 UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file);
 
 // How a tokenizer class numbers the pieces of its sentencepiece model.
-// albert: as stored too, but read as the tokenizer.json that transformers makes of it.
-enum class PieceIds { as_stored, albert, xlm_roberta, camembert };
-// By config.json's model_type for ALBERT; else by tokenizer_class of tokenizer_config.json or
-// config.json, else by the latter's model_type.
+// albert, deberta: as stored too, but read as the tokenizer.json that transformers makes of it.
+enum class PieceIds { as_stored, albert, deberta, xlm_roberta, camembert };
+// By config.json's model_type for ALBERT and DeBERTa; else by tokenizer_class of
+// tokenizer_config.json or config.json, else by the latter's model_type.
 PieceIds piece_ids_of(const std::filesystem::path& directory);
+// The same of a sentencepiece model, whose name may tell: only DeBERTa calls it spm.model.
+PieceIds piece_ids_of_model(const std::filesystem::path& path);
 
 // "add_prefix_space" of tokenizer_config.json, for the classes of these `ids`, as in transformers
 // 5: with false, words end at white space and no mark is put before them. `config` may be null.

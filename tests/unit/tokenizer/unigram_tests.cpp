@@ -94,6 +94,33 @@ TEST_CASE("ALBERT's tokenizer.json and its sentencepiece model are the same voca
   }
 }
 
+TEST_CASE("golden tokenization with DeBERTa's vocabulary, from each of its files") {
+  const char* texts = "golden/family/tokenization/deberta-v3-small.jsonl";
+  if (!have_shared(texts)) return;
+  TemporaryDirectory pieces;  // as published: the tokens' flags are the class's
+  pieces.copy(shared_path("golden/family/deberta-v3/classification/spm.model"));
+  check_golden_file(pieces.path(), texts, 170);
+  pieces.write("tokenizer_config.json", R"({"do_lower_case": false, "vocab_type": "spm"})");
+  pieces.write("config.json", R"({"model_type": "deberta-v2"})");
+  check_golden_file(pieces.path(), texts, 170);
+  const auto tokenizer = Tokenizer::load(pieces.path());
+  CHECK(tokenizer->special().mask == 680);
+  CHECK(tokenizer->vocabulary_size() == 681);
+  pieces.write("tokenizer_config.json", R"({"do_lower_case": true})");
+  CHECK(test::encode(*Tokenizer::load(pieces.path()), "FUEL").ids ==
+        test::encode(*tokenizer, "fuel").ids);
+  pieces.write("tokenizer_config.json", R"({"split_by_punct": true})");
+  CHECK_THROWS_WITH_AS(Tokenizer::load(pieces.path()),
+                       doctest::Contains("split_by_punct true is not supported"), Error);
+  // tokenizer.json is beside the models that do not travel with the project.
+  if (!have_shared("golden/family/deberta-v3/classification/tokenizer.json")) return;
+  check_golden_file(
+      shared_path("golden/family/deberta-v3/classification/tokenizer.json").parent_path(), texts,
+      170);
+  if (!have_shared("golden/family/tokenization/pairs.jsonl")) return;
+  test::check_golden_pairs(*tokenizer, "deberta-v3-small", 18);
+}
+
 TEST_CASE("golden pairs and windows: two separators, no token types") {
   if (!have_shared("golden/family/tokenization/pairs.jsonl")) return;
   TemporaryDirectory camembert;
