@@ -208,6 +208,13 @@ class Backend {
   // dx (T, N): each row of segment b = dy row b / the segment's length
   virtual void segment_mean_backward(Tensor dy, Segments segments, Tensor dx) = 0;
 
+  // y (T, N * taps): element (t, c * taps + m) = x (t + m - taps / 2, c), or 0 where that row is
+  // not of the segment of t. `taps` is odd: a convolution's weight (out, N * taps) makes its
+  // product.
+  virtual void gather_taps(Tensor x, Segments segments, int64_t taps, Tensor y) = 0;
+  // dx (T, N) = the sums of the elements of dy that x's rows went to, in order of taps
+  virtual void gather_taps_backward(Tensor dy, Segments segments, int64_t taps, Tensor dx) = 0;
+
   // ---- embeddings ---------------------------------------------------------------------------
   // y (T, H) = word[ids] + position[positions] + type[types]; tables are contiguous, with a row for
   // every index. If `position` or `type` is absent, its indices are not read.
@@ -259,6 +266,18 @@ class Backend {
   // writes them: over the sequences in order, then over distances in order.
   virtual void position_bias_backward(Tensor dvalues, Segments keys, Tensor dtable,
                                       bool accumulate) = 0;
+
+  // Scores by relative position (He et al., DeBERTa, 2021), which are the values of a bias of
+  // pairs: scores (heads * Tq, span), of query i and key j of a sequence shape.scale * (q_i pk_x +
+  // k_j pq_x) with x = rows.of(i - j). q and k f32 or bf16 both; pk and pq (W, heads*head_size), of
+  // which one may be absent. Elements without a key are undefined.
+  virtual void pair_scores(const AttentionShape& shape, RelativeRows rows, Tensor q, Tensor k,
+                           Tensor pk, Tensor pq, Tensor scores) = 0;
+  // dq and dk += gradients from dscores, as attention_backward writes them; dpk and dpq overwritten
+  // by sums over the sequences in order.
+  virtual void pair_scores_backward(const AttentionShape& shape, RelativeRows rows, Tensor dscores,
+                                    Tensor q, Tensor k, Tensor pk, Tensor pq, Tensor dq, Tensor dk,
+                                    Tensor dpk, Tensor dpq) = 0;
 
   // ---- encoder layer in inference ---------------------------------------------------------------
   // A layer in two operations, for backends on which that is faster than the single operations.

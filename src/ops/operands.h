@@ -35,20 +35,27 @@ constexpr int32_t position_bucket(int64_t distance) {
   return int32_t(bucket + (distance > 0 ? kPositionBuckets / 2 : 0));
 }
 
-// What attention adds to scores, by head and distance key - query (Backend::position_bias).
+// What attention adds to scores: by head and distance key - query (Backend::position_bias), or by
+// head and pair (Backend::pair_scores).
 struct PositionBias {
   // (heads, 2 * span - 1): of distances 1 - span to span - 1; null: nothing is added.
   const float* values = nullptr;
   int64_t span = 0;  // at least the longest sequence
-  // Written by attention_backward: (heads, gradient_stride), which is 2 * Tk. Sequence b has
-  // columns from 2 * its first key on, of distances 1 - length to length - 1. Null: not wanted.
+  // > 0: values, and gradients, are of pairs, (heads, query_rows, span): of each query a row with
+  // its sequence's keys. The gradient may be the same memory.
+  int64_t query_rows = 0;
+  // Written by attention_backward. By distance: (heads, gradient_stride), which is 2 * Tk. Sequence
+  // b has columns from 2 * its first key on, of distances 1 - length to length - 1. Null: not
+  // wanted.
   float* gradient = nullptr;
   int64_t gradient_stride = 0;
 
   constexpr bool on() const { return values != nullptr; }
-  // The value of a query's key 0; keys follow each other.
-  constexpr const float* row(int64_t head, int64_t query) const {
-    return values + head * (2 * span - 1) + span - 1 - query;
+  constexpr bool of_pairs() const { return query_rows > 0; }
+  // The value of a query's key 0; keys follow each other. `first`: the sequence's first query.
+  constexpr const float* row(int64_t head, int64_t first, int64_t query) const {
+    return of_pairs() ? values + pair_row(head, first + query)
+                      : values + head * (2 * span - 1) + span - 1 - query;
   }
   constexpr float* gradients(int64_t head, int64_t first_key) const {
     return gradient + head * gradient_stride + 2 * first_key;
@@ -57,6 +64,19 @@ struct PositionBias {
                                 int64_t query) const {
     return gradients(head, first_key) + keys - 1 - query;
   }
+  constexpr int64_t pair_row(int64_t head, int64_t query) const {
+    return (head * query_rows + query) * span;
+  }
+};
+
+// Which row of a table of relative positions a pair has, by distance query - key: rows that grow
+// with the distance, though not by one each.
+struct RelativeRows {
+  const int32_t* rows = nullptr;  // (2 * span - 1): of distances 1 - span to span - 1
+  int64_t span = 0;               // at least the longest sequence
+  int64_t first = 0;              // row 0 of the operands is this row of the table
+
+  constexpr int64_t of(int64_t distance) const { return rows[distance + span - 1] - first; }
 };
 
 // Attention of packed sequences. Queries and keys may have different segments: the last layer of

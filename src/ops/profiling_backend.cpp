@@ -116,6 +116,17 @@ struct ProfilingBackend::Formulas : EachTensorOnce {
     return {8 * scores(shape), bytes_of({q, k, v, out, lse, dout, dq, dk, dv})};
   }
 
+  Work pair_scores(const AttentionShape& shape, RelativeRows, Tensor q, Tensor k, Tensor pk,
+                   Tensor pq, Tensor) const {
+    return {2 * (bool(pk) + bool(pq)) * scores(shape), bytes_of({q, k, pk, pq})};
+  }
+  Work pair_scores_backward(const AttentionShape& shape, RelativeRows, Tensor, Tensor q, Tensor k,
+                            Tensor pk, Tensor pq, Tensor dq, Tensor dk, Tensor dpk,
+                            Tensor dpq) const {
+    return {4 * (bool(pk) + bool(pq)) * scores(shape),
+            bytes_of({q, k, pk, pq, dq, dq, dk, dk, dpk, dpq})};
+  }
+
   Work position_bias(Tensor, Tensor values) const { return {.bytes = 2 * bytes_of(values)}; }
   Work position_bias_backward(Tensor dvalues, Segments, Tensor dtable, bool accumulate) const {
     return {.bytes = bytes_of({dvalues, dtable}) + (accumulate ? bytes_of(dtable) : 0)};

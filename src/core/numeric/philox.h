@@ -39,9 +39,11 @@ enum class RandomUse : uint32_t {
   sweep_draw = 6,
   masking = 7,
   head_input_dropout = 8,
+  convolution_dropout = 9,
   attention_dropout = 16,         // + 4 * layer
   attention_output_dropout = 17,  // + 4 * layer
   output_dropout = 18,            // + 4 * layer
+  relative_dropout = 19,          // + 4 * layer
 };
 
 constexpr uint32_t layer_use(RandomUse base, int layer) {

@@ -52,7 +52,8 @@ double softmax_row(const AttentionShape& shape, const Block& block, const Rows& 
     double dot = 0;
     for (int64_t d = 0; d < shape.head_size; ++d) dot += double(query[d]) * double(key[d]);
     p[size_t(j)] = double(shape.scale) * dot;
-    if (shape.bias.on()) p[size_t(j)] += double(shape.bias.row(block.head, i)[j]);
+    if (shape.bias.on())
+      p[size_t(j)] += double(shape.bias.row(block.head, block.query_begin, i)[j]);
   }
   const auto first = p.begin() + begin, last = p.begin() + end;
   double largest = *std::max_element(first, last);
@@ -135,7 +136,11 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
         weighted += p[size_t(j)] * dp[size_t(j)];
       }
       for (int64_t j = 0; j < block.keys; ++j) {
-        bias_sums[size_t(j - i + block.keys - 1)] += p[size_t(j)] * (dp[size_t(j)] - weighted);
+        const double of_score = p[size_t(j)] * (dp[size_t(j)] - weighted);
+        bias_sums[size_t(j - i + block.keys - 1)] += of_score;
+        if (!shape.bias.gradient || !shape.bias.of_pairs()) continue;
+        shape.bias.gradient[shape.bias.pair_row(block.head, block.query_begin + i) + j] =
+            float(of_score);
       }
       for (int64_t d = 0; d < size; ++d) {
         double dout_value = at(dout, block.query_begin + i, block.column + d);
@@ -150,7 +155,7 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
         at(dq, block.query_begin + i, block.column + d) = float(query_sum);
       }
     }
-    if (shape.bias.gradient) {
+    if (shape.bias.gradient && !shape.bias.of_pairs()) {
       float* const gradients = shape.bias.gradients(block.head, block.key_begin);
       for (size_t d = 0; d < bias_sums.size(); ++d) gradients[d] = float(bias_sums[d]);
     }

@@ -129,6 +129,36 @@ void ReferenceBackend::segment_mean(Tensor x, Segments segments, Tensor y) {
   }
 }
 
+void ReferenceBackend::gather_taps(Tensor x, Segments segments, int64_t taps, Tensor y) {
+  check_shape(y, x.rows, x.cols * taps);
+  for (int64_t b = 0; b < segments.count; ++b) {
+    const int64_t begin = segments.offsets[b], end = segments.offsets[b + 1];
+    for (int64_t t = begin; t < end; ++t) {
+      for (int64_t i = 0; i < y.cols; ++i) {
+        const int64_t row = t + i % taps - taps / 2;
+        at(y, t, i) = row >= begin && row < end ? at(x, row, i / taps) : 0.0f;
+      }
+    }
+  }
+}
+
+void ReferenceBackend::gather_taps_backward(Tensor dy, Segments segments, int64_t taps, Tensor dx) {
+  check_shape(dy, dx.rows, dx.cols * taps);
+  for (int64_t b = 0; b < segments.count; ++b) {
+    const int64_t begin = segments.offsets[b], end = segments.offsets[b + 1];
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t c = 0; c < dx.cols; ++c) {
+        double sum = 0;
+        for (int64_t m = 0; m < taps; ++m) {
+          const int64_t row = r - m + taps / 2;
+          if (row >= begin && row < end) sum += at(dy, row, c * taps + m);
+        }
+        at(dx, r, c) = float(sum);
+      }
+    }
+  }
+}
+
 void ReferenceBackend::segment_mean_backward(Tensor dy, Segments segments, Tensor dx) {
   check_shape(dx, dx.rows, dy.cols);
   for (int64_t b = 0; b < dy.rows; ++b) {

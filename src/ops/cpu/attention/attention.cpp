@@ -86,7 +86,8 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
       const cpu::QueryKeys own(shape, seen, first + i, keys);
       float* const scores = p + i * padded_seen;
       if (shape.bias.on()) {
-        add_to(shape.bias.row(task.head, first + i) + seen.begin, scores, seen.count);
+        add_to(shape.bias.row(task.head, task.first_query, first + i) + seen.begin, scores,
+               seen.count);
       }
       std::fill_n(scores, own.begin, -INFINITY);
       const float* kept = factors ? factors + i * keys : nullptr;

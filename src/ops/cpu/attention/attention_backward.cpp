@@ -99,7 +99,8 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* mask_buffer = dq + block * padded_size;
 
   const PositionBias& bias = shape.bias;
-  if (bias.gradient) std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
+  if (bias.gradient && !bias.of_pairs())
+    std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
   const int64_t next = task.another_follows ? size : 0;
   if (task.heads_to_come > 1) {  // short sequences: no earlier task has fetched the first head
     prefetch(task.at<T>(t.dq, task.first_query, size), t.dq.stride, task.queries, size);
@@ -145,13 +146,18 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
       if (dropout.on() && windowed) mask_row = dropped((first + i) * keys + seen.begin, seen.count);
       float* scores = p + i * padded_seen;
       float* dm = ds + i * padded_seen;
-      if (bias.on()) add_to(bias.row(task.head, first + i) + seen.begin, scores, seen.count);
+      if (bias.on())
+        add_to(bias.row(task.head, task.first_query, first + i) + seen.begin, scores, seen.count);
       std::fill_n(scores, own.begin, -INFINITY);
       if constexpr (!std::is_same_v<T, float>) {
         weighted[i] = weighted_sum(scores, dm, own.end, lse, mask_row);
       }
       score_gradients(scores, dm, own.end, padded_seen, lse, weighted[i], shape.scale, mask_row);
-      if (bias.gradient) {
+      if (bias.gradient && bias.of_pairs()) {
+        float* const to = bias.gradient + bias.pair_row(task.head, row + i);
+        std::fill_n(to, seen.count, 0.0f);
+        add_times(dm, 1 / shape.scale, to, seen.count);
+      } else if (bias.gradient) {
         add_times(dm, 1 / shape.scale,
                   bias.gradient_row(task.head, task.first_key, keys, first + i) + seen.begin,
                   seen.count);

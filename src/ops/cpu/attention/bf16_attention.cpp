@@ -107,8 +107,8 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
       uint16_t* p = space.p + i / kTileSide * wide * kTileSide + i % kTileSide * kTileDepth;
       float* const scores = space.scores + i * wide;
       if (shape.bias.on()) {
-        add_times(shape.bias.row(task.head, first + i) + seen.begin, 1 / shape.scale, scores,
-                  seen.count);
+        add_times(shape.bias.row(task.head, task.first_query, first + i) + seen.begin,
+                  1 / shape.scale, scores, seen.count);
       }
       std::fill_n(scores, own.begin, kUnseen);
       const float* kept = mask ? mask + i * keys : nullptr;

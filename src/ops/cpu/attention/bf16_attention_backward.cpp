@@ -125,7 +125,8 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   const auto lay_out = [&](float* at) { return Space(keys, most, block, size, factors, at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
   const PositionBias& bias = shape.bias;
-  if (bias.gradient) std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
+  if (bias.gradient && !bias.of_pairs())
+    std::fill_n(bias.gradients(task.head, task.first_key), 2 * keys - 1, 0.0f);
   const TaskHead head{task, size};
   const HeadRows key_rows = head.keys(k), value_rows = head.keys(v);
   for (const HeadRows& x : {head.queries(q), key_rows, value_rows, head.queries(dout)})
@@ -175,7 +176,8 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
         float* p = space.p + i * across;
         const float* dm = space.dm + i * across;
         if (bias.on()) {
-          add_times(bias.row(task.head, first + i) + seen.begin, 1 / shape.scale, p, seen.count);
+          add_times(bias.row(task.head, task.first_query, first + i) + seen.begin, 1 / shape.scale,
+                    p, seen.count);
         }
         const float* kept = mask ? mask + i * keys : nullptr;
         if (dropout.on() && windowed) {
@@ -185,7 +187,11 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
         std::fill_n(p, own.begin, kUnseen);
         const float log_sum = lse.f32()[task.head * lse.stride + row + i];
         pair[i - r] = {p, dm, kept, probabilities(p, dm, own.end, across, factor, log_sum, kept)};
-        if (bias.gradient) {
+        if (bias.gradient && bias.of_pairs()) {
+          float* const to = bias.gradient + bias.pair_row(task.head, row + i);
+          std::fill_n(to, seen.count, 0.0f);
+          add_gradients(pair[i - r], seen.count, to);
+        } else if (bias.gradient) {
           add_gradients(pair[i - r], seen.count,
                         bias.gradient_row(task.head, task.first_key, keys, first + i) + seen.begin);
         }

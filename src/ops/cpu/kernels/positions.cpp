@@ -88,6 +88,39 @@ void CpuBackend::segment_mean(Tensor x, Segments segments, Tensor y) {
   });
 }
 
+void CpuBackend::gather_taps(Tensor x, Segments segments, int64_t taps, Tensor y) {
+  FINETUNE_CHECK(y.rows == x.rows && y.cols == x.cols * taps && taps % 2 == 1);
+  cpu::for_tasks(segments.count, [&](int64_t b) {
+    const int64_t begin = segments.offsets[b], end = segments.offsets[b + 1];
+    for (int64_t t = begin; t < end; ++t) {
+      float* const to = y.f32() + t * y.stride;
+      for (int64_t m = 0; m < taps; ++m) {
+        const int64_t row = t + m - taps / 2;
+        const bool is_there = row >= begin && row < end;
+        const float* const from = x.f32() + row * x.stride;
+        for (int64_t c = 0; c < x.cols; ++c) to[c * taps + m] = is_there ? from[c] : 0.0f;
+      }
+    }
+  });
+}
+
+void CpuBackend::gather_taps_backward(Tensor dy, Segments segments, int64_t taps, Tensor dx) {
+  FINETUNE_CHECK(dy.rows == dx.rows && dy.cols == dx.cols * taps && taps % 2 == 1);
+  cpu::for_tasks(segments.count, [&](int64_t b) {
+    const int64_t begin = segments.offsets[b], end = segments.offsets[b + 1];
+    for (int64_t r = begin; r < end; ++r) {
+      float* const to = dx.f32() + r * dx.stride;
+      std::fill_n(to, dx.cols, 0.0f);
+      for (int64_t m = 0; m < taps; ++m) {
+        const int64_t row = r - m + taps / 2;
+        if (row < begin || row >= end) continue;
+        const float* const from = dy.f32() + row * dy.stride;
+        for (int64_t c = 0; c < dx.cols; ++c) to[c] += from[c * taps + m];
+      }
+    }
+  });
+}
+
 void CpuBackend::segment_mean_backward(Tensor dy, Segments segments, Tensor dx) {
   FINETUNE_CHECK(dy.rows == segments.count && dy.cols == dx.cols);
   cpu::for_tasks(dy.rows, [&](int64_t b) {

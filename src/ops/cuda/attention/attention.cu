@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     for (int r = 0; r < kRows; ++r) {
       float score = p[r] * shape.scale;
       if (shape.bias.on() && j < keys && begin + r < queries) {
-        score += shape.bias.row(head, begin + r)[j];
+        score += shape.bias.row(head, first_query, begin + r)[j];
       }
       const bool there = j < keys && sees(shape, begin + r, j);
       const float most = fmaxf(largest[r], warp_max(there ? score : -INFINITY));

@@ -100,12 +100,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
       if (begin + r >= own || other >= others) continue;
       const int64_t i = kKeysStay ? other : begin + r, j = kKeysStay ? begin + r : other;
       if (!sees(shape, i, j)) continue;
-      const float bias = shape.bias.on() ? shape.bias.row(head, i)[j] : 0.0f;
+      const float bias = shape.bias.on() ? shape.bias.row(head, first_query, i)[j] : 0.0f;
       const float p = expf(score[r] * shape.scale + bias - t.lse.row(head)[first_query + i]);
       const float m = dropout.on() ? p * attention_factor(shape, dropout, b, head, i, j, keys) : p;
       m_tile[row + r][lane()] = m;
-      ds_tile[row + r][lane()] =
-          shape.scale * (m * dm[r] - p * t.weighted.row(head)[first_query + i]);
+      const float of_score = m * dm[r] - p * t.weighted.row(head)[first_query + i];
+      ds_tile[row + r][lane()] = shape.scale * of_score;
+      if (!kKeysStay && shape.bias.gradient && shape.bias.of_pairs()) {
+        shape.bias.gradient[shape.bias.pair_row(head, first_query + i) + j] = of_score;
+      }
     }
     __syncwarp();
     for (int i = 0; i < kStreamed; ++i) {
@@ -140,8 +143,8 @@ __device__ float head_product(const T* a, const T* b, int64_t size) {
   return sum;
 }
 
-// The gradient of shape.bias. Block x is a sequence, block y a head; a thread sums a distance over
-// the queries in order, and computes the scores again.
+// The gradient of a bias by distance. Block x is a sequence, block y a head; a thread sums a
+// distance over the queries in order, and computes the scores again.
 template <typename T>
 __global__ void bias_gradient_kernel(AttentionShape shape, Dropout dropout,
                                      AttentionGradients<T> t) {
@@ -158,8 +161,8 @@ __global__ void bias_gradient_kernel(AttentionShape shape, Dropout dropout,
       const int64_t j = i + distance, query = first_query + i, key = first_key + j;
       const float score = head_product(t.q.row(query) + column, t.k.row(key) + column, size);
       const float dm = head_product(t.dout.row(query) + column, t.v.row(key) + column, size);
-      const float p =
-          expf(score * shape.scale + shape.bias.row(head, i)[j] - t.lse.row(head)[query]);
+      const float p = expf(score * shape.scale + shape.bias.row(head, first_query, i)[j] -
+                           t.lse.row(head)[query]);
       const float m = dropout.on() ? p * attention_factor(shape, dropout, b, head, i, j, keys) : p;
       sum += m * dm - p * t.weighted.row(head)[query];
     }
@@ -201,7 +204,7 @@ void attention_backward(Context& context, const AttentionShape& shape, Dropout d
     }
     const AttentionGradients<T> t = {q.as<T>(), k.as<T>(),  v.as<T>(),  dout.as<T>(), lse,
                                      weighted,  dq.as<T>(), dk.as<T>(), dv.as<T>()};
-    if (shape.bias.gradient) {
+    if (shape.bias.gradient && !shape.bias.of_pairs()) {
       launch(context, dim3(unsigned(shape.keys.count), unsigned(shape.heads)), kAttentionThreads,
              bias_gradient_kernel<T>, shape, dropout, t);
     }
@@ -211,8 +214,8 @@ void attention_backward(Context& context, const AttentionShape& shape, Dropout d
       }
     }
     for_head_size(shape.head_size, [&](auto size) {
-      launch_side<size(), false>(context, shape, dropout, t);
       launch_side<size(), true>(context, shape, dropout, t);
+      launch_side<size(), false>(context, shape, dropout, t);  // may overwrite the bias of pairs
     });
   });
 }

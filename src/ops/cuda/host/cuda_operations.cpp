@@ -130,6 +130,16 @@ void CudaBackend::segment_mean_backward(Tensor dy, Segments segments, Tensor dx)
   call("segment_mean_backward", functions_.segment_mean_backward, dy, segments, dx);
 }
 
+void CudaBackend::gather_taps(Tensor x, Segments segments, int64_t taps, Tensor y) {
+  check_shape(y, x.rows, x.cols * taps);
+  call("gather_taps", functions_.gather_taps, x, segments, taps, y);
+}
+
+void CudaBackend::gather_taps_backward(Tensor dy, Segments segments, int64_t taps, Tensor dx) {
+  check_shape(dy, dx.rows, dx.cols * taps);
+  call("gather_taps_backward", functions_.gather_taps_backward, dy, segments, taps, dx);
+}
+
 void CudaBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
   check_same(y, x);
   call("dropout", functions_.dropout, x, dropout, names, y);
@@ -221,6 +231,18 @@ void check_attention(const AttentionShape& shape, Tensor q, Tensor k, Tensor v, 
   check_same(out, q);
 }
 
+void check_pairs(const AttentionShape& shape, Tensor q, Tensor k, Tensor pk, Tensor pq,
+                 Tensor scores) {
+  FINETUNE_CHECK(shape.queries.count == shape.keys.count && shape.window < 0 && (pk || pq));
+  check_shape(q, q.rows, shape.heads * shape.head_size);
+  check_shape(k, k.rows, q.cols);
+  check_same_type(q, {k});
+  for (Tensor table : {pk, pq}) {
+    if (table) check_shape(table, table.rows, q.cols);
+  }
+  check_shape(scores, shape.heads * q.rows, scores.cols);
+}
+
 }  // namespace
 
 void CudaBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
@@ -255,6 +277,25 @@ void CudaBackend::position_bias_backward(Tensor dvalues, Segments keys, Tensor d
   check_shape(dtable, kPositionBuckets, dvalues.rows);
   call("position_bias_backward", functions_.position_bias_backward, dvalues, keys, dtable,
        accumulate);
+}
+
+void CudaBackend::pair_scores(const AttentionShape& shape, RelativeRows rows, Tensor q, Tensor k,
+                              Tensor pk, Tensor pq, Tensor scores) {
+  check_pairs(shape, q, k, pk, pq, scores);
+  call("pair_scores", functions_.pair_scores, shape, rows, q, k, pk, pq, scores);
+}
+
+void CudaBackend::pair_scores_backward(const AttentionShape& shape, RelativeRows rows,
+                                       Tensor dscores, Tensor q, Tensor k, Tensor pk, Tensor pq,
+                                       Tensor dq, Tensor dk, Tensor dpk, Tensor dpq) {
+  check_pairs(shape, q, k, pk, pq, dscores);
+  check_same(dq, q);
+  check_same(dk, k);
+  check_same_type(q, {dq, dk});
+  if (pk) check_same(dpk, pk);
+  if (pq) check_same(dpq, pq);
+  call("pair_scores_backward", functions_.pair_scores_backward, shape, rows, dscores, q, k, pk, pq,
+       dq, dk, dpk, dpq);
 }
 
 // ---- losses -------------------------------------------------------------------------------------

@@ -32,6 +32,30 @@ __global__ void mean_kernel(Matrix x, Segments segments, Matrix y) {
   });
 }
 
+__global__ void taps_kernel(Matrix x, Segments segments, int64_t taps, Matrix y) {
+  const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
+  for_columns(y.cols, [=](int64_t i) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t row = t + i % taps - taps / 2;
+      y.row(t)[i] = row >= begin && row < end ? x.row(row)[i / taps] : 0.0f;
+    }
+  });
+}
+
+__global__ void taps_backward_kernel(Matrix dy, Segments segments, int64_t taps, Matrix dx) {
+  const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
+  for_columns(dx.cols, [=](int64_t c) {
+    for (int64_t r = begin; r < end; ++r) {
+      float sum = 0;
+      for (int64_t m = 0; m < taps; ++m) {
+        const int64_t row = r - m + taps / 2;
+        if (row >= begin && row < end) sum += dy.row(row)[c * taps + m];
+      }
+      dx.row(r)[c] = sum;
+    }
+  });
+}
+
 __global__ void mean_backward_kernel(Matrix dy, Segments segments, Matrix dx) {
   const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
   for_columns(dy.cols, [=](int64_t c) {
@@ -55,6 +79,16 @@ void rotate(Context& context, AnyMatrix x, const uint32_t* positions, Matrix tab
 void segment_mean(Context& context, Matrix x, Segments segments, Matrix y) {
   const RowGrid grid = row_grid(y.rows, y.cols);
   launch(context, grid.blocks, grid.threads, mean_kernel, x, segments, y);
+}
+
+void gather_taps(Context& context, Matrix x, Segments segments, int64_t taps, Matrix y) {
+  const RowGrid grid = row_grid(segments.count, y.cols);
+  launch(context, grid.blocks, grid.threads, taps_kernel, x, segments, taps, y);
+}
+
+void gather_taps_backward(Context& context, Matrix dy, Segments segments, int64_t taps, Matrix dx) {
+  const RowGrid grid = row_grid(segments.count, dx.cols);
+  launch(context, grid.blocks, grid.threads, taps_backward_kernel, dy, segments, taps, dx);
 }
 
 void segment_mean_backward(Context& context, Matrix dy, Segments segments, Matrix dx) {

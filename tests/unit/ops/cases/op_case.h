@@ -162,6 +162,7 @@ void add_matrix_cases(std::vector<OpCase>& table);
 void add_elementwise_cases(std::vector<OpCase>& table);
 void add_row_cases(std::vector<OpCase>& table);
 void add_attention_cases(std::vector<OpCase>& table);
+void add_pair_cases(std::vector<OpCase>& table);
 void add_layer_cases(std::vector<OpCase>& table);
 void add_loss_cases(std::vector<OpCase>& table);
 void add_optimizer_cases(std::vector<OpCase>& table);

@@ -310,9 +310,36 @@ void add_mean_cases(std::vector<OpCase>& table) {
   }
 }
 
+void add_tap_cases(std::vector<OpCase>& table) {
+  for (int64_t taps : {1, 3, 5}) {
+    const int64_t rows = 29, cols = 11;
+    const auto forward = [taps](Backend& backend, OpData& t) {
+      backend.gather_taps(t["x"], t.segments("offsets"), taps, t["y"]);
+    };
+    const auto start = [&](const char* op) {
+      OpCaseMaker maker(op, concat(taps, " taps"), 1.2e-7, "a few additions");
+      maker.integers("offsets", {0, 1, 3, 20, 29}).work(double(rows * cols * taps));
+      maker.input("x", rows, cols, 3).result("y", rows, cols * taps);
+      return maker;
+    };
+    table.push_back(start("gather_taps").run(forward, {"y"}));
+    table.push_back(start("gather_taps_backward")
+                        .input("dy", rows, cols * taps)
+                        .result("dx", rows, cols, 4)
+                        .run(
+                            [taps](Backend& backend, OpData& t) {
+                              backend.gather_taps_backward(t["dy"], t.segments("offsets"), taps,
+                                                           t["dx"]);
+                            },
+                            {"dx"})
+                        .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx"}}));
+  }
+}
+
 }  // namespace
 
 void add_row_cases(std::vector<OpCase>& table) {
+  add_tap_cases(table);
   add_gather_cases(table);
   add_embedding_cases(table);
   add_rotation_cases(table);
