@@ -4,33 +4,10 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/positions/position_plan.h"
 
 namespace finetune {
 namespace {
-
-// Hands out 64-byte aligned offsets one after the other.
-class Allocator {
- public:
-  explicit Allocator(DType type, int64_t begin = 0) : type_(type), begin_(begin), end_(begin) {}
-  int64_t take(int64_t floats) {
-    int64_t offset = end_;
-    end_ += (floats + 15) / 16 * 16;
-    return offset;
-  }
-  // Of the backend's activation_type.
-  int64_t take_typed(int64_t count) { return take(floats_of(count)); }
-  int64_t floats_of(int64_t count) const {
-    return (count * int64_t(size_of(type_)) + 3) / int64_t(sizeof(float));
-  }
-  // For products, in bf16.
-  int64_t take_rounded(int64_t count) { return type_ == DType::bf16 ? take_typed(count) : kAbsent; }
-  int64_t end() const { return end_; }
-  int64_t used() const { return end_ - begin_; }
-
- private:
-  DType type_;
-  int64_t begin_, end_;
-};
 
 void add_head(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config, Head head,
               int64_t tokens, int64_t sequences, int64_t scored) {
@@ -82,18 +59,6 @@ void take_dropped(ActivationPlan& plan, Allocator& memory, const EncoderConfig& 
 void take_projected(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
                     int64_t tokens) {
   if (config.has_projection()) plan.projected = memory.take(tokens * config.embedding_size());
-}
-
-void take_bias_values(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
-                      const ModelChunk& chunk, int64_t tokens) {
-  if (!config.layer.position_bias) return;
-  const int64_t heads = config.num_attention_heads / chunk.tensor_shards * chunk.held_shards;
-  plan.bias_values = memory.take(heads * (2 * std::min(tokens, config.max_length()) - 1));
-}
-
-void take_bias_table(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
-                     const ModelChunk& chunk) {
-  if (!chunk.embeddings) plan.bias_table = memory.take(state_floats(config, chunk, 0));
 }
 
 int64_t ring_tensors_of(const EncoderConfig& config, const ModelChunk& chunk, Head head) {
@@ -196,17 +161,6 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
 
 }  // namespace
 
-int64_t carried_rows(const EncoderConfig& config, int64_t tensor_shards, int64_t held) {
-  if (!config.layer.position_bias) return 0;
-  const int64_t floats = kPositionBuckets * config.num_attention_heads / tensor_shards * held;
-  return (floats + config.hidden_size - 1) / config.hidden_size;
-}
-
-int64_t state_floats(const EncoderConfig& config, const ModelChunk& chunk, int64_t tokens) {
-  return (tokens + carried_rows(config, chunk.tensor_shards, chunk.held_shards)) *
-         config.hidden_size;
-}
-
 ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
   return {part.chunks[size_t(chunk)], part.embeddings && chunk == 0,
           part.head && chunk + 1 == int64_t(part.chunks.size()), part.tensor_shards,
@@ -237,9 +191,10 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   const bool norm_before = config.layer.norm_before;
   ActivationPlan plan;
   Allocator slot(type, slot_at);
-  auto take_input = [&] {
+  // `received`: with what the stage below carries behind it.
+  auto take_input = [&](bool received = false) {
     return ring.on() ? ring.of(plan.ring_tensors++)
-                     : slot.take(state_floats(config, chunk, tokens));
+                     : slot.take(received ? state_floats(config, chunk, tokens) : tokens * h);
   };
   if (chunk.embeddings) {
     plan.embedding_sum = take_input();
@@ -247,9 +202,10 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
     take_projected(plan, slot, config, tokens);
   }
   take_bias_table(plan, slot, config, chunk);
+  take_convolved(plan, slot, config, chunk, tokens);
   plan.first_input = plan.ring_tensors;
   // The first layer's input is rounded where it is read.
-  int64_t input = take_input(), input_rounded = kAbsent;
+  int64_t input = take_input(!chunk.embeddings), input_rounded = kAbsent;
   for (int64_t l = 0; l < count; ++l) {
     const bool last = l + 1 == count, first_only = first_tokens && last;
     LayerOffsets offsets;
@@ -286,6 +242,8 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   }
   if (!chunk.head) plan.layers.back().output = working.take(state_floats(config, chunk, tokens));
   take_bias_values(plan, working, config, chunk, tokens);
+  take_relative(plan, working, config, chunk, tokens, true);
+  take_taps(plan, working, config, chunk, tokens, true);
   take_dropped(plan, working, config, head, chunk, tokens);
   const bool masked = chunk.head && head.kind == HeadKind::masked;
   const bool dense_tokens =
@@ -341,6 +299,9 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
   Allocator memory(type);
   const int64_t state = memory.take(state_floats(config, chunk, tokens));
   take_bias_values(plan, memory, config, chunk, tokens);
+  take_relative(plan, memory, config, chunk, tokens, false);
+  take_convolved(plan, memory, config, chunk, tokens);
+  take_taps(plan, memory, config, chunk, tokens, false);
   take_bias_table(plan, memory, config, chunk);
   const int64_t sum = memory.take(tokens * h);
   plan.embedding_sum = sum;

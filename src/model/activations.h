@@ -92,11 +92,22 @@ struct InputRing {
                         int64_t tokens, int64_t slots, int64_t horizon);
 };
 
-// Rows of H floats behind what goes from stage to stage, with the position bias's table upwards and
-// its gradient downwards (passes/position_bias.h); 0: there is no such bias. `held`: tensor shards.
+// Rows of H floats behind what goes from stage to stage, with the table of the position bias or of
+// relative positions upwards and its gradient downwards (passes/position_bias.h); 0: there is
+// neither. `held`: tensor shards.
 int64_t carried_rows(const EncoderConfig& config, int64_t tensor_shards, int64_t held);
 // Floats of what layers hand on, those rows included.
 int64_t state_floats(const EncoderConfig& config, const ModelChunk& chunk, int64_t tokens);
+
+// Working memory of a layer with relative positions: P rows of the table are in use, of 2 * span.
+// In training the gradients as well.
+struct RelativeOffsets {
+  int64_t dropped = kAbsent;                    // (P, H) after the layer's dropout
+  int64_t keys = kAbsent, queries = kAbsent;    // (P, H/V) the table's projections
+  int64_t scores = kAbsent, score_floats = 0;   // of some heads at a time, (., T, longest)
+  int64_t dkeys = kAbsent, dqueries = kAbsent;  // (P, H/V)
+  int64_t gradient = kAbsent;                   // (P, H)
+};
 
 struct ActivationPlan {
   int64_t bias_table = kAbsent;       // what a chunk without embeddings was handed
@@ -122,6 +133,17 @@ struct ActivationPlan {
   // attention's gradient of them, (heads/V, 2T) of one shard after the other.
   int64_t bias_values = kAbsent;
   int64_t bias_gradient = kAbsent;
+  // Of relative positions: the table after its norm, computed anew by each pass where a chunk has
+  // the embeddings, and its statistics, (2 * span, H) and (2 * span, 2).
+  int64_t relative = kAbsent, relative_stats = kAbsent;
+  RelativeOffsets relative_layer;
+
+  // Of the convolution beside the first layer, in a slot where a backward pass follows: its
+  // product, the sum with the layer's output, and the norm's statistics.
+  int64_t convolved = kAbsent, convolution_sum = kAbsent, convolution_stats = kAbsent;
+  // Working memory: the product's operand, (T, H * taps), its gradient (T, H), and the gradient of
+  // the layer's input (T, H).
+  int64_t taps = kAbsent, convolved_gradient = kAbsent, convolution_input = kAbsent;
 
   // Working memory: the encoder's output after a token head's dropout, made again by the backward
   // pass.

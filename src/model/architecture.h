@@ -19,10 +19,16 @@ enum class Role {
   embedding_norm,
   embedding_projection,
   position_bias,  // of attention, which all layers share
+  relative_embeddings,
+  relative_norm,
+  convolution,  // beside the first layer
+  convolution_norm,
   // Of each encoder layer.
   query,
   key,
   value,
+  position_key,  // of relative positions
+  position_query,
   attention_output,
   attention_norm,
   inner,
@@ -46,7 +52,8 @@ enum class Role {
 enum class ParameterPart { weight, bias };
 
 constexpr bool is_norm(Role role) {
-  return role == Role::embedding_norm || role == Role::attention_norm ||
+  return role == Role::embedding_norm || role == Role::relative_norm ||
+         role == Role::convolution_norm || role == Role::attention_norm ||
          role == Role::output_norm || role == Role::final_norm || role == Role::head_norm ||
          role == Role::masked_norm;
 }

@@ -19,6 +19,7 @@ struct EmbeddingBlock {
   // position that it would have had; -1: there is no such id.
   int32_t uncounted_id = -1;
   bool pair_types = true;  // the second text of a pair has type 1; false: every token has type 0
+  bool positions = true;   // there is a table of positions
 };
 
 // Positions by rotation of queries and keys, and layers that see near tokens alone.
@@ -31,10 +32,39 @@ struct RotaryBlock {
   bool is_local(int64_t layer) const { return !local.empty() && local[size_t(layer)]; }
 };
 
+// Attention with scores by relative position (Backend::pair_scores), from a table that all layers
+// share (He et al., DeBERTa, 2021).
+struct RelativeBlock {
+  int64_t span = 0;      // the table has 2 * span rows, in order of distance; 0: there is none
+  int64_t buckets = 0;   // far distances share rows, this many of both signs; 0: each has a row
+  int64_t farthest = 0;  // of buckets: their logarithms run up to this distance
+  bool of_queries = false, of_keys = false;  // which of the two have scores with the table's rows
+  // Layers project the table by weights of its own; false: by those of keys, for queries, and of
+  // queries, for keys.
+  bool own_weights = false;
+  bool norm = false;  // of the table
+
+  bool on() const { return span > 0; }
+  int64_t rows() const { return 2 * span; }
+  int64_t own_projections() const { return own_weights ? of_queries + of_keys : 0; }
+  // Of distance query - key.
+  int64_t row_of(int64_t distance) const;
+};
+
+// A convolution of the first layer's input, whose activation is added to that layer's output before
+// a norm of the sum.
+struct ConvolutionBlock {
+  int64_t taps = 0;  // 0: there is none
+  Activation activation = Activation::tanh;
+
+  bool on() const { return taps > 0; }
+};
+
 struct LayerBlock {
   bool attention_output_dropout = true;  // after the projection of attention's output
   bool output_dropout = true;            // after the feed-forward
   bool position_bias = false;            // attention adds PositionBias, the same in all layers
+  int64_t score_terms = 1;               // of attention's scores, whose scale counts them
   // Layers share weights in groups (EncoderConfig::weights_layer): each group of neighbouring
   // layers goes through its `inner` sets of weights again and again. 0 groups: none is shared.
   int64_t groups = 0;
@@ -49,7 +79,8 @@ struct LayerBlock {
 
   int64_t norm_vectors() const { return norm_bias ? 2 : 1; }
   bool is_berts() const {
-    return !norm_before && !gated && !position_bias && attention_bias && inner_bias && norm_bias;
+    return !norm_before && !gated && !position_bias && score_terms == 1 && attention_bias &&
+           inner_bias && norm_bias;
   }
 };
 
@@ -59,7 +90,8 @@ struct HeadBlock {
   bool token_dropout = false;                // before the layer on every token
   bool masked_gelu = false;                  // the masked head has exact GELU, not hidden_act
   bool masked_alike = false;                 // the masked head has `activation`
-  bool norm = false;                         // LayerNorm after the activation
+  bool always_tied = false;      // the masked head's decoder, whatever tie_word_embeddings is
+  bool norm = false;             // LayerNorm after the activation
   bool mean = false;             // a sequence head reads the mean of all tokens, not the first one
   bool dense_on_tokens = false;  // a token head has dense layer, activation and norm, too
   bool dense_bias = true, decoder_bias = true;

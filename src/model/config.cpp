@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -166,6 +167,18 @@ std::string read_class_name(simdjson::dom::object object) {
 }
 
 }  // namespace
+
+// In float, as transformers computes it.
+int64_t RelativeBlock::row_of(int64_t distance) const {
+  const int64_t apart = std::abs(distance), near = buckets / 2;
+  int64_t bucket = apart;
+  if (buckets > 0 && apart > near) {
+    const float width = std::log(float(double(farthest - 1) / double(near)));
+    const float share = std::log(float(apart) / float(near)) / width;
+    bucket = int64_t(std::ceil(share * float(near - 1))) + near;
+  }
+  return std::clamp<int64_t>((distance < 0 ? -bucket : bucket) + span, 0, 2 * span - 1);
+}
 
 int64_t EncoderConfig::weights_layer(int64_t number) const {
   if (layer.groups == 0) return number;

@@ -1,6 +1,7 @@
 // The configuration of an encoder: Hugging Face's config.json, or Google's bert_config.json.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace finetune {
 
+// Tokens of the longest input of models without a table of positions, which have no limit.
+constexpr int64_t kLongestWithoutPositions = 2048;
 constexpr int64_t kMostLabels = int64_t{1} << 18;
 
 struct EncoderConfig {
@@ -27,12 +30,15 @@ struct EncoderConfig {
   int64_t type_vocab_size = 2;  // 0: no type embeddings
   EmbeddingBlock embeddings;
   RotaryBlock rotary;
+  RelativeBlock relative;
+  ConvolutionBlock convolution;
   LayerBlock layer;
   HeadBlock head;
   Activation hidden_act = Activation::gelu;
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   double classifier_dropout = -1;  // of a sequence head; < 0: null, hidden_dropout_prob counts
+  double head_input_dropout = -1;  // before a sequence head's dense layer; < 0: as after it
   double token_head_dropout = 0;   // of a token head that has dropout (HeadBlock)
   double gate_dropout = 0;         // after a gated activation
   double layer_norm_eps = 1e-12;
@@ -50,7 +56,10 @@ struct EncoderConfig {
   std::string source_json;   // the file as read: unknown keys survive an export
 
   // Tokens of the longest input: it has the rows from first_position on.
-  int64_t max_length() const { return max_position_embeddings - embeddings.first_position; }
+  int64_t max_length() const {
+    const int64_t rows = max_position_embeddings - embeddings.first_position;
+    return embeddings.positions ? rows : std::max(rows, kLongestWithoutPositions);
+  }
   // The lowest layer whose weights encoder layer `layer` uses: itself, unless layers share weights.
   int64_t weights_layer(int64_t layer) const;
   // Whether a higher layer uses the weights of this one.
@@ -62,7 +71,9 @@ struct EncoderConfig {
   bool has_projection() const { return embeddings.narrow_size > 0; }  // of embeddings
   bool is_rotary() const { return rotary.theta > 0; }
   // Of the position embedding; 0: there is none.
-  int64_t position_rows() const { return is_rotary() ? 0 : max_position_embeddings; }
+  int64_t position_rows() const {
+    return is_rotary() || !embeddings.positions ? 0 : max_position_embeddings;
+  }
   // Rows of the feed-forward block's first weight.
   int64_t inner_rows() const { return layer.gated ? 2 * intermediate_size : intermediate_size; }
   // The head reads first tokens alone, so that the last layer is computed for them alone.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/passes/convolution.h"
 #include "model/passes/ends.h"
 #include "model/passes/offloaded_inputs.h"
 #include "model/passes/position_bias.h"
@@ -25,6 +26,7 @@ struct Encoder::State {
   EmbeddingEnd embedding_end;
   HeadEnd head_end;
   SharedPositionBias position_bias;
+  Convolution convolution;
   std::vector<ChunkLayers> chunks;
   bool whole_layers = false;  // in inference
   std::unique_ptr<TensorSum> solo_sum;
@@ -58,10 +60,6 @@ struct Encoder::State {
   int64_t state_rows(const DeviceBatch& batch) const {
     return batch.tokens() + carried_rows(config, part.tensor_shards, part.shards.size());
   }
-  // Of the encoder's output.
-  int64_t output_rows(const ModelChunk& of, const DeviceBatch& batch) const {
-    return first_only(of, of.layers.end - 1) ? batch.sequences() : batch.tokens();
-  }
   ActivationPlan training_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
                                bool recomputes, int64_t slot_at = 0, int64_t working_at = kAbsent,
                                int64_t scored = kAbsent) const {
@@ -91,6 +89,7 @@ struct Encoder::State {
     pass.first_only = first_only(of.chunk, layer);
     pass.memory = block();
     pass.bias = bias;
+    if (config.relative.on()) pass.bias.relative_dropout = sites.relative(layer);
     pass.rotation = rotary.of_layer(config, layer);
     if (config.rotary.is_local(layer)) pass.window = config.rotary.window;
     return pass;
@@ -107,13 +106,14 @@ Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& 
       part(of_model),
       whole_layers(has_whole_layers(b, c, of_model.tensor_shards)),
       sum(tensor_sum) {
-  position_bias = SharedPositionBias(table, c, part);
   if (part.tensor_shards > 1 && !sum) {
     FINETUNE_CHECK(part.shards.size() == part.tensor_shards);
     solo_sum = make_solo_tensor_sum(part.tensor_shards);
     sum = solo_sum.get();
   }
+  position_bias = SharedPositionBias(table, c, part, sum);
   if (part.embeddings) embedding_end = EmbeddingEnd(table, c);
+  if (part.embeddings) convolution = Convolution(table, c);
   if (part.head) head_end = HeadEnd(table);
   for (size_t i = 0; i < part.chunks.size(); ++i) {
     ChunkLayers of{ModelChunk::of(part, int64_t(i)), {}};
@@ -165,7 +165,9 @@ void Encoder::State::forward(ChunkSlot at, const ActivationPlan& plan, const Dev
     const int64_t next = plan.first_input + (l + 1 - of.layers.begin);
     const bool waits = waiting && next < plan.ring_tensors;
     if (waits) waiting->make_room(next);
+    if (l == 0) convolution.begin(ends);
     whole ? whole_layer_forward(layer, weights) : layer_forward(layer, weights);
+    if (l == 0) convolution.finish(ends, at.slot != ChunkSlot::kInference);
     if (waits) waiting->written(at.slot, next, floats);
   }
   if (of.head) head_end.forward(ends);
@@ -183,10 +185,11 @@ Encoder::~Encoder() = default;
 int64_t Encoder::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
                                   int64_t slots, int64_t horizon) const {
   const State& s = *state_;
-  const BatchSize size{tokens, sequences};
-  const int64_t floats =
-      s.block_floats(training ? size : BatchSize{}, size, recompute, slots, horizon);
-  return (floats + RotaryTables::floats(s.config, tokens)) * int64_t(sizeof(float));
+  const BatchSize size{tokens, sequences}, of_training = training ? size : BatchSize{};
+  const int64_t floats = s.block_floats(of_training, size, recompute, slots, horizon) +
+                         RotaryTables::floats(s.config, tokens) +
+                         RelativeTables::floats(s.config, tokens);
+  return floats * int64_t(sizeof(float));
 }
 
 int64_t Encoder::State::block_floats(BatchSize training, BatchSize inference, bool recomputes,
@@ -217,13 +220,14 @@ void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, i
       s.block_floats(training, inference, recompute, slots, horizon) * int64_t(sizeof(float));
   if (s.can_train) {
     for (const ChunkLayers& of : s.chunks) {
-      s.slot_floats =
-          std::max(s.slot_floats,
-                   s.training_plan(of.chunk, training.tokens, training.sequences, recompute).kept);
+      const auto plan = s.training_plan(of.chunk, training.tokens, training.sequences, recompute);
+      s.slot_floats = std::max(s.slot_floats, plan.kept);
     }
   }
   s.memory = s.backend.allocate(size_t(s.reserved));
-  s.rotary = RotaryTables(s.backend, s.config, std::max(training.tokens, inference.tokens));
+  const int64_t most = std::max(training.tokens, inference.tokens);
+  s.rotary = RotaryTables(s.backend, s.config, most);
+  s.position_bias.reserve(s.backend, s.config, most);
   if (!s.ring.on()) return;
   s.ring.at = slots * s.slot_floats;
   s.offloaded = std::make_unique<OffloadedInputs>(s.backend, s.ring, slots, s.block());
@@ -241,25 +245,20 @@ void Encoder::make_room_for_input(ChunkSlot at, const DeviceBatch& batch) {
 
 Tensor Encoder::input_of(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
-  const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
-  return s.at(plan.layers.front().input, s.state_rows(batch), s.config.hidden_size);
+  const int64_t place = s.plan(at, batch, s.whole_layers).layers.front().input;
+  return s.at(place, s.state_rows(batch), s.config.hidden_size);
 }
 
 Tensor Encoder::output_of(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
-  return s.chunk(at.chunk).head
-             ? s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs)
-             : s.at(plan.layers.back().output, s.state_rows(batch), s.config.hidden_size);
+  if (has_head(at.chunk)) return s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs);
+  return s.at(plan.layers.back().output, s.state_rows(batch), s.config.hidden_size);
 }
 
 Tensor Encoder::gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const {
   const State& s = *state_;
   return s.at(s.plan(at, batch, false).gradient, s.state_rows(batch), s.config.hidden_size);
-}
-
-Tensor Encoder::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
-  return gradient_of_output(at, batch);
 }
 
 bool Encoder::may_be_replayed(int64_t slot) const {
@@ -303,9 +302,8 @@ Tensor Encoder::forward(const DeviceBatch& batch, float* weights, const DropoutP
   s.kept_tokens = keep_for_backward ? batch.tokens() : 0;
   s.kept_sequences = keep_for_backward ? batch.sequences() : 0;
   s.forward(at, plan, batch, weights, dropout, whole);
-  const Tensor logits = s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs);
   if (keep_for_backward) s.kept = plan;
-  return logits;
+  return s.at(plan.logits, logit_rows(s.head, batch), s.head.outputs);
 }
 
 void Encoder::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
@@ -346,11 +344,11 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
   if (of.head) {
     const int64_t output = plan.first_input + of.layers.size();
     need(output);
-    const int64_t top = plan.first_gradient == kAbsent ? plan.gradient : plan.first_gradient;
+    const bool all = plan.first_gradient == kAbsent;
+    const Tensor top = s.at(all ? plan.gradient : plan.first_gradient,
+                            all ? batch.tokens() : batch.sequences(), s.config.hidden_size);
     const bool goes_on = lowest_layer <= of.layers.end;
-    s.head_end.backward(
-        ends, gradients, dlogits,
-        goes_on ? s.at(top, s.output_rows(of, batch), s.config.hidden_size) : Tensor{}, accumulate);
+    s.head_end.backward(ends, gradients, dlogits, goes_on ? top : Tensor{}, accumulate);
     done(output);
     is_ready(of.layers.end + 1);
   }
@@ -367,8 +365,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
     LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites, bias);
     // Layers that share weights add their gradients from the top down.
     pass.accumulate = accumulate || s.config.shares_above(l);
-    // The last layer's results are those of the forward pass still, where no other can have come
-    // between.
+    // The last layer still has the results of its forward pass, unless another pass came between.
     const int64_t input = plan.first_input + (l - of.layers.begin);
     need(input);
     if (s.recompute && (l + 1 < of.layers.end || s.slots > 1)) {
@@ -377,7 +374,9 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
       if (waiting && input + 1 < plan.ring_tensors) again.output = plan.spare_output;
       layer_forward(pass.with(again), weights);
     }
+    if (l == 0) s.convolution.backward(ends, gradients, accumulate);
     layer_backward(pass, offsets, weights, gradients, l >= lowest_layer);
+    if (l == 0 && l >= lowest_layer) s.convolution.add_input_gradient(ends);
     done(input);
     is_ready(l + 1);
   }

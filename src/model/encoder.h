@@ -90,7 +90,9 @@ class Encoder {
   Tensor input_of(ChunkSlot at, const DeviceBatch& batch) const;
   Tensor output_of(ChunkSlot at, const DeviceBatch& batch) const;
   Tensor gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const;
-  Tensor gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const;
+  Tensor gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
+    return gradient_of_output(at, batch);
+  }
   void forward(ChunkSlot at, const DeviceBatch& batch, float* weights, const DropoutPlan* dropout);
   // Of the forward pass that is in the slot. dlogits: of a chunk with the head.
   void backward(ChunkSlot at, const DeviceBatch& batch, float* weights, float* gradients,

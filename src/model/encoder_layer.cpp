@@ -28,6 +28,10 @@ LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
       qkv_bias.cols = 3 * rows;
     }
   }
+  position_key = weight(Role::position_key);
+  position_key_bias = bias(Role::position_key);
+  position_query = weight(Role::position_query);
+  position_query_bias = bias(Role::position_query);
   attention_weight = weight(Role::attention_output);
   attention_bias = bias(Role::attention_output);
   attention_gamma = weight(Role::attention_norm);
@@ -59,7 +63,8 @@ Tensor LayerPass::typed(int64_t offset, int64_t rows, int64_t cols) const {
 }
 
 bool has_whole_layers(const Backend& backend, const EncoderConfig& c, int64_t tensor_shards) {
-  return tensor_shards == 1 && c.layer.is_berts() && !c.is_rotary() &&
+  return tensor_shards == 1 && c.layer.is_berts() && !c.relative.on() && !c.convolution.on() &&
+         !c.is_rotary() &&
          backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
 }
 

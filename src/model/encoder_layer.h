@@ -36,8 +36,10 @@ Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t
 
 // Of one of V tensor shards of a layer that the table has.
 struct LayerSlots {
-  Slot qkv_weight;                   // (3H/V, H)
-  Slot qkv_bias;                     // (1, 3H/V)
+  Slot qkv_weight;  // (3H/V, H)
+  Slot qkv_bias;    // (1, 3H/V)
+  // (H/V, H), (1, H/V), where relative positions have weights of their own.
+  Slot position_key, position_key_bias, position_query, position_query_bias;
   Slot attention_weight;             // (H, H/V)
   Slot inner_weight, inner_bias;     // (I/V, H); gated: (2I/V, H)
   Slot output_weight;                // (H, I/V)
@@ -52,13 +54,21 @@ struct LayerDropout {
   Dropout attention, attention_output, output;
 };
 
-// The position bias in a layer; kAbsent: there is none, or its gradient is not wanted.
+class RelativeTables;
+
+// The position bias in a layer, or the table of relative positions; kAbsent: there is none, or its
+// gradient is not wanted.
 struct LayerBias {
   int64_t values = kAbsent;    // (heads/V, 2 * span - 1) of each shard held
   int64_t gradient = kAbsent;  // (heads/V, 2T) of one shard after the other
   int64_t table = kAbsent;     // gradient of the table: (buckets, heads/V) of each shard held
   int64_t span = 0;
-  bool accumulate = false;  // into `table`, which has the sum over the layers above
+  // Of relative positions: (2 * span, H) after the norm; its gradient, of each shard held.
+  int64_t relative = kAbsent, relative_gradient = kAbsent;
+  Dropout relative_dropout;
+  const RelativeTables* tables = nullptr;
+  const RelativeOffsets* buffers = nullptr;
+  bool accumulate = false;  // into the gradient, which has the sum over the layers above
 };
 
 // What a pass over one layer works on.

@@ -106,6 +106,11 @@ class Builder {
     weight(role, out, in, cut);
     if (with_bias) bias(role, out, cut);
   }
+  void convolution(int64_t n, int64_t taps) {
+    add(Role::convolution, ParameterPart::weight, {n, n, taps}, {0, n, 0, n * taps},
+        Parameter::Init::normal);
+    bias(Role::convolution, n);
+  }
   void layer_norm(Role role, int64_t n) {
     vector(role, ParameterPart::weight, n, Parameter::Init::ones);
     if (config_.layer.norm_bias) bias(role, n);
@@ -144,6 +149,7 @@ class Builder {
     p.name += part == ParameterPart::weight ? ".weight" : ".bias";
     p.shape =
         whole_shape.size() == 1 ? std::vector{slice.cols} : std::vector{slice.rows, slice.cols};
+    if (whole_shape.size() == 3) p.shape = whole_shape;  // never cut
     p.whole_shape = std::move(whole_shape);
     p.slice = slice;
     p.offset = offset;
@@ -180,10 +186,20 @@ void add_encoder_layer(Builder& builder, const EncoderConfig& config, int layer,
   if (before && layer == int(config.num_hidden_layers)) builder.layer_norm(Role::final_norm, h);
   builder.layer_norm(Role::output_norm, h);
   if (!before || layer > 1) builder.layer_norm(Role::attention_norm, h);
+  if (config.convolution.on() && layer == 1) {
+    builder.layer_norm(Role::convolution_norm, h);
+    builder.convolution(h, config.convolution.taps);
+  }
   for (int64_t shard = 0; shard < part.tensor_shards; ++shard) {
     builder.region(layer, int(shard), held && part.shards.contains(shard));
     const bool attention_bias = config.layer.attention_bias, inner_bias = config.layer.inner_bias;
     builder.joined({Role::query, Role::key, Role::value}, h, h, attention_bias);
+    if (config.relative.own_weights && config.relative.of_queries) {
+      builder.linear(Role::position_key, h, h, Cut::rows);
+    }
+    if (config.relative.own_weights && config.relative.of_keys) {
+      builder.linear(Role::position_query, h, h, Cut::rows);
+    }
     if (config.layer.gated) {
       builder.joined({Role::inner, Role::gate}, inner, h, inner_bias);
     } else {
@@ -252,6 +268,10 @@ ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const Mod
   add_position_bias(builder, config, part);
   builder.region(0, kReplicated, part.embeddings);
   if (config.has_projection()) builder.linear(Role::embedding_projection, h, e);
+  if (config.relative.on()) {
+    builder.weight(Role::relative_embeddings, config.relative.rows(), h);
+  }
+  if (config.relative.norm) builder.layer_norm(Role::relative_norm, h);
   builder.layer_norm(Role::embedding_norm, e);
   if (config.type_vocab_size > 0) {
     builder.weight(Role::type_embeddings, config.type_vocab_size, e);
@@ -293,7 +313,7 @@ const Parameter* ParameterTable::find(Role role, ParameterPart part, int64_t lay
 
 Tensor ParameterTable::view(float* arena, const Parameter& p) const {
   if (p.shape.size() == 1) return vector(arena + p.offset, p.shape[0]);
-  return matrix(arena + p.offset, p.shape[0], p.shape[1]);
+  return matrix(arena + p.offset, p.slice.rows, p.slice.cols);
 }
 
 Tensor ParameterTable::view(float* arena, std::string_view name) const {
@@ -306,7 +326,8 @@ void initialize(const ParameterTable& table, const Parameter& parameter, double 
                 uint64_t seed, float* arena) {
   const TensorSlice& slice = parameter.slice;
   float* values = table.view(arena, parameter).f32();
-  const int64_t count = parameter.size(), whole_cols = parameter.whole_shape.back();
+  const int64_t count = parameter.size(),
+                whole_cols = parameter.whole() ? slice.cols : parameter.whole_shape.back();
   if (parameter.init != Parameter::Init::normal) {
     std::fill(values, values + count, parameter.init == Parameter::Init::ones ? 1.0f : 0.0f);
     return;

@@ -276,6 +276,9 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   dropout.attention = probability(config.attention_probs_dropout_prob);
   dropout.gate = probability(config.gate_dropout);
   dropout.head = probability(config.head_dropout(engine_.table().head().kind));
+  if (config.head_input_dropout >= 0) {
+    dropout.head_input = probability(config.head_input_dropout);
+  }
 
   Backend& backend = engine_.backend();
   for (DropoutStream& stream : host_streams_) stream.step = uint32_t(step);

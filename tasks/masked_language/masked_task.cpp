@@ -17,13 +17,13 @@ namespace finetune {
 namespace {
 
 void require_tied_words(const EncoderConfig& config) {
+  if (config.head.always_tied) return;
   const auto json = nlohmann::json::parse(config.source_json, nullptr, false);
   if (!json.is_object() || !json.contains("tie_word_embeddings")) return;
   if (json["tie_word_embeddings"] != false) return;
   throw model_error(
       "--model: tie_word_embeddings is false in its config.json, but the decoder of masked words "
-      "is "
-      "the word embedding here; choose another model");
+      "is the word embedding here; choose another model");
 }
 
 int32_t mask_of(const Tokenizer& tokenizer) {

@@ -25,7 +25,7 @@ TaskOptions qa_defaults(const EncoderConfig& config) {
     stored[name].get_to(value);
   };
   constexpr double kMost = 0x1p62;
-  take("max_length", options.max_length, 0, double(config.max_position_embeddings));
+  take("max_length", options.max_length, 0, double(config.max_length()));
   take("doc_stride", options.doc_stride, 0, kMost);
   take("n_best", options.n_best, 1, kMost);
   take("max_answer_length", options.max_answer_length, 1, kMost);

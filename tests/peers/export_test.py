@@ -229,6 +229,47 @@ def test_albert_answers(directory):
     same_questions(directory, "albert")
 
 
+def deberta(directory, task, config=None):
+    """One of its models with the tokenizer.json that does not travel with the project."""
+    need(*(f"golden/family/deberta-v3/{name}" for name in ("classification/tokenizer.json", "qa")))
+    model = directory / f"deberta-{task}"
+    model.mkdir()
+    for file in [*(GOLDEN / f"family/deberta-v3/{task}").iterdir(),
+                 GOLDEN / "family/deberta-v3/classification/tokenizer.json"]:
+        if file.name != "spm.model":
+            shutil.copyfile(file, model / file.name)
+    before = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**before, **(config or {})}))
+    return model
+
+
+def test_deberta(directory):
+    data = GOLDEN / "family/trajectory-classification-train.csv"
+    exported = train(directory, deberta(directory, "classification"), data, "--label-column", "category",
+                     "--max-length", 96)
+    same_log_probabilities(directory, exported, texts() + ["a [MASK] b"], 96)
+
+
+def test_deberta_with_positions_and_types(directory):
+    """v2: projections of their own, a row for each distance; weights are new."""
+    model = deberta(directory, "classification", {
+        "share_att_key": False, "norm_rel_ebd": "none", "position_buckets": -1, "max_relative_positions": 24,
+        "position_biased_input": True, "type_vocab_size": 2, "legacy": True, "max_position_embeddings": 128})
+    (model / "model.safetensors").unlink()
+    lines = write_csv(directory / "lines.csv", ["text"], [[text] for text in texts()])
+    adapted = directory / "adapted"
+    succeed("adapt", "--model", model, "--reinit", "--text", lines, "--text-column", "text", "--output", adapted,
+            "--lr", "1e-3", "--max-steps", 5, "--quiet")
+    load(adapted / "model")
+    same_pairs_of(directory, adapted / "model")
+
+
+def test_deberta_answers(directory):
+    data = GOLDEN / "family/deberta-v3/trajectory-qa-train.json"
+    exported = train(directory, deberta(directory, "qa"), data, "--max-length", 96, "--doc-stride", 32)
+    same_answers(directory, exported, data, 96, 32, 8)
+
+
 def test_distilbert(directory):
     same_rows(directory, "distilbert", ["a [PAD] b"])
 

@@ -52,6 +52,10 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "AlbertForQuestionAnswering": transformers.AlbertForQuestionAnswering,
            "AlbertForMaskedLM": transformers.AlbertForMaskedLM,
            "AlbertModel": transformers.AlbertModel,
+           "DebertaV2ForSequenceClassification": transformers.DebertaV2ForSequenceClassification,
+           "DebertaV2ForQuestionAnswering": transformers.DebertaV2ForQuestionAnswering,
+           "DebertaV2ForMaskedLM": transformers.DebertaV2ForMaskedLM,
+           "DebertaV2Model": transformers.DebertaV2Model,
            "MPNetForSequenceClassification": transformers.MPNetForSequenceClassification,
            "MPNetForQuestionAnswering": transformers.MPNetForQuestionAnswering,
            "MPNetForMaskedLM": transformers.MPNetForMaskedLM,
@@ -91,10 +95,11 @@ def load(directory, dtype="float32"):
         model, info = CLASSES[config["architectures"][0]].from_pretrained(directory, dtype=dtype,
                                                                                 output_loading_info=True)
         tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
-    if config["model_type"] == "albert" and (Path(directory) / "tokenizer.json").exists():
+    if config["model_type"] in ("albert", "deberta-v2") and (Path(directory) / "tokenizer.json").exists():
         # transformers 5 builds other steps than those of the file, and no token types.
+        pad, unk = ("<pad>", "<unk>") if config["model_type"] == "albert" else ("[PAD]", "[UNK]")
         tokenizer = transformers.PreTrainedTokenizerFast(
-            tokenizer_file=str(Path(directory) / "tokenizer.json"), pad_token="<pad>", unk_token="<unk>",
+            tokenizer_file=str(Path(directory) / "tokenizer.json"), pad_token=pad, unk_token=unk,
             cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
             model_input_names=["input_ids", "token_type_ids", "attention_mask"])
     for kind, keys in info.items():

@@ -75,6 +75,13 @@ def test_albert(directory):
     compare_directory(model, SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
 
 
+def test_deberta(directory):
+    need("golden/family/deberta-v3/classification/tokenizer.json")
+    model = shared_path("golden/family/deberta-v3/classification/tokenizer.json").parent
+    compare_directory(model, "--random", 1000)
+    compare_directory(model, SAMPLES / "toronto-dev.csv", SAMPLES / "squad-dev.json")
+
+
 def metaspace(**settings):
     return {"type": "Metaspace", "replacement": "\u2581", **settings}
 

@@ -6,6 +6,7 @@
 #include "model/architecture.h"
 #include "model/architectures/albert.h"
 #include "model/architectures/bert.h"
+#include "model/architectures/deberta.h"
 #include "model/architectures/distilbert.h"
 #include "model/architectures/electra.h"
 #include "model/architectures/modernbert.h"
@@ -16,9 +17,9 @@ namespace finetune {
 namespace {
 
 constexpr std::array kArchitectures{
-    kBertArchitecture,    kAlbertArchitecture,     kDistilBertArchitecture,
-    kElectraArchitecture, kModernBertArchitecture, kMpnetArchitecture,
-    kRobertaArchitecture, kXlmRobertaArchitecture, kCamembertArchitecture};
+    kBertArchitecture,       kAlbertArchitecture,     kDebertaArchitecture, kDistilBertArchitecture,
+    kElectraArchitecture,    kModernBertArchitecture, kMpnetArchitecture,   kRobertaArchitecture,
+    kXlmRobertaArchitecture, kCamembertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/text/json_text.h"
+#include "core/text/text.h"
 #include "model/config.h"
 
 namespace finetune {
@@ -134,6 +135,25 @@ std::vector<std::string> ConfigReader::texts(ConfigKey key) const {
       throw error(name, " has ", shown(element), ", not a string");
     }
     out.emplace_back(text);
+  }
+  return out;
+}
+
+std::vector<std::string> ConfigReader::choices(ConfigKey key) const {
+  simdjson::dom::element value;
+  std::string_view text;
+  std::vector<std::string> parts, out;
+  if (find(key, value).empty()) return out;
+  if (value.get(text) == simdjson::SUCCESS) {
+    for (std::string_view part : split(text, '|')) parts.emplace_back(part);
+  } else {
+    parts = texts(key);
+  }
+  for (const std::string& part : parts) {
+    std::string& choice = out.emplace_back();
+    for (char c : part) {
+      if (c != ' ') choice += c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+    }
   }
   return out;
 }

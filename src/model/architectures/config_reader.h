@@ -55,6 +55,8 @@ class ConfigReader {
   void truth(ConfigKey key, bool& out) const;
   // The list's strings; empty if the key is absent or null.
   std::vector<std::string> texts(ConfigKey key) const;
+  // The same, of a list or of text with "|" between its parts, in lower case.
+  std::vector<std::string> choices(ConfigKey key) const;
   bool is_null(std::string_view key) const;  // it is there, and null
   // Of a key in objects: {"rope_parameters", "full_attention", "rope_theta"}.
   using Path = std::span<const std::string_view>;

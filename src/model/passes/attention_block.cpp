@@ -4,15 +4,12 @@
 #include <cmath>
 
 #include "model/passes/partial_sum.h"
+#include "model/positions/relative_positions.h"
 
 namespace finetune {
 namespace {
 
-// The attention's operands as they lie in memory: q, k, v side by side, or q apart.
-struct Heads {
-  Tensor q, k, v;
-};
-
+// Queries, keys and values lie side by side, or queries apart.
 Heads heads_at(const LayerPass& pass, int64_t query_offset, int64_t wide_offset) {
   const int64_t t = pass.batch.tokens(), width = pass.shard_width();
   if (pass.first_only) {
@@ -74,6 +71,10 @@ void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor q
   }
   rotate(pass, p.qkv, false);
   Tensor log_sums = pass.at(p.log_sums, pass.shard_heads(), pass.rows());
+  if (pass.config.relative.on()) {
+    return RelativeAttention(pass, shard, weights)
+        .forward(heads, pass.typed(p.context, pass.rows(), width), log_sums);
+  }
   backend.attention(attention_shape(pass, shard), pass.dropout.attention, heads.q, heads.k, heads.v,
                     pass.typed(p.context, pass.rows(), width), log_sums);
 }
@@ -101,6 +102,9 @@ class AttentionBackward {
     for (size_t i = 0; i < pass_.shards.size(); ++i) {
       attention(i, branch);
       pass_.first_only ? first_projection(i) : projection(i);
+      if (pass_.config.relative.on()) {
+        RelativeAttention(pass_, i, weights_).project_back(arena_);
+      }
     }
     if (!input_wanted_) return;
     if (pass_.first_only) of_keys_.add();
@@ -123,6 +127,11 @@ class AttentionBackward {
                                    s.attention_bias.in(arena_), pass_.accumulate);
     const Heads heads = heads_at(pass_, p.first_query, p.qkv);
     const Heads dheads = heads_at(pass_, g_.query, g_.wide);
+    if (pass_.config.relative.on()) {
+      return RelativeAttention(pass_, shard, weights_)
+          .backward(heads, dheads, context, dcontext,
+                    pass_.at(p.log_sums, pass_.shard_heads(), rows));
+    }
     backend.attention_backward(
         attention_shape(pass_, shard), pass_.dropout.attention, heads.q, heads.k, heads.v, context,
         pass_.at(p.log_sums, pass_.shard_heads(), rows), dcontext, dheads.q, dheads.k, dheads.v);
@@ -184,7 +193,8 @@ AttentionShape attention_shape(const LayerPass& pass, size_t shard) {
   shape.heads = pass.shard_heads();
   shape.first_head = (pass.first_shard + int64_t(shard)) * shape.heads;
   shape.head_size = pass.config.head_size();
-  shape.scale = float(1.0 / std::sqrt(double(shape.head_size)));
+  const int64_t terms = pass.config.layer.score_terms;
+  shape.scale = float(1.0 / std::sqrt(double(shape.head_size * terms)));
   shape.keys = pass.batch.segments();
   shape.queries = pass.first_only ? pass.batch.first_segments() : shape.keys;
   shape.samples = pass.batch.samples();

@@ -6,7 +6,8 @@
 namespace finetune {
 namespace {
 
-// The order of dropout_streams: embeddings, head, its input, three of each layer.
+// The order of dropout_streams: embeddings, head, its input, three of each layer, then one of each
+// for relative positions, and the convolution.
 constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kHeadInputStream = 2, kLayerStreams = 3;
 
 }  // namespace
@@ -23,6 +24,10 @@ std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t
     add(layer_use(RandomUse::attention_output_dropout, l));
     add(layer_use(RandomUse::output_dropout, l));
   }
+  for (int l = 0; config.relative.on() && l < int(config.num_hidden_layers); ++l) {
+    add(layer_use(RandomUse::relative_dropout, l));
+  }
+  add(uint32_t(RandomUse::convolution_dropout));
   return streams;
 }
 
@@ -31,7 +36,8 @@ Dropout DropoutSites::embeddings() const {
 }
 
 Dropout DropoutSites::head_input() const {
-  return site(plan_ && config_.head.input_dropout ? plan_->head : 0,
+  if (!plan_ || !config_.head.input_dropout) return {};
+  return site(plan_->head_input >= 0 ? plan_->head_input : plan_->head,
               uint32_t(RandomUse::head_input_dropout), kHeadInputStream);
 }
 
@@ -41,6 +47,17 @@ Dropout DropoutSites::head() const {
 
 Dropout DropoutSites::token_head() const {
   return config_.head.token_dropout ? head() : Dropout{};
+}
+
+Dropout DropoutSites::relative(int64_t layer) const {
+  return site(hidden(), layer_use(RandomUse::relative_dropout, int(layer)),
+              kLayerStreams + 3 * config_.num_hidden_layers + layer);
+}
+
+Dropout DropoutSites::convolution() const {
+  const int64_t of_layers = config_.relative.on() ? 4 : 3;
+  return site(hidden(), uint32_t(RandomUse::convolution_dropout),
+              kLayerStreams + of_layers * config_.num_hidden_layers);
 }
 
 LayerDropout DropoutSites::layer(int64_t layer) const {

@@ -17,6 +17,7 @@ struct DropoutPlan {
   double hidden = 0;
   double attention = 0;
   double head = 0;
+  double head_input = -1;  // < 0: as head
   double gate = 0;
   // Backend memory with what dropout_streams made of seed and step, which are not read then; null:
   // they are.
@@ -33,9 +34,11 @@ class DropoutSites {
   DropoutSites(const DropoutPlan* plan, const EncoderConfig& config)
       : plan_(plan), config_(config) {}
   Dropout embeddings() const;
-  Dropout head_input() const;               // of a sequence head, before its dense layer
-  Dropout head() const;                     // of a sequence head, after its dense layer
-  Dropout token_head() const;               // before the layer of a token head
+  Dropout head_input() const;  // of a sequence head, before its dense layer
+  Dropout head() const;        // of a sequence head, after its dense layer
+  Dropout token_head() const;  // before the layer of a token head
+  Dropout convolution() const;
+  Dropout relative(int64_t layer) const;    // of the table of relative positions, in a layer
   LayerDropout layer(int64_t layer) const;  // of the whole model, 0 for the first
 
  private:

@@ -1,8 +1,10 @@
-// The position bias that attention adds in all layers (ops/operands.h). Its table is a parameter of
-// the embeddings, cut by heads into tensor shards. A chunk without embeddings gets the table behind
-// its input, in rows of their own (carried_rows), and hands it on behind its output. Downwards the
-// gradient goes the same way: for each micro-batch a sum over the layers from the top down, which
-// the chunk with the embeddings adds to the table's gradient. So bits are those of one chunk.
+// What attention adds in all layers: the position bias, or scores by relative position.
+// The table is a parameter of the embeddings; that of the bias is cut by
+// heads into tensor shards, and of the other each shard has a gradient. A chunk without embeddings
+// gets the table behind its input, in rows of their own (carried_rows), and hands it on behind its
+// output. Downwards the gradient goes the same way: for each micro-batch a sum over the layers from
+// the top down, which the chunk with the embeddings adds to the table's gradient. So bits are those
+// of one chunk.
 #pragma once
 
 #include <vector>
@@ -10,14 +12,20 @@
 #include "model/activations.h"
 #include "model/encoder_layer.h"
 #include "model/passes/ends.h"
+#include "model/positions/relative_positions.h"
 
 namespace finetune {
 
 class SharedPositionBias {
  public:
   SharedPositionBias() = default;  // there is none
+  // `sum`: over tensor shards, where there are several.
   SharedPositionBias(const ParameterTable& table, const EncoderConfig& config,
-                     const ModelPart& part);
+                     const ModelPart& part, TensorSum* sum);
+  // For texts of up to `tokens` tokens.
+  void reserve(Backend& backend, const EncoderConfig& config, int64_t tokens) {
+    relative_tables_ = RelativeTables(backend, config, tokens);
+  }
 
   // Before the layers of a forward pass: keeps the table that came with the input, copies it behind
   // the output, and computes the values for this micro-batch.
@@ -33,9 +41,17 @@ class SharedPositionBias {
   Tensor carried(const EndPass& pass, int64_t place, size_t i) const;
   Tensor table(const EndPass& pass, const ModelChunk& of, size_t i) const;
   LayerBias compute_values(const EndPass& pass, const ModelChunk& of) const;
+  // Of relative positions.
+  LayerBias relative_forward(const EndPass& pass, const ModelChunk& of) const;
+  LayerBias normed_table(const EndPass& pass, const ModelChunk& of) const;
+  void relative_after_backward(const EndPass& pass, float* arena, bool accumulate) const;
 
   std::vector<Slot> tables_;  // of each shard held; empty slots without embeddings
   int64_t heads_ = 0;         // of a shard
+  RelativeTables relative_tables_;
+  Slot relative_, relative_gamma_, relative_beta_;  // none without embeddings
+  int64_t held_shards_ = 1;
+  TensorSum* sum_ = nullptr;
 };
 
 }  // namespace finetune

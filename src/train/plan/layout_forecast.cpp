@@ -19,21 +19,18 @@ constexpr double kUpdateBytes = 28;
 constexpr int kRounds = 4;
 constexpr int64_t kMostSimulatedPasses = 100'000;
 
-int64_t element_bytes(DType type) {
-  return int64_t(size_of(type));
-}
-
 int64_t share_of(int64_t count, int64_t numerator, int64_t denominator) {
   return count / denominator * numerator + count % denominator * numerator / denominator;
 }
 
 // A layer's matrices that tensor ranks cut.
 int64_t layer_matrices(const EncoderConfig& c) {
-  return c.hidden_size * (4 * c.hidden_size + c.inner_rows() + c.intermediate_size);
+  const int64_t of_attention = c.hidden_size * (4 + c.relative.own_projections());
+  return c.hidden_size * (of_attention + c.inner_rows() + c.intermediate_size);
 }
 int64_t cut_biases(const EncoderConfig& c) {
   return (c.layer.attention_bias ? 3 * c.hidden_size : 0) +
-         (c.layer.inner_bias ? c.inner_rows() : 0);
+         (c.layer.inner_bias ? c.inner_rows() : 0) + c.relative.own_projections() * c.hidden_size;
 }
 int64_t layer_vectors(const EncoderConfig& c) {
   return c.hidden_size * (c.layer.attention_bias + c.layer.inner_bias + 2 * c.layer.norm_vectors());
@@ -177,10 +174,12 @@ int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) 
   if (c.layer.norm_before) {  // one less before the first layer, one more after the last
     count += h * norm * (part.holds_layer(c.num_hidden_layers - 1) - part.holds_layer(0));
   }
-  if (part.embeddings) count += (embedding_rows(c) + norm) * e;
-  if (part.embeddings && c.has_projection()) count += e * h + h;
+  const int64_t projection = c.has_projection() ? e * h + h : 0;
+  const int64_t relative = (c.relative.rows() + 2 * c.relative.norm) * h;
+  if (part.embeddings) count += (embedding_rows(c) + norm) * e + projection + relative;
   if (part.embeddings && c.layer.position_bias)
     count += kPositionBuckets * c.num_attention_heads / part.tensor_shards * part.shards.size();
+  if (part.holds_layer(0) && c.convolution.on()) count += h * (h * c.convolution.taps + 3);
   if (!part.head) return count;
   const bool masked = head.kind == HeadKind::masked;
   if (!masked || c.head.decoder_bias) count += head.outputs;
@@ -191,9 +190,9 @@ int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) 
 
 int64_t LayoutRun::replica_samples() const {
   const IndexRange shards = replica_shards();
-  if (shards.size() == 0) return 0;
-  const int64_t begin = part(batch_size, virtual_shards, shards.begin).begin;
-  return part(batch_size, virtual_shards, shards.end - 1).end - begin;
+  return shards.size() == 0 ? 0
+                            : part(batch_size, virtual_shards, shards.end - 1).end -
+                                  part(batch_size, virtual_shards, shards.begin).begin;
 }
 
 PipelineShape LayoutRun::pipeline() const {
@@ -207,14 +206,14 @@ ModelPart LayoutRun::part_of_stage(int stage) const {
 int64_t layer_token_bytes(const EncoderConfig& c, int64_t t, DType compute) {
   const int64_t h = c.hidden_size, wide = 4 * h + c.inner_rows();
   const int64_t whole = compute == DType::f32 ? 16 * h : 20 * h;
-  return whole + element_bytes(compute) * wide / t + 4 * c.num_attention_heads / t + 16;
+  return whole + int64_t(size_of(compute)) * wide / t + 4 * c.num_attention_heads / t + 16;
 }
 
 StageMemory stage_memory(const LayoutRun& run, int stage) {
   const EncoderConfig& c = run.config;
   const ModelPart part = run.part_of_stage(stage);
   const int64_t h = c.hidden_size, t = run.layout.tp(), d = run.layout.dp();
-  const int64_t tokens = run.micro_batch_tokens, element = element_bytes(run.compute);
+  const int64_t tokens = run.micro_batch_tokens, element = int64_t(size_of(run.compute));
   StageMemory m;
   m.parameters = parameters_of(c, run.head, part);
   m.weights = kWeightBytes * m.parameters;

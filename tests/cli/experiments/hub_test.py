@@ -13,6 +13,7 @@ from harness import GOLDEN, facts_of, fail, main, need, run, succeed
 WORDPIECE = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 PUBLISHED = {"albert": ("spiece.model", "tokenizer.json", "tokenizer_config.json"),
              "camembert": ("sentencepiece.bpe.model", "tokenizer_config.json"), "distilbert": WORDPIECE,
+             "deberta-v3": ("spm.model", "tokenizer_config.json"),
              "electra": WORDPIECE, "modernbert": ("tokenizer.json", "tokenizer_config.json"), "mpnet": WORDPIECE,
              "roberta": ("vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"),
              "xlm-roberta": ("sentencepiece.bpe.model", "tokenizer.json", "tokenizer_config.json")}

@@ -14,7 +14,7 @@ from training_jobs import prepared
 
 FAMILY = GOLDEN / "family"
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts/nightly"
-ENCODERS = ("albert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
+ENCODERS = ("albert", "deberta-v3", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
 COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-shards", 2, "--tensor-shards", 2,
           "--micro-batches", 2, "--no-progress", "--quiet"]
 LAYOUTS = ([2], [2, "--shard-optimizer", "--recompute"], [2, "--pp", 2], [2, "--tp", 2],
@@ -27,14 +27,14 @@ def layouts_of(encoder, layouts=LAYOUTS):
 
 
 def rows_of(encoder):
-    return ["train", "--model", FAMILY / encoder / "classification", "--train",
+    return ["train", "--model", GOLDEN / f"family/{encoder}/classification", "--train",
             FAMILY / "trajectory-classification-train.csv", "--label-column", "category", "--max-length", 40,
             "--max-steps", 5, "--eval", FAMILY / "trajectory-classification-train.csv", "--max-eval-samples", 40]
 
 
 def questions_of(encoder):
-    return ["train", "--task", "qa", "--model", FAMILY / encoder / "qa", "--train",
-            FAMILY / encoder / "trajectory-qa-train.json", "--max-length", 96, "--doc-stride", 32, "--max-steps", 3]
+    return ["train", "--task", "qa", "--model", GOLDEN / f"family/{encoder}/qa", "--train",
+            GOLDEN / f"family/{encoder}/trajectory-qa-train.json", "--max-length", 96, "--doc-stride", 32, "--max-steps", 3]
 
 
 def same_on(directory, encoder, line, layouts):
@@ -62,6 +62,7 @@ def rows_in_bf16(encoder, directory):
 
 def questions(encoder, directory):
     """The dropout before DistilBERT's head is named by the whole batch's rows."""
+    prepared(f"golden/family/{encoder}/qa")
     same_on(directory, encoder, questions_of(encoder), layouts_of(encoder))
 
 
@@ -118,7 +119,7 @@ def test_chaos_takes_an_architecture(_):
 
 
 # Of which encoders tests run after every change; those of the others run in the nightly job.
-BY_DAY = {rows: ENCODERS, rows_in_bf16: ("modernbert",), questions: ("distilbert", "modernbert"),
+BY_DAY = {rows: ENCODERS, rows_in_bf16: ("deberta-v3", "modernbert"), questions: ("distilbert", "modernbert"),
           resumed_on_another_layout: ("modernbert", "mpnet", "roberta")}
 for name in ENCODERS:
     for test, by_day in BY_DAY.items():

@@ -103,9 +103,13 @@ TEST_CASE("each architecture is found by its model_type and has what the model c
       const bool named =
           std::any_of(architecture.modules.begin(), architecture.modules.end(),
                       [&](const Module& module) { return module.role == Role(role); });
-      const Role optional[] = {
-          Role::type_embeddings, Role::position_embeddings, Role::embedding_projection, Role::gate,
-          Role::final_norm,      Role::head_norm,           Role::position_bias};
+      const Role optional[] = {Role::type_embeddings,      Role::position_embeddings,
+                               Role::embedding_projection, Role::gate,
+                               Role::final_norm,           Role::head_norm,
+                               Role::position_bias,        Role::relative_norm,
+                               Role::relative_embeddings,  Role::position_key,
+                               Role::position_query,       Role::convolution,
+                               Role::convolution_norm};
       if (!named && std::count(std::begin(optional), std::end(optional), Role(role))) continue;
       REQUIRE(named);
       const bool numbered =

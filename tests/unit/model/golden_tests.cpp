@@ -374,25 +374,22 @@ TEST_CASE("golden MPNet: logits, hidden states, loss, gradients of its three hea
   check_masked("family/mpnet/forward-mlm.safetensors", "family/mpnet/mlm");
 }
 
-TEST_CASE("golden MPNet: buckets of distances") {
-  const char* name = "golden/family/tables/mpnet-buckets.json";
-  if (!have_shared(name)) return;
-  simdjson::dom::parser parser;
-  const simdjson::dom::element table = parser.load(shared_path(name).string());
-  int64_t distance = table["first"].get_int64();
-  for (int64_t bucket : table["buckets"].get_array()) {
-    INFO("distance ", distance);
-    CHECK(position_bucket(distance++) == bucket);
-  }
-  CHECK(distance == table["last"].get_int64().value() + 1);
+TEST_CASE("golden DeBERTa: logits, hidden states, loss, gradients of its three heads") {
+  check_family("deberta-v3");
+  check_masked("family/deberta-v3/forward-mlm.safetensors", "family/deberta-v3/mlm", 2);  // 1.01e-6
+  // With a convolution, positions, types, and weights of their own for the table.
+  check_classification("family/deberta-v2-conv/forward-classification.safetensors",
+                       "family/deberta-v2-conv/classification", 20);
+  check_masked("family/deberta-v2-conv/forward-mlm.safetensors", "family/deberta-v2-conv/mlm");
 }
 
 TEST_CASE("golden family: Trainer's parameters without weight decay") {
-  for (const char* name :
-       {"albert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta"}) {
+  for (const char* name : {"albert", "deberta-v3", "distilbert", "electra", "modernbert", "mpnet",
+                           "roberta", "xlm-roberta"}) {
     check_decay(name);
   }
   check_decay("modernbert-mean", false);
+  check_decay("deberta-v2-conv", false);
 }
 
 }  // namespace finetune::test

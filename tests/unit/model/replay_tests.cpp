@@ -67,8 +67,8 @@ StepOutcome take(Place& place, const Step& step) {
   if (step.in_memory) {
     const auto streams = dropout_streams(place.config, step.seed, step.step);
     backend.upload(place.streams.data(), streams.data(), streams.size() * sizeof(DropoutStream));
-    dropout = {
-        0, 0, 0.1, 0.2, 0.3, 0, reinterpret_cast<const DropoutStream*>(place.streams.data())};
+    dropout = {0,   0,  0.1, 0.2,
+               0.3, -1, 0,   reinterpret_cast<const DropoutStream*>(place.streams.data())};
   }
   if (step.range != place.range) {
     const std::vector<float> weights = random_weights(place.table, step.range);

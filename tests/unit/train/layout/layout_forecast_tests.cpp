@@ -83,7 +83,10 @@ TEST_CASE("the whole's parameters equal the table's, and parts add up") {
 
 TEST_CASE("shared layers and a position bias are counted as in the table") {
   for (const char* json :
-       {R"({"model_type": "mpnet"})", R"({"model_type": "albert", "num_hidden_groups": 3})",
+       {R"({"model_type": "mpnet"})",
+        R"({"model_type": "deberta-v2", "relative_attention": true, "pos_att_type": "c2p|p2c",
+            "norm_rel_ebd": "layer_norm", "num_hidden_layers": 2, "conv_kernel_size": 3})",
+        R"({"model_type": "albert", "num_hidden_groups": 3})",
         R"({"model_type": "albert", "num_hidden_layers": 4, "inner_group_num": 2})"}) {
     INFO(std::string(json));
     const EncoderConfig config = parse_config(json, "config.json");

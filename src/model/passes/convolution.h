@@ -1,0 +1,33 @@
+// The convolution beside the first layer (DeBERTa v2-xlarge): its taps stay within a text.
+#pragma once
+
+#include "model/passes/ends.h"
+
+namespace finetune {
+
+class Convolution {
+ public:
+  Convolution() = default;  // of a part without embeddings, or a model that has none
+  Convolution(const ParameterTable& table, const EncoderConfig& config);
+
+  bool on() const { return weight_.rows > 0; }
+  // Before the first layer, which may overwrite its input.
+  void begin(const EndPass& pass) const;
+  // After it: adds to its output, and norms the sum.
+  void finish(const EndPass& pass, bool keep) const;
+  // Before that layer's backward pass, from the gradient of its output; after it, the gradient of
+  // its input.
+  void backward(const EndPass& pass, float* arena, bool accumulate) const;
+  void add_input_gradient(const EndPass& pass) const;
+
+ private:
+  Tensor rows(const EndPass& pass, int64_t place) const {
+    return pass.at(place, pass.batch.tokens(), pass.config.hidden_size);
+  }
+  // The product's operand.
+  Tensor taps(const EndPass& pass) const;
+
+  Slot weight_, bias_, gamma_, beta_;
+};
+
+}  // namespace finetune
