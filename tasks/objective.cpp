@@ -12,9 +12,9 @@ namespace finetune {
 namespace {
 
 constexpr uint64_t kMagic = 0x7379617272417446;  // "FtArrays"
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 4;
 constexpr size_t kAlignment = 64;
-constexpr size_t kArrays = 11;
+constexpr size_t kArrays = 12;
 
 // A block is this header and the arrays in the order of for_each_array, each aligned.
 struct BlockHeader {
@@ -44,6 +44,7 @@ void for_each_array(Arrays& arrays, Function&& function) {
   function(arrays.class_weights);
   function(arrays.sample_weights);
   function(arrays.word_kinds);
+  function(arrays.head_rows);
 }
 
 size_t aligned(size_t bytes) {

@@ -41,6 +41,7 @@ struct TrainingArrays {
   std::span<const int64_t> set_offsets;  // (N+1) multi-label: sample i has set_ids[o[i], o[i+1])
   std::span<const int32_t> set_ids;
   std::span<const float> class_weights;   // (C)
+  std::span<const int32_t> head_rows;     // (C) Task::head_rows()
   std::span<const float> sample_weights;  // (N) of their losses, classification; empty: all 1
   std::span<const uint8_t> word_kinds;    // (words) masked words: WordKind of each id
   MaskingOptions masking;                 // masked words

@@ -81,6 +81,8 @@ struct ClassificationOptions {
   bool fits_calibration = true;      // train: calibrates the exported model on the evaluation rows
   bool ngram_mix = false;            // train: mixes it with the linear model on n-grams, likewise
   bool tunes_thresholds = false;     // train, multi-label
+  bool extends_head = false;         // train: adds labels that the model's head lacks
+  bool drops_labels = false;         // train: leaves out labels of the head that the data lacks
   bool standardized_targets = true;  // train, regression
   LogitCalibration calibration;      // evaluate, predict: the model's
   std::optional<StoredMix> mix;      // evaluate, predict: the model's, instead of a temperature;
@@ -157,6 +159,9 @@ class Task {
   virtual Head head() const = 0;
   // The model's own trained head serves this task and its labels; else a new one is needed.
   virtual bool keeps_head() const = 0;
+  // Of a kept head that gained or lost labels: the model's own output of each output, or -1 for a
+  // new one. Empty: the outputs are the model's.
+  virtual std::span<const int32_t> head_rows() const { return {}; }
   // Names of the outputs in order of id; empty if they have no names.
   virtual std::vector<std::string> labels() const { return {}; }
   // Regression: how the trained head's outputs become numbers. An exported head gives numbers.

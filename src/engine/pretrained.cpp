@@ -78,6 +78,27 @@ void check_tensor(const WeightSource& source, const Parameter& parameter, std::s
   require_floating(source, info);
 }
 
+// Whether the parameter has a row for each output.
+bool has_outputs(const ParameterTable& table, const Parameter& parameter) {
+  return parameter.role == traits_of(table.head().kind).role;
+}
+
+// The file may have another number of rows.
+void check_extended(const WeightSource& source, const Parameter& parameter,
+                    std::span<const int32_t> head_rows) {
+  FINETUNE_CHECK(parameter.whole() && int64_t(head_rows.size()) == parameter.shape[0]);
+  const WeightInfo& info = *source.find(parameter.name);
+  std::vector<int64_t> shape = parameter.whole_shape;
+  if (!info.shape.empty()) shape[0] = info.shape[0];
+  const int32_t last = *std::max_element(head_rows.begin(), head_rows.end());
+  if (info.shape != shape || shape[0] <= last) {
+    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " has shape ",
+                      shape_text(info.shape), ", which is not the head of ", last + 1,
+                      " labels; --reinit-head starts a new head");
+  }
+  require_floating(source, info);
+}
+
 std::string head_module(const ParameterTable& table) {
   return table.architecture().module_of(traits_of(table.head().kind).role);
 }
@@ -109,11 +130,13 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
 // What is read and what is made, after all checks that need no values.
 struct Choice {
   std::vector<const Parameter*> to_load, to_initialize;
+  std::vector<const Parameter*> to_extend;  // read row by row
   bool head_kept = false;
   bool pooler_initialized = false;
 };
 
-Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
+Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolicy policy,
+              std::span<const int32_t> head_rows) {
   Choice choice;
   if (policy == HeadPolicy::renew_all) {
     choice.to_initialize = select(table, [](const auto&, const Parameter&) { return true; });
@@ -149,6 +172,15 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
   take(head, choice.head_kept);
 
   std::vector<const WeightInfo*> wanted;
+  if (choice.head_kept && !head_rows.empty()) {
+    for (const Parameter* parameter : head) {
+      if (!has_outputs(table, *parameter)) continue;
+      check_extended(source, *parameter, head_rows);
+      wanted.push_back(source.find(parameter->name));
+      std::erase(choice.to_load, parameter);
+      choice.to_extend.push_back(parameter);
+    }
+  }
   for (const Parameter* parameter : choice.to_load) {
     check_tensor(source, *parameter,
                  is_task_head(table, *parameter) && policy == HeadPolicy::keep_or_new
@@ -162,8 +194,9 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
 
 }  // namespace
 
-void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
-  choose(table, source, policy);
+void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy,
+                      std::span<const int32_t> head_rows) {
+  choose(table, source, policy, head_rows);
 }
 
 namespace {
@@ -187,6 +220,20 @@ void read_slices(const WeightSource& source, const std::vector<const Parameter*>
       const float* from = tensor.data() + (slice.row + row) * cols + slice.col;
       std::copy_n(from, slice.cols, arena + parameter->offset + row * slice.cols);
     }
+  }
+}
+
+// Rows of a head; those that the file lacks stay as they are.
+void read_rows(const WeightSource& source, const Parameter& parameter,
+               std::span<const int32_t> head_rows, float* arena) {
+  const std::vector<int64_t>& shape = source.find(parameter.name)->shape;
+  std::vector<float> tensor(size_t(element_count(shape).value()));
+  read_tensor(source, parameter.name, shape, tensor.data());
+  const int64_t cols = int64_t(tensor.size()) / shape[0];
+  for (size_t row = 0; row < head_rows.size(); ++row) {
+    if (head_rows[row] < 0) continue;
+    std::copy_n(tensor.data() + head_rows[row] * cols, cols,
+                arena + parameter.offset + int64_t(row) * cols);
   }
 }
 
@@ -217,22 +264,28 @@ PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource
 
 PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTable& held,
                                  const WeightSource& source, double initializer_range,
-                                 uint64_t seed, HeadPolicy policy, float* arena) {
-  const Choice choice = choose(table, source, policy);
+                                 uint64_t seed, HeadPolicy policy, float* arena,
+                                 std::span<const int32_t> head_rows) {
+  const Choice choice = choose(table, source, policy, head_rows);
   PretrainedReport report;
   report.head_kept = choice.head_kept;
   report.pooler_initialized = choice.pooler_initialized;
-  for (const Parameter* parameter : choice.to_load) report.loaded.push_back(parameter->name);
+  for (const auto* group : {&choice.to_load, &choice.to_extend}) {
+    for (const Parameter* parameter : *group) report.loaded.push_back(parameter->name);
+  }
   for (const Parameter* parameter : choice.to_initialize) {
     report.initialized.push_back(parameter->name);
   }
-  const auto loaded = names_of(choice.to_load), initialized = names_of(choice.to_initialize);
+  const auto loaded = names_of(choice.to_load), initialized = names_of(choice.to_initialize),
+             extended = names_of(choice.to_extend);
   read_held(source,
             select(held, [&](const auto&, const Parameter& p) { return loaded.contains(p.name); }),
             arena);
   for (const Parameter& parameter : held.parameters()) {
-    if (!initialized.contains(parameter.name)) continue;
+    const bool gets_rows = extended.contains(parameter.name);
+    if (!gets_rows && !initialized.contains(parameter.name)) continue;
     initialize(held, parameter, initializer_range, seed, arena);
+    if (gets_rows) read_rows(source, parameter, head_rows, arena);
   }
   if (policy == HeadPolicy::renew_all) {
     report.lines.push_back(concat("weights: all ", counted(report.initialized.size(), "tensor"),

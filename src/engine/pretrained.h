@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,14 @@ struct PretrainedReport {
   std::string warning;             // about unknown tensors of the file; may be empty
 };
 
+// `head_rows`, of a kept head with other outputs than the file's: the file's row of each output, or
+// -1 for a new one, which is initialised as in a new head. Empty: the outputs are the file's.
+
 // Whether load_pretrained can begin: its errors but those of values, before there is an arena. A
 // config alone can ask for any amount of memory; weights that pass have bytes of the file for each
 // parameter that is read.
-void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy);
+void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy,
+                      std::span<const int32_t> head_rows = {});
 
 // Fills `arena` (table.size() floats, zero before) straight from the file, tensors in parallel; new
 // parameters by initialize(seed). Error(model) naming tensor, file and shapes: a tensor of the
@@ -46,6 +51,7 @@ PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource
 // something of; those that it has slices of one after the other. The report is the whole model's.
 PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTable& held,
                                  const WeightSource& source, double initializer_range,
-                                 uint64_t seed, HeadPolicy policy, float* arena);
+                                 uint64_t seed, HeadPolicy policy, float* arena,
+                                 std::span<const int32_t> head_rows = {});
 
 }  // namespace finetune

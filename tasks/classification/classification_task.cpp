@@ -101,9 +101,10 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
     if (!fault.empty()) lines.push_back("warning: " + fault);
   }
   if (trains && data.keeps_head) {
-    lines.push_back(
-        "the model's head fits and is kept, with its label order (--reinit-head "
-        "starts with a new one)");
+    lines.push_back(!data.head_changes.empty()
+                        ? data.head_changes
+                        : "the model's head fits and is kept, with its label order (--reinit-head "
+                          "starts with a new one)");
   }
   if (!data.unknown_labels.empty()) {
     lines.push_back(describe_unknown_labels(data, rows_with_unknown(data), data.eval.set.examples));
@@ -152,6 +153,7 @@ TrainingArrays ClassificationTask::training_arrays() const {
   arrays.head = head();
   arrays.label_smoothing = float(options_.label_smoothing);
   arrays.target_scale = data_.target_scale;
+  arrays.head_rows = data_.head_rows;
   arrays.samples = train.set.samples;
   arrays.labels = windows_ ? windows_->labels : train.labels;
   arrays.targets = windows_ ? windows_->targets : train_targets_;

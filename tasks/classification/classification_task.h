@@ -29,6 +29,7 @@ class ClassificationTask final : public Task {
   TaskKind kind() const override { return TaskKind::classification; }
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
   bool keeps_head() const override { return data_.keeps_head; }
+  std::span<const int32_t> head_rows() const override { return data_.head_rows; }
   std::vector<std::string> labels() const override { return data_.labels.names(); }
   TargetScale target_scale() const override { return data_.target_scale; }
   int64_t max_length() const override { return data_.max_length; }

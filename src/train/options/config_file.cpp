@@ -125,6 +125,8 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   add("no-whole-words", "false");
   add("distinct", "false");
   add("reinit", "false");
+  add("extend-head", "false");
+  add("drop-labels", "false");
   add("ngram-mix", mixes ? "no" : "auto");
   add("eval-split", is_split ? "random" : "stratified");
   add("long-text", "cut");

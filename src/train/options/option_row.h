@@ -25,8 +25,8 @@ enum class OptionRole {
 using Commands = uint32_t;
 namespace commands {
 inline constexpr Commands train = 1, adapt = 2, plan = 4, check = 8, evaluate = 16, predict = 32,
-                          tokenize = 64, doctor = 128, bench_layout = 256;
-inline constexpr Commands runs = train | adapt | plan, answers = evaluate | predict,
+                          tokenize = 64, doctor = 128, bench_layout = 256, next = 512;
+inline constexpr Commands runs = train | adapt | plan, answers = evaluate | predict | next,
                           all = ~Commands{0};
 }  // namespace commands
 

@@ -27,6 +27,14 @@ void require_mix(const TrainOptions& o) {
   if (against) throw usage_error("--ngram-mix yes and ", against, " exclude each other");
 }
 
+void validate_head(const TrainOptions& o) {
+  const char* changes = o.extend_head ? "--extend-head" : o.drop_labels ? "--drop-labels" : nullptr;
+  if (changes == nullptr) return;
+  if (o.reinit_head) throw usage_error(changes, " and --reinit-head exclude each other");
+  if (o.regression)
+    throw usage_error(changes, " is for labels; with --regression a row has a number");
+}
+
 void validate_evaluation(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
@@ -136,6 +144,7 @@ void validate(const TrainOptions& o) {
         "--regression has no classes: leave out --class-weights, --label-smoothing, "
         "--ignore-unknown-labels and --normalize-labels");
   }
+  validate_head(o);
   if (o.resume && o.overwrite) throw usage_error("--resume and --overwrite exclude each other");
   if (!o.tolerances.empty() && o.baselines.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
@@ -249,6 +258,8 @@ constexpr TaskSetting kSettings[] = {
     {"ignore-unknown-labels",
      [](From o, To t) { t.ignore_unknown_labels = o.ignore_unknown_labels; }},
     {"normalize-labels", [](From o, To t) { t.normalizes_labels = o.normalize_labels; }},
+    {"extend-head", [](From o, To t) { t.extends_head = o.extend_head; }},
+    {"drop-labels", [](From o, To t) { t.drops_labels = o.drop_labels; }},
     {"no-ngram-baseline", [](From o, To t) { t.ngram_baseline = !o.no_ngram_baseline; }},
     {"no-calibration", [](From o, To t) { t.fits_calibration = !o.no_calibration; }},
     {"tune-thresholds", [](From o, To t) { t.tunes_thresholds = o.tune_thresholds; }},

@@ -78,6 +78,7 @@ struct TrainOptions {
   bool resume = false;
   bool overwrite = false;
   bool reinit_head = false;
+  bool extend_head = false, drop_labels = false;
   bool reinit = false;
   std::string delimiter = "auto";
   std::string encoding = "auto";

@@ -69,7 +69,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   auto source = open_weights_of(p.model);
   p.task = inputs.read(o, inputs.open(o, {}), p.model, *source, {});
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
-  check_initial(o, p.model.config, ParameterTable(p.model.config, p.task->head()), *source);
+  check_initial(o, p.model.config, ParameterTable(p.model.config, p.task->head()), *source,
+                p.task->head_rows());
   read_assertions(o, metrics_of_run(o, p.layout, *p.task, !p.backend->uses_host_memory()));
   checked_best_metric(o, *p.task);
   p.recipe = fill_recipe(o, given, recipe_facts(*p.task, p.model.config));
@@ -90,7 +91,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
 void check_weights(const Prepared& p, const ParameterTable& table) {
   const ParameterTable whole(p.model.config, table.head());
   std::vector<float> arena(size_t(table.size()));
-  load_initial(p.options, p.model.config, whole, table, *open_given_weights(p.model), arena.data());
+  load_initial(p.options, p.model.config, whole, table, *open_given_weights(p.model),
+               p.task->head_rows(), arena.data());
 }
 
 DevicePlan plan_device(const Prepared& p, const DeviceRun& run, int64_t tokens) {

@@ -21,11 +21,11 @@ PipelineShape shape_of(const Settings& settings, int64_t micro_batches) {
 
 // Checks that the model has the weights, and that the disk has room for the run's files.
 void check_weights_and_disk(const Settings& settings, const ParameterTable& table,
-                            const WeightSource& source, int64_t samples, bool leads) {
+                            const WeightSource& source, const TrainingArrays& arrays, bool leads) {
   const TrainOptions& options = settings.options;
-  check_initial(options, settings.config, table, source);
+  check_initial(options, settings.config, table, source, arrays.head_rows);
   if (!leads) return;
-  const int64_t epoch = steps_per_epoch(samples, *options.batch_size);
+  const int64_t epoch = steps_per_epoch(arrays.samples.size(), *options.batch_size);
   require_disk(options, forecast_disk(options, table, settings.schedule.total_steps, epoch,
                                       settings.has_eval));
 }
@@ -68,7 +68,7 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
   Communicator& replicas = machine.groups->data();
   agree_on_errors(world, [&] {
     if (!source) return;
-    check_weights_and_disk(settings, table, *source, arrays.samples.size(), machine.leads());
+    check_weights_and_disk(settings, table, *source, arrays, machine.leads());
   });
   auto peers =
       std::make_unique<LayoutPeers>(*backend, *machine.groups, comm_timeout_seconds(options));
@@ -84,7 +84,8 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
   agree_on_errors(world, [&] {
     if (!source) return;
     engine.set_weights([&](float* arena) {
-      report = load_initial(options, settings.config, table, engine.table(), *source, arena);
+      report = load_initial(options, settings.config, table, engine.table(), *source,
+                            arrays.head_rows, arena);
       unscale_head(engine.table(), arrays.target_scale, arena);
     });
   });

@@ -30,13 +30,13 @@ OutputMode output_mode(const TrainOptions& options) {
 
 namespace {
 
-constexpr size_t kMostNamedLabels = 5;
+constexpr size_t kMostNamedLabels = 5, kMostNewLabels = 50;
 
 // "5 labels: 'a', 'b', …"
-std::string some_of(const std::vector<std::string>& labels) {
+std::string some_of(const std::vector<std::string>& labels, size_t most = kMostNamedLabels) {
   std::vector<std::string> quoted;
   for (const std::string& label : labels) quoted.push_back(in_quotes(label));
-  return concat(counted(labels.size(), "label"), ": ", join_some(quoted, kMostNamedLabels));
+  return concat(counted(labels.size(), "label"), ": ", join_some(quoted, most));
 }
 
 // Those of `labels` that `others` lacks, in their order.
@@ -60,7 +60,7 @@ std::string difference_of_heads(const std::vector<std::string>& head,
   if (head.empty()) return concat("it has none; the data has ", some_of(unknown));
   const auto like = likeness(unknown, head);
   return concat(
-      "the data has ", some_of(unknown), ", which it lacks",
+      "the data has ", some_of(unknown, kMostNewLabels), ", which it lacks",
       like ? concat(" (", *like, "; --normalize-labels joins them)") : "",
       unused.empty() ? "" : concat("; it has ", some_of(unused), ", which the data lacks"));
 }
@@ -136,6 +136,10 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   of_task.eval_files = data.eval;
   of_task.label_order = std::move(label_order);
   const bool wants_head = has_head && !options.reinit_head && options.recipe != kQuickWord;
+  if (!has_head && (options.extend_head || options.drop_labels)) {
+    throw usage_error(options.extend_head ? "--extend-head" : "--drop-labels", ": ",
+                      source.path().string(), " has no trained head; leave the option out");
+  }
   if (wants_head && kind == TaskKind::classification && !model.config.labels_fault.empty()) {
     throw model_error(model.config.labels_fault, "; --reinit-head starts a new head");
   }
@@ -144,8 +148,13 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
         return traits_of(kind).make(of_task, {*model.tokenizer, model.config, wants_head});
       });
   if (wants_head && !task->keeps_head()) {
+    const bool can_extend = !options.extend_head && kind == TaskKind::classification &&
+                            !lacking(task->labels(), model.config.labels).empty();
     throw model_error(source.path().string(), ": the model has a head for other labels: ",
-                      difference_of_heads(model.config.labels, task->labels()),
+                      options.extend_head
+                          ? "it was trained for another number of labels a row"
+                          : difference_of_heads(model.config.labels, task->labels()),
+                      can_extend ? "; --extend-head adds them to the head" : "",
                       "; --reinit-head starts a new one");
   }
   return task;
@@ -263,15 +272,17 @@ HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
 }  // namespace
 
 void check_initial(const TrainOptions& options, const EncoderConfig& config,
-                   const ParameterTable& table, const WeightSource& source) {
-  check_pretrained(table, source, head_policy(options, config, table));
+                   const ParameterTable& table, const WeightSource& source,
+                   std::span<const int32_t> head_rows) {
+  check_pretrained(table, source, head_policy(options, config, table), head_rows);
 }
 
 PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& config,
                               const ParameterTable& table, const ParameterTable& held,
-                              const WeightSource& source, float* arena) {
+                              const WeightSource& source, std::span<const int32_t> head_rows,
+                              float* arena) {
   return load_pretrained(table, held, source, config.initializer_range, options.seed,
-                         head_policy(options, config, table), arena);
+                         head_policy(options, config, table), arena, head_rows);
 }
 
 std::vector<fs::path> data_files(const TrainOptions& options) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,12 +59,14 @@ std::string describe_micro_batches(const TrainOptions& options);  // for the log
 // Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
 // of the table is allocated.
 void check_initial(const TrainOptions& options, const EncoderConfig& config,
-                   const ParameterTable& table, const WeightSource& source);
+                   const ParameterTable& table, const WeightSource& source,
+                   std::span<const int32_t> head_rows);
 // The weights that the run begins with, into an arena of `held`, the whole model's table or that of
-// a part (pretrained.h).
+// a part (pretrained.h). `head_rows`: the task's.
 PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& config,
                               const ParameterTable& table, const ParameterTable& held,
-                              const WeightSource& source, float* arena);
+                              const WeightSource& source, std::span<const int32_t> head_rows,
+                              float* arena);
 
 // Error(data) for a pipe among the data, which a process of each of the hosts reads.
 void require_no_pipes(const TrainOptions& options, int hosts);

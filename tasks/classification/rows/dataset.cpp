@@ -13,6 +13,7 @@
 #include "data/rows/row_files.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/ngrams/baselines.h"
+#include "tasks/classification/rows/head_labels.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
 #include "tasks/texts/encoded_rows.h"
@@ -126,22 +127,40 @@ std::string checked_labels(const Source& source, const LabelMap& labels,
   return text;
 }
 
-// Whether the model's head has this problem type and knows all of `labels`.
-bool head_fits(const EncoderConfig& config, ProblemType problem, const LabelMap& labels) {
-  bool one = config.labels.size() == 1;
+// Whether the model's head has this problem type.
+bool has_problem(const EncoderConfig& config, ProblemType problem) {
+  const bool is_same = config.problem_type == name_of(problem);
   switch (problem) {
     case ProblemType::regression:
-      return one && (config.problem_type == name_of(problem) || config.problem_type.empty());
+      return config.labels.size() == 1 && (is_same || config.problem_type.empty());
     case ProblemType::multi_label:
-      if (config.problem_type != name_of(problem)) return false;
-      break;
+      return is_same;
     case ProblemType::single_label:
-      if (config.problem_type != name_of(problem) && !config.problem_type.empty()) return false;
-      break;
+      return is_same || config.problem_type.empty();
   }
-  LabelMap own(config.labels);
-  return std::all_of(labels.names().begin(), labels.names().end(),
-                     [&](const std::string& name) { return own.find(name) >= 0; });
+  return false;
+}
+
+bool knows_none(const EncoderConfig& config, const LabelMap& labels) {
+  return std::none_of(config.labels.begin(), config.labels.end(),
+                      [&](const std::string& name) { return labels.find(name) >= 0; });
+}
+
+// Keeps the model's head and its labels if they serve the data, with the labels that the options
+// add and drop.
+void keep_head(const EncoderConfig& config, const LabelMap& labels, const TaskOptions& options,
+               ClassificationData& data) {
+  data.keeps_head = has_problem(config, data.problem);
+  if (!data.keeps_head || data.problem == ProblemType::regression) return;
+  HeadLabels head =
+      head_labels(config.labels, labels.names(), options.extends_head, options.drops_labels);
+  data.labels = LabelMap(std::move(head.labels));
+  data.keeps_head =
+      std::all_of(labels.names().begin(), labels.names().end(),
+                  [&](const std::string& name) { return data.labels.find(name) >= 0; });
+  if (!data.keeps_head) return;
+  if (options.extends_head || options.drops_labels) data.head_changes = describe_head_labels(head);
+  data.head_rows = std::move(head.rows);
 }
 
 // Labels of the evaluation rows that the map lacks, sorted.
@@ -260,15 +279,15 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     rewrite_labels(*train, options, data.problem, names, joined);
     LabelMap labels;
     if (data.problem != ProblemType::regression) labels = labels_of(*train, options, data.problem);
-    data.keeps_head = model_head && head_fits(config, data.problem, labels);
-    if (data.problem == ProblemType::single_label && !data.keeps_head) {
+    if (model_head) keep_head(config, labels, options, data);
+    const bool knows_labels = data.keeps_head && !knows_none(config, labels);
+    if (data.problem == ProblemType::single_label && !knows_labels) {
       add_warning(checked_labels(*train, labels, options), data);
     }
     add_warning(list_warning(labels.names(), options), data);
     add_warning(missing_warning(labels.names()), data);
-    data.labels = data.keeps_head && data.problem != ProblemType::regression
-                      ? LabelMap(config.labels)
-                      : std::move(labels);
+    if (!data.keeps_head || data.problem == ProblemType::regression)
+      data.labels = std::move(labels);
   } else {
     const EncoderConfig without_head;
     const std::vector<std::string>& own = trained_labels(model_head ? config : without_head);

@@ -43,6 +43,8 @@ struct ClassificationData {
   ProblemType problem = ProblemType::single_label;
   LabelMap labels;                          // of the model's outputs; empty for regression
   bool keeps_head = false;                  // the model's own head and label map fit and are kept
+  std::vector<int32_t> head_rows;           // Task::head_rows()
+  std::string head_changes;                 // --extend-head, --drop-labels: a line for the log
   std::vector<std::string> unknown_labels;  // id LabelMap::size() + i, sorted; never predicted
   std::vector<std::string> label_warnings;  // on the label column
   std::string joined_labels;                // the changes of --normalize-labels, or empty

@@ -1,10 +1,18 @@
-// A regression head with its scale folded in, and undone.
+// Kept heads: a regression head with its scale folded in and undone, rows of labels that stay.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "../one_layer.h"
+#include "../shared.h"
+#include "core/error.h"
+#include "core/files/files.h"
+#include "engine/engine.h"
+#include "engine/pretrained.h"
 #include "engine/scaled_head.h"
+#include "weights/weights.h"
 
 using namespace finetune;
 using test::one_layer_config;
@@ -52,4 +60,43 @@ TEST_CASE("a trained head that gives numbers gives learnt ones when it is unscal
     const float* values = scaled.contents({Arena::weights, int64_t(i), {0, parameter.size()}});
     for (int64_t k = 0; k < parameter.size(); ++k) CHECK(values[k] == 0.75f);
   }
+}
+
+namespace {
+
+std::vector<float> loaded(int64_t outputs, HeadPolicy policy, std::span<const int32_t> head_rows) {
+  const fs::path model = test::shared_path("golden/tiny-bert-classification");
+  const EncoderConfig config = open_model_config(model.string(), true).config;
+  const auto source = open_weights(model, config.architecture->names);
+  const ParameterTable table(config, {HeadKind::sequence, outputs});
+  std::vector<float> arena(size_t(table.size()));
+  load_pretrained(table, table, *source, config.initializer_range, 1, policy, arena.data(),
+                  head_rows);
+  std::vector<float> head;
+  for (const char* name : {"classifier.weight", "classifier.bias"}) {
+    const float* values = arena.data() + table.find(name)->offset;
+    head.insert(head.end(), values, values + table.find(name)->size());
+  }
+  return head;
+}
+
+}  // namespace
+
+TEST_CASE("a head whose labels changed keeps the rows of those that stay") {
+  if (!test::have_shared("golden/tiny-bert-classification")) return;
+  const std::vector<int32_t> rows{5, -1, 0, 23}, beyond{24, 0, 1, 2};
+  const auto now = loaded(4, HeadPolicy::keep_or_new, rows);
+  const auto own = loaded(24, HeadPolicy::keep_or_new, {});
+  const auto renewed = loaded(4, HeadPolicy::renew, {});
+  const size_t cols = now.size() / 4 - 1;
+  for (size_t row = 0; row < 4; ++row) {
+    const bool is_new = rows[row] < 0;
+    const auto& from = is_new ? renewed : own;
+    const size_t place = is_new ? row : size_t(rows[row]), outputs = is_new ? 4 : 24;
+    CAPTURE(row);
+    CHECK(std::equal(&now[row * cols], &now[row * cols] + cols, &from[place * cols]));
+    CHECK(now[4 * cols + row] == from[outputs * cols + place]);
+  }
+  CHECK_THROWS_WITH_AS(loaded(4, HeadPolicy::keep_or_new, beyond),
+                       doctest::Contains("--reinit-head"), Error);
 }

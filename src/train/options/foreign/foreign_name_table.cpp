@@ -51,10 +51,11 @@ constexpr ForeignName kOptions[] = {
     {"test test_file test_data test_set test_path data data_file data_path dataset dataset_name "
      "input_file input_data input_path inputs infile eval eval_file eval_data dev dev_file file "
      "files csv predict_file x_test i d f",
-     "predict", "input", ""},
+     "predict next", "input", ""},
+    {"n k num count size num_rows n_rows budget query_size samples", "next", "rows", ""},
     {"train train_file train_data train_path x_train", "predict evaluate", "",
      "is not needed here: finetune train is what reads it"},
-    {"stdin", "predict", "input", " -"},
+    {"stdin", "predict next", "input", " -"},
     {"dataset dataset_file data_file gold reference references truth ground_truth y_true test "
      "test_file eval input i d",
      "score", "data", ""},

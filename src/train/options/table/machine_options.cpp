@@ -27,7 +27,7 @@ std::span<const TrainOption> machine_options() {
       {{.name = "threads",
         .role = run,
         .commands = runs | answers | bench_layout,
-        .common = predict,
+        .common = predict | next,
         .help = "threads (all: the cores this process may use)",
         .words = "all",
         .range = between(1, kMostThreads),
