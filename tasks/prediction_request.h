@@ -1,4 +1,4 @@
-// What `finetune predict` was asked for.
+// What `finetune predict` and `finetune next` were asked for.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct PredictionRequest {
   bool json_lines = false;        // rows: JSON Lines instead of CSV
   bool spreadsheet_safe = false;  // rows: no cell of the CSV begins a formula
   bool explain = false;           // labels: which words made them
+  int64_t next_rows = 0;          // next: how many rows to choose
   std::string column_option;      // a given option that names a column, or empty
 };
 

@@ -43,6 +43,11 @@ struct TaskTraits {
   // loaded, so that faults show first.
   std::unique_ptr<Evaluator> (*make_predictor)(const PredictionRequest& request,
                                                const TaskOptions& options, const TaskModel& model);
+  // An evaluator of rows without labels that chooses the rows worth labelling next. Null: the task
+  // has no such rows.
+  std::unique_ptr<Evaluator> (*make_chooser)(const PredictionRequest& request,
+                                             const TaskOptions& options,
+                                             const TaskModel& model) = nullptr;
   // Reads the beginnings of options.train_files. Error(data) if one cannot be read or lacks a
   // column that the options name. Null: the task has no baselines to train on these files.
   void (*require_columns)(const TaskOptions& options) = nullptr;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
 
-usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain (default: all)
+usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain, next (default: all)
 
-label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise needs FINETUNE_SHARED, and
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise and next need FINETUNE_SHARED, and
 like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences of
 docs/quality.md from the file.
 """
@@ -81,7 +81,20 @@ def explain(binary, directory):
     yield "Toronto", "times the prediction", f"{explained / plain:.1f}", 1
 
 
-PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain}
+def next_rows(binary, directory):
+    import next_rows
+    for name, text, label in (("Toronto", "text", "category"), ("Toronto merchants", "merchant", "category"),
+                              ("Toronto accounts", "text", "gl_category")):
+        found = [next_rows.compared(binary, MINILM, SHARED / "data/toronto", text, label, seed, directory)
+                 for seed in (1, 2, 3)]
+        rows, chosen, drawn, more, drawn_more = zip(*found)
+        for quantity, value in (("rows", rows[0]), ("more rows", more[0]), ("chosen, %", f"{mean(chosen):.1f}"),
+                                ("random, %", f"{mean(drawn):.1f}"), ("more random, %", f"{mean(drawn_more):.1f}"),
+                                ("seeds at least as accurate", sum(a >= b for a, b in zip(chosen, drawn_more)))):
+            yield name, quantity, value, len(found)
+
+
+PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows}
 
 
 def main():

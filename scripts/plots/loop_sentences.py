@@ -31,7 +31,15 @@ def explain(by_data):
             f"{figures['rows a processor second']} rows a processor second.")
 
 
-SENTENCES = {"label-errors": label_errors, "promise": promise, "explain": explain}
+def next_rows(by_data):
+    first = next(iter(by_data.values()))
+    shown = [f"{data} {figures['chosen, %']} % ({figures['random, %']} %, {figures['more random, %']} %)"
+             for data, figures in by_data.items()]
+    return (f"Accuracy after three rounds of `next --rows 200` from 500 random rows, beside {first['rows']} and "
+            f"{first['more rows']} random rows: {', '.join(shown)}; three seeds, the encoder frozen.")
+
+
+SENTENCES = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows}
 
 
 def sentences(rows):

@@ -9,6 +9,7 @@ void add_commands(Subcommand program, int& exit_code) {
   add_sweep_command(program, exit_code);
   add_evaluate_command(program, exit_code);
   add_predict_command(program, exit_code);
+  add_next_command(program, exit_code);
   add_tokenize_command(program, exit_code);
   add_inspect_command(program, exit_code);
   add_convert_command(program, exit_code);

@@ -15,6 +15,7 @@ void add_adapt_command(Subcommand program, int& exit_code);
 void add_sweep_command(Subcommand program, int& exit_code);
 void add_evaluate_command(Subcommand program, int& exit_code);
 void add_predict_command(Subcommand program, int& exit_code);
+void add_next_command(Subcommand program, int& exit_code);
 void add_tokenize_command(Subcommand program, int& exit_code);
 void add_inspect_command(Subcommand program, int& exit_code);
 void add_convert_command(Subcommand program, int& exit_code);

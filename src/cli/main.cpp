@@ -60,7 +60,8 @@ int fail(finetune::Communicator& world, ExitCode code, const std::string& messag
 
 // One of several processes whose command is for one.
 bool is_for_all(const std::string& command) {
-  for (const char* name : {"train", "adapt", "sweep", "evaluate", "predict", "bench", "doctor"}) {
+  for (const char* name :
+       {"train", "adapt", "sweep", "evaluate", "predict", "next", "bench", "doctor"}) {
     if (command == name) return true;
   }
   return false;

@@ -162,7 +162,7 @@ void let_last_value_count(CLI::App& app) {
 
 std::string overview(const CLI::App& app) {
   constexpr size_t kColumn = 12;
-  std::string text = concat(app.get_description(), "\nUsage: finetune COMMAND [OPTIONS]\n\n");
+  std::string text = concat(app.get_description(), "\nUsage: finetune COMMAND [OPTIONS]\n");
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     const std::string& name = command->get_name();
     const std::string gap(kColumn - std::min(name.size(), kColumn - 1), ' ');

@@ -2,6 +2,7 @@
 #include "tasks/classification/classification_traits.h"
 
 #include "tasks/classification/classification_task.h"
+#include "tasks/classification/next_rows/next_rows.h"
 
 namespace finetune {
 namespace {
@@ -20,6 +21,11 @@ std::unique_ptr<Evaluator> make_predictor(const PredictionRequest& request,
   return ClassificationEvaluator::of_input(request, options, model);
 }
 
+std::unique_ptr<Evaluator> make_chooser(const PredictionRequest& request,
+                                        const TaskOptions& options, const TaskModel& model) {
+  return std::make_unique<NextRows>(request, options, model);
+}
+
 }  // namespace
 
 TaskTraits classification_traits() {
@@ -31,6 +37,7 @@ TaskTraits classification_traits() {
           .make_objective = make_classification_objective,
           .make_evaluator = make_evaluator,
           .make_predictor = make_predictor,
+          .make_chooser = make_chooser,
           .require_columns = require_columns,
           .stored_options = classification_defaults};
 }

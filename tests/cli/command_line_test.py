@@ -7,8 +7,8 @@ from pathlib import Path
 from fixtures import EVAL, MODEL, MODELS, predict, write
 from harness import BINARY, fail, main, need, run, succeed
 
-COMMANDS = ("train", "sweep", "evaluate", "predict", "bench", "tokenize", "inspect", "convert", "score", "plan", "doctor", "compare",
-            "completion")
+COMMANDS = ("train", "sweep", "evaluate", "predict", "next", "bench", "tokenize", "inspect", "convert", "score", "plan", "doctor",
+            "compare", "completion")
 
 
 def test_help_of_every_command(directory):

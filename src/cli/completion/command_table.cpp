@@ -19,15 +19,12 @@ bool is_word(std::string_view piece) {
 
 // The bit of a command whose options are rows of train's table; 0 for other commands.
 Commands command_of(const std::string& name) {
-  const std::pair<std::string_view, Commands> known[] = {{"train", commands::train},
-                                                         {"adapt", commands::adapt},
-                                                         {"plan", commands::plan},
-                                                         {"check", commands::check},
-                                                         {"evaluate", commands::evaluate},
-                                                         {"predict", commands::predict},
-                                                         {"tokenize", commands::tokenize},
-                                                         {"doctor", commands::doctor},
-                                                         {"bench layout", commands::bench_layout}};
+  const std::pair<std::string_view, Commands> known[] = {
+      {"train", commands::train},       {"adapt", commands::adapt},
+      {"plan", commands::plan},         {"check", commands::check},
+      {"evaluate", commands::evaluate}, {"predict", commands::predict},
+      {"next", commands::next},         {"tokenize", commands::tokenize},
+      {"doctor", commands::doctor},     {"bench layout", commands::bench_layout}};
   for (const auto& [word, command] : known) {
     if (word == name) return command;
   }

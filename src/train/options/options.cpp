@@ -31,6 +31,9 @@ void validate_head(const TrainOptions& o) {
   const char* changes = o.extend_head ? "--extend-head" : o.drop_labels ? "--drop-labels" : nullptr;
   if (changes == nullptr) return;
   if (o.reinit_head) throw usage_error(changes, " and --reinit-head exclude each other");
+  if (o.recipe == kQuickWord) {
+    throw usage_error(changes, " and --recipe quick, which fits a new head, exclude each other");
+  }
   if (o.regression)
     throw usage_error(changes, " is for labels; with --regression a row has a number");
 }

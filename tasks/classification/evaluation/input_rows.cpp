@@ -81,6 +81,12 @@ std::vector<std::string> InputRows::texts() {
   return whole_texts(left_out_ ? left_out_->rows() : chunk_.rows(), text_);
 }
 
+std::vector<TextSum> InputRows::text_sums() {
+  std::vector<TextSum> out;
+  for (const RowValues row : chunk_.rows()) out.push_back(text_sum_of(row, text_));
+  return out;
+}
+
 // As soon as there are enough rows to tell, so that the user can stop a long prediction.
 std::vector<std::string> InputRows::early_warnings() {
   constexpr int64_t kEnough = 1000;

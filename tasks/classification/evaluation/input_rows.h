@@ -34,6 +34,7 @@ class InputRows final : public RowSource {
   double seconds_waited() const override { return waited_; }
   // To explain labels: those of the rows without a word, too, in the order of the samples.
   std::vector<std::string> texts() override;
+  std::vector<TextSum> text_sums();  // of the same rows
   std::vector<std::string> columns() const override { return reader_.columns(); }
   std::vector<std::string> describe_samples() const override;
   std::vector<std::string> warnings() const override;

@@ -36,7 +36,8 @@ ClassificationData checked_data(const TaskOptions& options, const TaskModel& mod
   return data;
 }
 
-// The texts of all rows of the files, whichever of them were trained on.
+}  // namespace
+
 TrainedTexts texts_in(const std::vector<InputFile>& files, const TaskOptions& options) {
   RowFiles rows(files, row_options_of(options));
   const TextColumns text =
@@ -45,8 +46,6 @@ TrainedTexts texts_in(const std::vector<InputFile>& files, const TaskOptions& op
   for (Row row; rows.next(row);) sums.push_back(text_sum_of(row.values, text));
   return TrainedTexts(std::move(sums));
 }
-
-}  // namespace
 
 LabelledFiles::LabelledFiles(const TaskOptions& options, const TaskModel& model)
     : options_(options),

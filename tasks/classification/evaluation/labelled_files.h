@@ -24,6 +24,10 @@
 
 namespace finetune {
 
+// The texts of all rows of the files, whichever of them were trained on. Error(data) if the files
+// cannot be read.
+TrainedTexts texts_in(const std::vector<InputFile>& files, const TaskOptions& options);
+
 class LabelledFiles final : public RowSource {
  public:
   // `options`: the model's stored options with eval_files and what the command line changes. The

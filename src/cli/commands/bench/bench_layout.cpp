@@ -1,5 +1,5 @@
 // finetune bench layout: bytes, memory and bubble of a layout beside plan's formulas.
-#include "cli/commands/bench_layout.h"
+#include "cli/commands/bench/bench_layout.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>

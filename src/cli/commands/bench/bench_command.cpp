@@ -10,7 +10,7 @@
 #include "bench/step_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "cli/command.h"
-#include "cli/commands/bench_layout.h"
+#include "cli/commands/bench/bench_layout.h"
 #include "cli/usage.h"
 #include "cli/world.h"
 #include "core/log.h"

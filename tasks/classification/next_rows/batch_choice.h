@@ -1,0 +1,25 @@
+// Chooses a batch of texts that weigh much, stand for others and differ from each other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace finetune {
+
+struct ChoiceCandidate {
+  std::string text;
+  double weight = 0;  // how much its label would tell, at least 0
+};
+
+inline constexpr int64_t kMostChosen = 2000;
+
+// The places of up to `rows` candidates (at most kMostChosen), the best first. A greedy solution of
+// the facility location problem: each next text adds most to the sum, over the candidates, of
+// weight * similarity to the nearest chosen text. The similarity is the cosine of n-grams
+// (ngrams/vectorizer.h), weighted by how rare they are among the candidates. Of equal texts the
+// first counts. Looks at the heaviest 20 * rows candidates alone, and at no more than 4,000.
+std::vector<size_t> choose_batch(std::span<const ChoiceCandidate> candidates, int64_t rows);
+
+}  // namespace finetune
