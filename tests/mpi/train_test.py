@@ -1,4 +1,5 @@
 """Training, evaluation and prediction on several processes: the bits of one process."""
+import csv
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import threading
 from ranks import (BINARY, Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
 from harness import main, metrics_in, run, some_of, succeed
-from training_jobs import EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, WITH_BASELINE, prepared
+from training_jobs import BASE, EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, WITH_BASELINE, prepared
 
 
 def same_on(directory, options, *cases):
@@ -33,6 +34,16 @@ def test_classification(directory):
     same_on(directory, [*SMALL, "--virtual-shards", 8],
             *some_of(5, (1, 1, "--recompute", "--threads", 1), (2, 1, "--recompute"), (4, 1, "--shard-optimizer"),
                      (4, 2, "--recompute"), (8, 3), (3, 1), (8, 1), (2, 2), (3, 3, "--shard-optimizer")))
+
+
+def test_a_head_that_gains_labels(directory):
+    prepared()
+    with open(TRAIN, newline="") as file, open(directory / "more.csv", "w", newline="") as more:
+        rows = list(csv.reader(file))
+        csv.writer(more).writerows([text, f"{label[:4]} II" if i % 4 == 3 else label] for i, (text, label) in enumerate(rows))
+    line = [directory / "more.csv" if word == TRAIN else word for word in BASE]
+    same_on(directory, [*line, "--extend-head", "--drop-labels", "--max-steps", 2, "--no-ngram-baseline", "--virtual-shards",
+                        4, "--tensor-shards", 2], *some_of(2, (2, 1, "--tp", 2), (3, 2), (2, 2, "--pp", 2)))
 
 
 def test_data_from_a_pipe(directory):

@@ -101,7 +101,7 @@ void load_again(const Machine& machine, const Settings& settings, const WeightSo
   agree_on_errors(machine.world, [&] {
     if (!source) return;
     engine.set_weights([&](float* arena) {
-      load_initial(settings.options, settings.config, table, engine.table(), *source, arena);
+      load_initial(settings.options, settings.config, table, engine.table(), *source, {}, arena);
     });
   });
   engine.share_weights(machine.groups->data());
