@@ -13,14 +13,16 @@ TRAIN = ["--freeze", "6", "--epochs", "3", "--quiet", "--overwrite"]
 
 
 class Trial:
-    """One seed: a pool of rows whose labels are hidden, and a development and a test set."""
+    """One seed: a pool of rows whose labels are hidden, and a development and a test set. The test rows are of
+    train.csv, since strategies were tried on test.csv."""
 
     def __init__(self, binary, model, shared, text, label, seed, directory):
         self.binary, self.model, self.text, self.label, self.directory = binary, model, text, label, directory
         draw = random.Random(seed)
-        self.pool = draw.sample(self.rows(shared / "train.csv"), POOL)
+        drawn = draw.sample(self.rows(shared / "train.csv"), POOL + TEST)
+        self.pool = drawn[:POOL]
         self.dev = self.file("dev", draw.sample(self.rows(shared / "dev.csv"), DEV))
-        self.test = self.file("test", draw.sample(self.rows(shared / "test.csv"), TEST))
+        self.test = self.file("test", drawn[POOL:])
         self.start = draw.sample(range(POOL), START)
         self.others = draw.sample(sorted(set(range(POOL)) - set(self.start)), POOL - START)
 
