@@ -72,7 +72,7 @@ std::string report_html(const std::vector<RunRecord>& runs, const ReportExtras& 
     if (r != settings.best) out += run_html(runs[r], names[r], r, settings, nullptr);
   }
   if (is_one) out += curves_html(runs, settings);
-  if (!extras.label_errors.empty()) out += label_errors_html(extras.label_errors);
+  if (!extras.label_errors.empty()) out += label_errors_html(extras.label_errors, runs);
   return out + "</main>\n</body>\n</html>\n";
 }
 

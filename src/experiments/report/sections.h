@@ -51,7 +51,9 @@ std::string labels_html(const RunRecord& run, const ExplainRows& explain);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);
 
-// The rows of a file that check --label-errors has written. Error(data): it is another file.
-std::string label_errors_html(const std::filesystem::path& file);
+// The rows of a file that check --label-errors has written, with a warning if they are not of the
+// runs' training files. Error(data): it is another file.
+std::string label_errors_html(const std::filesystem::path& file,
+                              const std::vector<RunRecord>& runs);
 
 }  // namespace finetune

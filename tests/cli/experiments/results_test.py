@@ -350,6 +350,11 @@ def test_report_says_why(directory):
                        suspect["reason"]], (row, suspect)
     none = write(directory / "none.csv", wrong.read_text().splitlines()[0] + "\n")
     assert "No label looks wrong." in succeed("report", run, "--label-errors", none, "--output", "-").out
+    other = write(directory / "other.csv", wrong.read_text().replace(TRAIN.name, "odd.csv"))
+    assert "has rows of odd.csv, which is not a training file" in succeed(
+        "report", run, "--label-errors", other, "--output", "-").err
+    maybe = write(directory / "maybe.csv", wrong.read_text().replace(",yes,", ",maybe,").replace(",no,", ",maybe,"))
+    fail(3, "report", run, "--label-errors", maybe, "--output", "-", words=["maybe.csv:2", "confident is 'maybe'"])
     fail(3, "report", run, "--label-errors", TRAIN, "--output", "-", words=[str(TRAIN), "check --label-errors"])
 
 

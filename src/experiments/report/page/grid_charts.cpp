@@ -158,7 +158,8 @@ std::string Calibration::coverage_html(const std::string& of, const std::string&
     note = concat(
         "The dot: the surest ", percent(share), " of the ", of,
         part_note.empty() ? concat(" (probability at least ", format_number(least), ")") : "",
-        " are right ", percent(kTarget), " of the time.", part_note.empty() ? "" : " ", part_note);
+        " are right ", percent(automatic->accuracy()), " of the time, the largest part with ",
+        percent(kTarget), ".", part_note.empty() ? "" : " ", part_note);
     canvas.circle(area.x(share), area.y(automatic->accuracy()), 4, "dot c1", note);
   }
   Picture picture{"Accuracy of the surest part", note, "", kSide, height, canvas.svg()};
