@@ -227,6 +227,7 @@ const std::vector<OpCase>& op_table() {
     add_matrix_cases(all);
     add_elementwise_cases(all);
     add_row_cases(all);
+    add_pair_cases(all);
     add_attention_cases(all);
     add_layer_cases(all);
     add_loss_cases(all);
