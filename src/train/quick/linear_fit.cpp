@@ -21,7 +21,8 @@ constexpr double kCost = 10;
 constexpr int64_t kRowsOfBlock = 2048;
 constexpr size_t kMemory = 10;  // pairs of L-BFGS
 constexpr int64_t kMostIterations = 200;
-constexpr double kGradientTolerance = 1e-4, kLossTolerance = 1e-7;
+// Of the first gradient and of the present loss: the same stop for losses of any size.
+constexpr double kGradientTolerance = 1e-6, kLossTolerance = 1e-6;
 constexpr double kLeastStep = 1e-10, kSufficientDecrease = 1e-4;
 
 using Vector = std::vector<double>;
@@ -52,10 +53,25 @@ struct Scaling {
   }
 };
 
+// Brings the targets of regression to mean 0 and deviation 1.
+struct TargetScaling {
+  double mean = 0, deviation = 1;
+
+  explicit TargetScaling(const TrainingArrays& arrays) {
+    if (arrays.problem != ProblemType::regression) return;
+    const auto rows = double(arrays.targets.size());
+    for (float target : arrays.targets) mean += double(target) / rows;
+    double squares = 0;
+    for (float target : arrays.targets) squares += std::pow(double(target) - mean, 2) / rows;
+    if (squares > 0) deviation = std::sqrt(squares);
+  }
+};
+
 // The penalized loss of all rows, as a function of weight (outputs, width) and bias (outputs).
 class Problem {
  public:
-  Problem(std::span<const float> features, const Scaling& scaling, const TrainingArrays& arrays);
+  Problem(std::span<const float> features, const Scaling& scaling, const TargetScaling& targets,
+          const TrainingArrays& arrays);
 
   int64_t parameters() const { return outputs_ * (width_ + 1); }
   double operator()(const Vector& at, Vector& gradient);
@@ -72,6 +88,7 @@ class Problem {
   void compute_losses(int64_t begin, int64_t rows);
 
   const TrainingArrays& arrays_;
+  TargetScaling target_scaling_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::shared_ptr<void>> memory_;
   int64_t rows_, width_, outputs_;
@@ -83,8 +100,9 @@ class Problem {
 };
 
 Problem::Problem(std::span<const float> features, const Scaling& scaling,
-                 const TrainingArrays& arrays)
+                 const TargetScaling& targets, const TrainingArrays& arrays)
     : arrays_(arrays),
+      target_scaling_(targets),
       backend_(make_backend("cpu", threads(), "fp32")),
       rows_(arrays.samples.size()),
       width_(int64_t(scaling.mean.size())),
@@ -133,7 +151,8 @@ void Problem::put_targets(int64_t begin, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
     const auto row = size_t(begin + i);
     if (arrays_.problem == ProblemType::regression) {
-      targets_[i] = arrays_.targets[row];
+      targets_[i] =
+          float((double(arrays_.targets[row]) - target_scaling_.mean) / target_scaling_.deviation);
       continue;
     }
     for (int64_t k = arrays_.set_offsets[row]; k < arrays_.set_offsets[row + 1]; ++k) {
@@ -205,7 +224,7 @@ class Curvature {
       shares[i] = dot(pairs_[i].step, out) / pairs_[i].product;
       subtract(shares[i], pairs_[i].change, out);
     }
-    double scale = 1 / std::max(1.0, std::sqrt(dot(gradient, gradient)));
+    double scale = 1 / std::sqrt(dot(gradient, gradient));
     if (!pairs_.empty()) {
       scale = pairs_.back().product / dot(pairs_.back().change, pairs_.back().change);
     }
@@ -240,8 +259,9 @@ int64_t minimize(Problem& problem, Vector& at) {
   Curvature curvature;
   Vector gradient(at.size()), next_gradient(at.size()), next(at.size());
   double value = problem(at, gradient);
+  const double least_gradient = kGradientTolerance * largest(gradient);
   for (int64_t iteration = 0; iteration < kMostIterations; ++iteration) {
-    if (largest(gradient) < kGradientTolerance) return iteration;
+    if (iteration > 0 ? largest(gradient) <= least_gradient : least_gradient == 0) return iteration;
     const Vector direction = curvature.direction(gradient);
     const double slope = dot(direction, gradient);
     double length = 1, there = 0;
@@ -257,7 +277,7 @@ int64_t minimize(Problem& problem, Vector& at) {
       change[i] = next_gradient[i] - gradient[i];
     }
     curvature.add(std::move(step), std::move(change));
-    const bool is_done = value - there < kLossTolerance * std::max(1.0, std::abs(value));
+    const bool is_done = value - there <= kLossTolerance * value;
     at.swap(next);
     gradient.swap(next_gradient);
     value = there;
@@ -271,16 +291,17 @@ int64_t minimize(Problem& problem, Vector& at) {
 LinearFit fit_linear_head(std::span<const float> features, int64_t width,
                           const TrainingArrays& arrays) {
   const Scaling scaling(features, width);
-  Problem problem(features, scaling, arrays);
+  const TargetScaling targets(arrays);
+  Problem problem(features, scaling, targets, arrays);
   Vector at(size_t(problem.parameters()));
   LinearFit fit;
   fit.iterations = minimize(problem, at);
-  fit.loss = problem.loss();
+  fit.loss = problem.loss() * targets.deviation * targets.deviation;
   const auto outputs = size_t(arrays.head.outputs), columns = size_t(width);
   for (size_t c = 0; c < outputs; ++c) {
-    double bias = at[outputs * columns + c];
+    double bias = at[outputs * columns + c] * targets.deviation + targets.mean;
     for (size_t i = 0; i < columns; ++i) {
-      const double weight = at[c * columns + i] * scaling.scale[i];
+      const double weight = at[c * columns + i] * scaling.scale[i] * targets.deviation;
       fit.head.weight.push_back(float(weight));
       bias -= weight * scaling.mean[i];
     }

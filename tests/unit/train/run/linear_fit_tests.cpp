@@ -98,3 +98,53 @@ TEST_CASE("numbers are fitted by ridge regression, several labels each for itsel
   }
   CHECK(right > 140);  // of 180; "none" is right for 120
 }
+
+TEST_CASE("the fit of numbers is the same on any scale") {
+  Data data;
+  const std::vector<float> targets = data.targets;
+  const TrainingArrays whole = data.arrays(ProblemType::regression);
+  const LinearFit expected = fit_linear_head(data.features, kWidth, whole);
+  for (const double scale : {1e-6, 1e9}) {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      data.targets[i] = float(scale * (double(targets[i]) + 3));
+    }
+    const LinearFit fit =
+        fit_linear_head(data.features, kWidth, data.arrays(ProblemType::regression));
+    CHECK(fit.loss / (scale * scale) == doctest::Approx(expected.loss).epsilon(1e-4));
+    for (size_t i = 0; i < kWidth; ++i) {
+      CHECK(double(fit.head.weight[i]) / scale ==
+            doctest::Approx(double(expected.head.weight[i])).epsilon(1e-3));
+    }
+    CHECK(double(fit.head.bias[0]) / scale - 3 ==
+          doctest::Approx(double(expected.head.bias[0])).epsilon(1e-3));
+  }
+}
+
+// Each label is of 1 row in 300: the gradients of its weights are small from the start.
+TEST_CASE("many rare labels are each learnt") {
+  constexpr int kLabels = 300;
+  std::vector<float> features;
+  std::vector<int64_t> set_offsets{0};
+  std::vector<int32_t> set_ids;
+  TokenizedSamples samples;
+  for (int i = 0; i < 2 * kLabels; ++i) {
+    for (int j = 0; j < kLabels; ++j) features.push_back(i % kLabels == j ? 1.0f : 0.0f);
+    set_ids.push_back(i % kLabels);
+    set_offsets.push_back(i + 1);
+    samples.ids.push_back(0);
+    samples.offsets.push_back(i + 1);
+    samples.second.push_back(1);
+  }
+  TrainingArrays arrays;
+  arrays.problem = ProblemType::multi_label;
+  arrays.head = {HeadKind::sequence, kLabels};
+  arrays.samples = samples;
+  arrays.set_offsets = set_offsets;
+  arrays.set_ids = set_ids;
+  const LinearFit fit = fit_linear_head(features, kLabels, arrays);
+  int found = 0;
+  for (int c = 0; c < kLabels; ++c) {
+    found += fit.head.weight[size_t(c * kLabels + c)] + fit.head.bias[size_t(c)] > 0 ? 1 : 0;
+  }
+  CHECK(found == kLabels);
+}
