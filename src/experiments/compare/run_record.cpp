@@ -159,7 +159,12 @@ std::vector<std::pair<std::string, std::string>> changed_options(const fs::path&
   RunRecord run;
   run.options = default_words();
   read_options(config, run);
-  return changed_options(run);
+  std::vector<std::pair<std::string, std::string>> changed = changed_options(run);
+  const std::map<std::string, std::string> known = default_words();
+  for (const auto& [name, value] : run.options) {
+    if (!known.contains(name)) changed.emplace_back(name, value);
+  }
+  return changed;
 }
 
 std::vector<RunRecord> read_runs(const std::vector<fs::path>& directories) {

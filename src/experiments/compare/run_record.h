@@ -37,7 +37,7 @@ struct RunRecord {
 
 // The run's options that are not at their default, in the order of --help.
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run);
-// The same of config.toml, also of a run that has not ended.
+// The same of config.toml, also of a run that has not ended, and options that this version lacks.
 std::vector<std::pair<std::string, std::string>> changed_options(
     const std::filesystem::path& config);
 

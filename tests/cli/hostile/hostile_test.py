@@ -215,7 +215,7 @@ def test_inspect_of_a_hostile_run(directory):
     metrics = json.loads((run_directory / "metrics.json").read_text())
     (run_directory / "metrics.json").write_text(json.dumps({**metrics, f"metric{EVIL}": 1}))
     shown = clean(succeed("inspect", run_directory).out)
-    for word in ("fact\\x1b", "metric\\x1b", "x\\x1b"):
+    for word in ("fact\\x1b", "x\\x1b"):
         assert word in shown, word
     values = json.loads(clean(succeed("inspect", run_directory, "--json").out))
     assert values["run"]["metrics"][f"metric{EVIL}"] == 1
