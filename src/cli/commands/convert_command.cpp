@@ -35,7 +35,7 @@ constexpr const char* kConvertExamples =
     R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
 checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
 the tokenizer's files, all at once: a failure leaves what was in --output. Encoder, pooler and task
-heads are kept, and of the pre-training heads ModernBERT's, which its classifiers begin with.
+heads are kept, and the head for masked words where there are neither.
 
 Examples:
   finetune convert --model bert-base-uncased --output bert-base-safetensors
@@ -102,13 +102,19 @@ class Model {
     const WeightInfo* answers = has_answers ? source.find(answers_head + ".weight") : nullptr;
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     const bool has_task_head = classifier || answers;
-    const bool has_masked = !has_task_head && has_whole_masked_head(config);
+    const ParameterTable masked(config, Head{HeadKind::masked, config.vocab_size});
+    // A file of pre-training has both; the pooler is what classification begins with.
+    const bool has_masked = !has_task_head && has_head_of(masked) && !has_own_pooler(architecture);
+    if (has_masked) {
+      for (const Parameter& parameter : masked.parameters()) add(parameter.name, parameter.shape);
+    }
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
+      if (has_masked) break;
       // Without a task's head the class written has a pretrained pooler at most.
-      const bool is_wanted = classifier || !parameter.head ||
-                             (architecture.pretrained_pooler &&
-                              (answers || has_masked || !is_of_masked_head(architecture)));
+      const bool is_wanted =
+          classifier || !parameter.head ||
+          (architecture.pretrained_pooler && (answers || !is_of_masked_head(architecture)));
       if (parameter.role == Role::sequence_head && !classifier) continue;
       if (is_wanted && (!parameter.head || has_some_of(parameter.name))) {
         add(parameter.name, parameter.shape);
@@ -119,10 +125,7 @@ class Model {
       add(answers_head + ".weight", {outputs, config.hidden_size});
       add(answers_head + ".bias", {outputs});
     }
-    if (has_masked && config.head.decoder_bias) {
-      add(std::string(architecture.names.decoder_bias), {config.vocab_size});
-    }
-    if (!has_task_head) add_unread_pooler(config);
+    if (!has_task_head && !has_masked) add_unread_pooler(config);
     read();
     std::vector<std::string_view> suffixes = {"Model"};
     if (has_masked) suffixes = {traits_of(HeadKind::masked).suffix};
@@ -159,11 +162,15 @@ class Model {
     return architecture.module_of(Role::pooler) == architecture.module_of(Role::masked_transform);
   }
 
-  bool has_whole_masked_head(const EncoderConfig& config) const {
-    const Architecture& architecture = *config.architecture;
-    return is_of_masked_head(architecture) &&
-           has_some_of(architecture.module_of(Role::masked_transform) + ".weight") &&
-           (!config.head.decoder_bias || source_.find(architecture.names.decoder_bias));
+  bool has_head_of(const ParameterTable& table) const {
+    return std::all_of(
+        table.parameters().begin(), table.parameters().end(),
+        [&](const Parameter& each) { return !each.head || source_.find(each.name); });
+  }
+
+  bool has_own_pooler(const Architecture& architecture) const {
+    return architecture.pretrained_pooler && !is_of_masked_head(architecture) &&
+           source_.find(architecture.module_of(Role::pooler) + ".weight");
   }
 
   // RoBERTa's kin: the bare model has a pooler, which no head of them reads.
