@@ -193,8 +193,9 @@ void apply_prefix_option(const JsonFile* config, PieceIds ids, UnigramDefinition
   if (!config || ids == PieceIds::as_stored) return;
   const auto adds = config->get<bool>(config->root(), "add_prefix_space");
   if (!adds) return;
-  definition.prefix = *adds ? Prefix::always : Prefix::never;
-  if (*adds) return;
+  const bool deberta = ids == PieceIds::deberta;
+  definition.prefix = *adds ? Prefix::always : deberta ? Prefix::first : Prefix::never;
+  if (*adds || deberta) return;
   definition.split_white_space = true;
   // Joined spaces become a mark in tokenizer.json, and none is left here.
   std::erase_if(definition.steps, [](const UnigramStep& step) {

@@ -20,7 +20,8 @@ PieceIds piece_ids_of(const std::filesystem::path& directory);
 PieceIds piece_ids_of_model(const std::filesystem::path& path);
 
 // "add_prefix_space" of tokenizer_config.json, for the classes of these `ids`, as in transformers
-// 5: with false, words end at white space and no mark is put before them. `config` may be null.
+// 5: with false, words end at white space and no mark is put before them; DeBERTa's still get one
+// at the beginning of the text. `config` may be null.
 void apply_prefix_option(const JsonFile* config, PieceIds ids, UnigramDefinition& definition);
 
 // Reads the sentencepiece model at `path` with tokenizer_config.json, special_tokens_map.json and
