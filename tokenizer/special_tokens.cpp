@@ -59,6 +59,7 @@ class NamedTokens {
                           {"sep_token", own.sep},  {"pad_token", own.pad}, {"cls_token", own.cls},
                           {"mask_token", own.mask}} {
     for (Role& role : roles_) set_class_flags(role);
+    if (roles_[6].token) roles_[6].token->stated = own.mask_named;
   }
   void read(const JsonFile& file, bool is_config) {
     const auto read_token = [&](const char* key, Element value) {

@@ -22,6 +22,7 @@ struct SpecialNames {
   bool mask_lstrip = false;      // the mask takes the white space before it
   bool mask_normalized = false;  // the mask is looked for in normalized text
   bool unk_normalized = false;
+  bool mask_named = false;  // the mask is special as if a file named it
 };
 
 // Reads an object with "content" and flags.

@@ -272,7 +272,7 @@ UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids)
   SpecialNames own = own_names(definition);
   own.mask_normalized = ids == PieceIds::xlm_roberta;
   if (ids == PieceIds::albert) own = {"<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, false};
-  if (ids == PieceIds::deberta) own.unk_normalized = true;
+  if (ids == PieceIds::deberta) own.unk_normalized = own.mask_named = true;
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition, own);
   // ALBERT's own, whose mask takes the space before it unless a file says otherwise.
   if (kept) add_special_pieces(*model, ids, definition);

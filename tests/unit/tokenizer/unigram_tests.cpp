@@ -106,6 +106,13 @@ TEST_CASE("golden tokenization with DeBERTa's vocabulary, from each of its files
   const auto tokenizer = Tokenizer::load(pieces.path());
   CHECK(tokenizer->special().mask == 680);
   CHECK(tokenizer->vocabulary_size() == 681);
+  // A mask that only added_tokens.json has is looked for in the text as it is.
+  pieces.write("added_tokens.json", R"({"[MASK]": 680})");
+  const auto with_mask = Tokenizer::load(pieces.path());
+  for (const char* text : {"[MASK]", "\uff3bMASK\uff3d"}) {
+    CHECK(test::encode(*with_mask, text) == test::encode(*tokenizer, text));
+  }
+  fs::remove(pieces / "added_tokens.json");
   pieces.write("tokenizer_config.json", R"({"do_lower_case": true})");
   CHECK(test::encode(*Tokenizer::load(pieces.path()), "FUEL").ids ==
         test::encode(*tokenizer, "fuel").ids);
