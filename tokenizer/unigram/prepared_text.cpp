@@ -1,4 +1,4 @@
-// Applies ALBERT's steps character by character.
+// Applies the steps before the character map, character by character.
 #include "tokenizer/unigram/prepared_text.h"
 
 #include <utility>
@@ -31,8 +31,16 @@ bool decomposes(char32_t c) {
   return m.canonical_length != 0 || m.compatible_length != 0;
 }
 
+bool composes(char32_t c) {
+  std::string own;
+  utf8::append(c, own);
+  return unicode::may_compose(own);
+}
+
 bool changes(Kind kind, char32_t c) {
   switch (kind) {
+    case Kind::compose:
+      return composes(c);
     case Kind::decompose:
       return decomposes(c) || unicode::combining_class(unicode::entry(c)) != 0;
     case Kind::strip_accents:
@@ -63,6 +71,52 @@ void join_quotes(char quote, SourcedText& text, SourcedText& memory) {
   std::swap(text, memory);
 }
 
+// Two and more white-space characters, or one of "\n\r\t", become `content`, which has the last
+// one's source.
+void join_white_space(const CharFlags& flags, std::string_view content, SourcedText& text,
+                      SourcedText& memory) {
+  memory.clear();
+  for (size_t at = 0; at < text.text.size();) {
+    size_t stop = at, last = at;
+    int count = 0;
+    while (stop < text.text.size()) {
+      const utf8::Decoded d = utf8::decode(text.text, stop);
+      if (!(flags[d.c] & kWhiteSpace)) break;
+      last = stop;
+      stop += d.length;
+      ++count;
+    }
+    if (count > 1 || std::string_view("\n\r\t").find(text.text[at]) != std::string_view::npos) {
+      memory.text += content;
+      memory.begins.resize(memory.text.size(), text.begins[last]);
+      memory.ends.resize(memory.text.size(), text.ends[last]);
+      at = stop;
+      continue;
+    }
+    const utf8::Decoded d = utf8::decode(text.text, at);
+    memory.append(d.c, text.begins[at], text.ends[at]);
+    at += d.length;
+  }
+  std::swap(text, memory);
+}
+
+// The sources of `text` are bytes of `from`; gives it those of `from`.
+void take_sources(const SourcedText& from, SourcedText& text) {
+  for (size_t i = 0; i < text.text.size(); ++i) {
+    const uint32_t begin = text.begins[i], end = text.ends[i];
+    text.begins[i] = begin < end ? from.begins[begin] : 0;
+    text.ends[i] = begin < end ? from.ends[end - 1] : 0;
+  }
+}
+
+void compose(SourcedText& text, SourcedText& memory) {
+  if (!unicode::may_compose(text.text)) return;
+  std::swap(text, memory);
+  text.clear();
+  unicode::compose_with_sources(memory.text, 0, text);
+  take_sources(memory, text);
+}
+
 }  // namespace
 
 void flag_prepared_chars(const UnigramStep& step, CharFlags& flags) {
@@ -73,8 +127,13 @@ void flag_prepared_chars(const UnigramStep& step, CharFlags& flags) {
   }
 }
 
-void prepare(const UnigramStep& step, SourcedText& text, SourcedText& memory) {
+void prepare(const UnigramStep& step, const CharFlags& flags, SourcedText& text,
+             SourcedText& memory) {
   if (step.kind == Kind::join_quotes) return join_quotes(step.content[0], text, memory);
+  if (step.kind == Kind::join_white_space) {
+    return join_white_space(flags, step.content, text, memory);
+  }
+  if (step.kind == Kind::compose) return compose(text, memory);
   memory.clear();
   if (step.kind == Kind::decompose) {
     unicode::decompose_with_sources(text, memory);
@@ -100,11 +159,7 @@ bool normalize_prepared(const CharsMap& map, const CharFlags& flags, std::vector
   text.clear();
   const bool shifted =
       normalize_clusters(map, flags, memory.text, 0, memory.text.size(), changes, text);
-  for (size_t i = 0; i < text.text.size(); ++i) {
-    const uint32_t from = text.begins[i], to = text.ends[i];
-    text.begins[i] = from < to ? memory.begins[from] : 0;
-    text.ends[i] = from < to ? memory.ends[to - 1] : 0;
-  }
+  take_sources(memory, text);
   return shifted;
 }
 

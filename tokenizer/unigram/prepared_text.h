@@ -1,6 +1,6 @@
-// The steps that ALBERT's text goes through before the character map: pairs of quotes, NFKD,
-// accents, lower case. Each keeps the source bytes of every character, as Hugging Face tokenizers
-// do.
+// The steps of ALBERT's and DeBERTa's text before the character map: pairs of quotes, white space,
+// NFC, NFKD, accents, lower case. Each keeps the source bytes of every character, as Hugging Face
+// tokenizers do.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ namespace finetune::unigram {
 void flag_prepared_chars(const UnigramStep& step, CharFlags& flags);
 
 // Applies the step to `text`. `memory` is to work in.
-void prepare(const UnigramStep& step, unicode::SourcedText& text, unicode::SourcedText& memory);
+void prepare(const UnigramStep& step, const CharFlags& flags, unicode::SourcedText& text,
+             unicode::SourcedText& memory);
 
 // normalize_clusters() of a text that has sources already.
 bool normalize_prepared(const CharsMap& map, const CharFlags& flags, std::vector<Change>& changes,

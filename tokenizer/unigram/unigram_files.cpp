@@ -19,6 +19,7 @@ using Kind = UnigramStep::Kind;
 using Prefix = UnigramDefinition::Prefix;
 
 constexpr std::string_view kMark = "\xE2\x96\x81";
+constexpr std::string_view kWhiteSpaceRuns = R"(\s{2,}|[\n\r\t])";  // DeBERTa's
 
 [[noreturn]] void refuse(const JsonFile& file, std::string_view part, std::string_view value,
                          std::string_view supported) {
@@ -88,7 +89,8 @@ void read_model(const JsonFile& file, UnigramDefinition& definition) {
 // Returns whether the part is a step that comes before the map.
 bool read_preparation(const JsonFile& file, const Object& part, std::string_view type,
                       UnigramDefinition& definition) {
-  constexpr std::pair<std::string_view, Kind> kKinds[] = {{"NFKD", Kind::decompose},
+  constexpr std::pair<std::string_view, Kind> kKinds[] = {{"NFC", Kind::compose},
+                                                          {"NFKD", Kind::decompose},
                                                           {"StripAccents", Kind::strip_accents},
                                                           {"Lowercase", Kind::lowercase}};
   for (const auto& [name, kind] : kKinds) {
@@ -96,6 +98,14 @@ bool read_preparation(const JsonFile& file, const Object& part, std::string_view
   }
   const auto pattern = type == "Replace" ? file.get<Object>(part, "pattern") : std::nullopt;
   if (!pattern) return false;
+  if (file.get<std::string_view>(*pattern, "Regex").value_or("") == kWhiteSpaceRuns) {
+    const std::string_view content = file.get<std::string_view>(part, "content").value_or("");
+    if (content != " " && content != kMark) {
+      refuse(file, "Replace by", content, "a space and U+2581 are");
+    }
+    definition.steps.push_back({Kind::join_white_space, false, false, std::string(content)});
+    return true;
+  }
   const auto quotes = file.get<std::string_view>(*pattern, "String").value_or("");
   if (quotes != "``" && quotes != "''") return false;
   if (file.get<std::string_view>(part, "content").value_or("") != "\"") return false;
@@ -105,9 +115,8 @@ bool read_preparation(const JsonFile& file, const Object& part, std::string_view
 
 void read_step(const JsonFile& file, const Object& part, UnigramDefinition& definition) {
   constexpr std::string_view kSupported =
-      "Replace of two quotes, NFKD, StripAccents, Lowercase and Strip, then Precompiled, then "
-      "Strip, "
-      "and Replace of / {2,}/ by a space or U+2581 are";
+      "Replace of two quotes or of /\\s{2,}|[\\n\\r\\t]/, NFC, NFKD, StripAccents, Lowercase and "
+      "Strip, then Precompiled, then Strip, and Replace of / {2,}/ by a space or U+2581 are";
   const std::string_view type = type_of(file, part);
   const bool is_first = std::ranges::all_of(definition.steps, [](const UnigramStep& step) {
     return step.prepares() || step.kind == Kind::strip;

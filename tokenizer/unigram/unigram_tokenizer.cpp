@@ -102,7 +102,9 @@ UnigramTokenizer::UnigramTokenizer(UnigramDefinition definition)
   special_ = definition_.special;
   stated_ = definition_.stated;
   joins_spaces_ = definition_.split_white_space;
-  for (const UnigramStep& step : definition_.steps) joins_spaces_ |= step.kind == Kind::join_spaces;
+  for (const UnigramStep& step : definition_.steps) {
+    joins_spaces_ |= step.kind == Kind::join_spaces || step.kind == Kind::join_white_space;
+  }
   skips_normalization_ = can_skip_normalization();
   flags_.add(kMark, unigram::kOther);
   for (const UnigramStep& step : definition_.steps) unigram::flag_prepared_chars(step, flags_);
@@ -254,7 +256,7 @@ bool UnigramTokenizer::normalize(std::string_view text, size_t begin, size_t end
   }
   for (const UnigramStep& step : steps) {
     if (step.prepares()) {
-      unigram::prepare(step, out, scratch.memory);
+      unigram::prepare(step, flags_, out, scratch.memory);
     } else if (step.kind == Kind::charsmap && !maps_first) {
       shifted = unigram::normalize_prepared(*definition_.charsmap, flags_, scratch.changes, out,
                                             scratch.memory);

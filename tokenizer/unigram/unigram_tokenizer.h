@@ -18,6 +18,8 @@ namespace finetune {
 struct UnigramStep {
   enum class Kind {
     join_quotes,
+    join_white_space,
+    compose,
     decompose,
     strip_accents,
     lowercase,
@@ -27,11 +29,11 @@ struct UnigramStep {
   };
   Kind kind;
   bool left = false, right = false;  // strip: white space at the beginning, at the end
-  // join_spaces: what replaces two and more spaces; join_quotes: the character two of which become
-  // a double quote.
+  // join_spaces, join_white_space: what replaces two and more of them, or a line break or tab;
+  // join_quotes: the character two of which become a double quote.
   std::string content;
 
-  // ALBERT's steps, which come before the map.
+  // The steps of ALBERT and DeBERTa that come before the map, or without one.
   bool prepares() const { return kind < Kind::charsmap; }
 };
 

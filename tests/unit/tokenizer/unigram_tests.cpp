@@ -191,6 +191,37 @@ TEST_CASE("Metaspace and the normalizers in other settings") {
   }
 }
 
+// Values of tokenizers 0.23.3.
+TEST_CASE("DeBERTa's normalizers as transformers 5 saves them, and its add_prefix_space") {
+  const std::string whole =
+      tokenizer_json("", R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always"})");
+  const size_t begin = whole.find(R"("normalizer":)"), end = whole.find(R"("pre_tokenizer":)");
+  REQUIRE((begin != std::string::npos && end != std::string::npos && begin < end));
+  const auto with = [&](std::string_view content) {
+    return concat(std::string_view(whole).substr(0, begin),
+                  R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Replace",)",
+                  R"("pattern":{"Regex":"\\s{2,}|[\\n\\r\\t]"},"content":")", content,
+                  R"("},{"type":"NFC"},{"type":"Strip","strip_left":false,"strip_right":true}]},)",
+                  std::string_view(whole).substr(end));
+  };
+  TemporaryDirectory directory;
+  directory.write("config.json", R"({"model_type":"deberta-v2"})");
+  directory.write("tokenizer.json", with(" "));
+  const auto check = [&](std::string_view text, const Encoded& expected) {
+    CAPTURE(text);
+    CHECK(test::encode(*Tokenizer::load(directory.path()), text) == expected);
+  };
+  check("a \t\u3000the\nthe  e\u0301\u00a0 ",
+        {{44, 9, 9, 4, 3}, {{0, 1}, {3, 7}, {7, 11}, {12, 13}, {13, 14}}});
+  check("  the\u00a0the\u2028\u2028", {{9, 3, 93, 6}, {{1, 5}, {5, 6}, {6, 8}, {8, 9}}});
+  check("the<mask>the", {{9, 451, 9}, {{0, 3}, {3, 9}, {9, 12}}});
+  directory.write("tokenizer_config.json", R"({"add_prefix_space":false})");
+  check("the<mask>the  the", {{9, 451, 93, 6, 9}, {{0, 3}, {3, 9}, {9, 11}, {11, 12}, {13, 17}}});
+  directory.write("tokenizer.json", with("x"));
+  CHECK_THROWS_WITH_AS(Tokenizer::load(directory.path()), doctest::Contains("Replace by 'x'"),
+                       Error);
+}
+
 // Values of transformers 5.24.0.
 TEST_CASE(
     "add_prefix_space false of XLM-RoBERTa's class: words end at white space, without marks") {
