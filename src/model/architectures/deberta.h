@@ -67,19 +67,50 @@ inline constexpr Architecture kDebertaOf{
     .read_config = read_deberta_config};
 inline constexpr const Architecture& kDebertaArchitecture = kDebertaOf<true, true>;
 
+inline void read_deberta_norm(const ConfigReader& reader, RelativeBlock& relative) {
+  for (const std::string& norm : reader.choices("norm_rel_ebd")) {
+    if (norm != "none" && norm != "layer_norm") {
+      throw reader.error("norm_rel_ebd has ", in_quotes(norm),
+                         "; only 'none' and 'layer_norm' can be loaded");
+    }
+    relative.norm |= norm == "layer_norm";
+  }
+}
+
+// Error(model): the buckets are too few to be logarithmic, or too many for the distances.
+inline void require_buckets(const ConfigReader& reader, const RelativeBlock& relative) {
+  constexpr int64_t kFewest = 4;
+  if (relative.buckets <= 0) return;
+  if (relative.buckets < kFewest) {
+    throw reader.error("position_buckets is ", relative.buckets, "; only ", kFewest,
+                       " or more, or -1 for none, can be loaded");
+  }
+  const int64_t least = relative.buckets / 2 + 2;
+  if (relative.farthest < least) {
+    throw reader.error("position_buckets ", relative.buckets, " needs max_relative_positions ",
+                       least, " or more; the distances reach ", relative.farthest);
+  }
+}
+
 inline void read_deberta_positions(const ConfigReader& reader, EncoderConfig& config) {
   RelativeBlock& relative = config.relative;
   for (const std::string& type : reader.choices("pos_att_type")) {
     if (type.empty()) continue;
     bool& named = type == "c2p" ? relative.of_queries : relative.of_keys;
-    if ((type != "c2p" && type != "p2c") || named) {
+    if (type != "c2p" && type != "p2c") {
       throw reader.error("pos_att_type has ", in_quotes(type),
-                         named ? " twice" : "; only 'c2p' and 'p2c' can be loaded");
+                         "; only 'c2p' and 'p2c' can be loaded");
     }
     named = true;
   }
   config.layer.score_terms = 1 + relative.of_queries + relative.of_keys;
+  read_deberta_norm(reader, relative);
   if (!reader.flag("relative_attention")) {
+    if (relative.norm) {
+      throw reader.error(
+          "norm_rel_ebd has 'layer_norm', but relative_attention is false, so nothing uses the "
+          "norm; set norm_rel_ebd to 'none'");
+    }
     relative = {};
     return;
   }
@@ -92,22 +123,11 @@ inline void read_deberta_positions(const ConfigReader& reader, EncoderConfig& co
   if (relative.farthest < 1) relative.farthest = config.max_position_embeddings;
   reader.integer("position_buckets", -1, kFarthest, relative.buckets);
   relative.buckets = std::max<int64_t>(relative.buckets, 0);
-  if (relative.buckets > 0 &&
-      (relative.buckets < 4 || relative.farthest <= relative.buckets / 2 + 1)) {
-    throw reader.error("position_buckets ", relative.buckets, " do not fit distances up to ",
-                       relative.farthest);
-  }
+  require_buckets(reader, relative);
   relative.span = relative.buckets > 0 ? relative.buckets : relative.farthest;
   bool shared = false;
   reader.truth("share_att_key", shared);
   relative.own_weights = !shared;
-  for (const std::string& norm : reader.choices("norm_rel_ebd")) {
-    if (norm != "none" && norm != "layer_norm") {
-      throw reader.error("norm_rel_ebd has ", in_quotes(norm),
-                         "; only 'none' and 'layer_norm' can be loaded");
-    }
-    relative.norm |= norm == "layer_norm";
-  }
 }
 
 inline void read_deberta_head(const ConfigReader& reader, EncoderConfig& config) {

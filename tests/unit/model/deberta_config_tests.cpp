@@ -50,10 +50,16 @@ TEST_CASE("DeBERTa's relative positions, and what cannot be loaded of them") {
   CHECK(c.head_input_dropout == 0.2);
   check_refused(with(R"("pos_att_type": null)"), "pos_att_type names neither 'c2p' nor 'p2c'");
   check_refused(with(R"("pos_att_type": "p2p")"), "pos_att_type has 'p2p'");
-  check_refused(with(R"("pos_att_type": "c2p|c2p")"), "pos_att_type has 'c2p' twice");
+  c = parse_config(with(R"("pos_att_type": "c2p|c2p")"), "c");
+  CHECK((c.relative.of_queries && !c.relative.of_keys && c.layer.score_terms == 2));
+  check_refused(R"({"model_type": "deberta-v2", "norm_rel_ebd": "layer_norm"})",
+                "norm_rel_ebd has 'layer_norm', but relative_attention is false");
   check_refused(with(R"("pos_att_type": "c2p", "norm_rel_ebd": "batch_norm")"), "'batch_norm'");
   check_refused(with(R"("pos_att_type": "c2p", "position_buckets": 1024)"),
-                "position_buckets 1024 do not fit distances up to 512");
+                "position_buckets 1024 needs max_relative_positions 514 or more; the distances "
+                "reach 512");
+  check_refused(with(R"("pos_att_type": "c2p", "position_buckets": 3)"),
+                "position_buckets is 3; only 4 or more, or -1 for none");
   c = parse_config(R"({"model_type": "deberta-v2", "conv_kernel_size": 3, "conv_act": "gelu"})",
                    "c");
   CHECK(c.convolution.taps == 3);
