@@ -1,4 +1,5 @@
 // finetune next: the rows worth labelling next.
+#include <algorithm>
 #include <memory>
 
 #include "cli/command.h"
@@ -99,10 +100,14 @@ void take_labelled_rows(const NextOptions& o, const FineTuned& model, Evaluator&
 std::unique_ptr<Evaluator> open_chooser(NextOptions& o, FineTuned& model) {
   o.output = link_destination(o.output);
   check_output_file(o.output, {o.input}, o.shared.overwrite);
+  if (o.input == "-" && std::count(o.shared.train.begin(), o.shared.train.end(), "-") > 0) {
+    throw usage_error("--input - and --train - both read standard input; name a file");
+  }
   if (o.shared.json && o.output == "-") {
     throw usage_error("--json and --output - both write to standard output; name a file");
   }
   model = open_fine_tuned(o);
+  check_model_survives(o.output, model.model.directory.directory, o.shared.train);
   const TaskTraits& task = traits_of(model.kind);
   if (task.make_chooser == nullptr) {
     throw usage_error("finetune next is for classification; ", o.inference.model,

@@ -187,15 +187,6 @@ void check_paths(const PredictOptions& o) {
   }
 }
 
-void check_model_survives(const PredictOptions& o, const fs::path& model_directory) {
-  for (const std::string& path : {o.output, o.n_best}) {
-    std::error_code ignored;
-    if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) continue;
-    if (fs::equivalent(fs::absolute(path).parent_path(), model_directory, ignored))
-      throw usage_error(path, ": is one of the model's files; write the output elsewhere");
-  }
-}
-
 void set_least_probability(const PredictOptions& o, FineTuned& model) {
   model.options.min_probability = o.min_probability;
   if (!o.automatic) return;
@@ -226,7 +217,9 @@ void run(PredictOptions& o, std::string_view given) {
     for (std::string* path : {&o.output, &o.n_best}) *path = link_destination(*path);
     check_paths(o);
     model = open_fine_tuned(o);
-    check_model_survives(o, model.model.directory.directory);
+    for (const std::string& path : {o.output, o.n_best}) {
+      check_model_survives(path, model.model.directory.directory);
+    }
     set_least_probability(o, model);
     evaluator =
         traits_of(model.kind)

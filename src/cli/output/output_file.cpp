@@ -13,6 +13,7 @@
 #include "core/files/files.h"
 #include "core/text/text.h"
 #include "data/input_file.h"
+#include "train/record/training_rows.h"
 
 namespace finetune {
 namespace {
@@ -117,6 +118,23 @@ void check_output_file(const std::string& path, const std::vector<std::string>& 
     throw usage_error(path, ": is the input; write the output to another file");
   }
   if (!overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
+}
+
+void check_model_survives(const std::string& path, const fs::path& model,
+                          const std::vector<std::string>& labelled) {
+  std::error_code ignored;
+  if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) return;
+  if (fs::equivalent(fs::absolute(path).parent_path(), model, ignored)) {
+    throw usage_error(path, ": is one of the model's files; write the output elsewhere");
+  }
+  const auto require_other = [&](const std::string& file, const char* what) {
+    if (!is_same_file(path, file)) return;
+    throw usage_error(path, ": is a file that ", what, "; write the output elsewhere");
+  };
+  for (const std::string& file : labelled) require_other(file, "--train names");
+  for (const fs::path& file : files_named_by_run(model)) {
+    require_other(file.string(), "the run was trained on");
+  }
 }
 
 std::unique_ptr<PredictionOutput> open_output_file(const std::string& path, bool overwrite) {

@@ -1,6 +1,7 @@
 // A file that a command writes: a name that appears whole, a pipe or standard output.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,11 @@ std::string link_destination(const std::string& path);
 // without `overwrite`, for a file that exists. Allows pipes, "-" (standard output) and "".
 void check_output_file(const std::string& path, const std::vector<std::string>& inputs,
                        bool overwrite);
+
+// Error(usage) where the output would replace a file of the model in `model`, a file that the
+// model's run read, or one of `labelled`.
+void check_model_survives(const std::string& path, const std::filesystem::path& model,
+                          const std::vector<std::string>& labelled = {});
 
 // Opens a path that check_output_file() allows. Error(model) if it cannot be opened or written.
 std::unique_ptr<PredictionOutput> open_output_file(const std::string& path, bool overwrite);

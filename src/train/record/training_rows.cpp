@@ -32,10 +32,14 @@ TrainOptions options_of(const fs::path& config) {
   return options;
 }
 
+fs::path run_of(const fs::path& model) {
+  return fs::absolute(model).lexically_normal().parent_path();
+}
+
 }  // namespace
 
 TrainingRowsOfModel training_rows_of(const fs::path& model) {
-  const fs::path run = fs::absolute(model).lexically_normal().parent_path();
+  const fs::path run = run_of(model);
   try {
     if (output_state(run) != OutputState::run) return {{}, "the model lies in no run"};
     const TrainOptions options = options_of(run / "config.toml");
@@ -54,6 +58,16 @@ TrainingRowsOfModel training_rows_of(const fs::path& model) {
     return {std::move(rows), ""};
   } catch (const Error& error) {  // a model is whole without its run
     return {{}, error.what()};
+  }
+}
+
+std::vector<fs::path> files_named_by_run(const fs::path& model) {
+  const fs::path run = run_of(model);
+  try {
+    if (output_state(run) != OutputState::run) return {};
+    return data_files(options_of(run / "config.toml"));
+  } catch (const Error&) {
+    return {};
   }
 }
 

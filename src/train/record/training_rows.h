@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tasks/task.h"
 
@@ -17,5 +18,9 @@ struct TrainingRowsOfModel {
 // `model`: the model's directory, which may be a run's model/. The run's data must be there with
 // the sums of run.json.
 TrainingRowsOfModel training_rows_of(const std::filesystem::path& model);
+
+// The names of the files that the model's run read, whether or not they are as they were. Empty
+// where the model lies in no run.
+std::vector<std::filesystem::path> files_named_by_run(const std::filesystem::path& model);
 
 }  // namespace finetune

@@ -58,6 +58,14 @@ def test_rows_are_chosen(directory):
     whole = succeed(*line, "-", "--rows", 2000, "--threads", 1, "--spreadsheet-safe", "--quiet")
     assert len(table(whole.out)) == 32 and "'=1+1" in whole.out and whole.err.count("\n") == 1, whole
     assert whole.out.startswith(out.read_text()), whole
+    # Labelled files are never replaced.
+    (directory / "link.csv").symlink_to(train)
+    before = train.read_bytes(), dev.read_bytes()
+    for name, given, words in ((train, ["--train", train], "--train names"), (dev, [], "the run was trained on"),
+                               (directory / "link.csv", [], "the run was trained on")):
+        fail(2, *line, name, *given, "--overwrite", words=[name.resolve().name, f"is a file that {words}"])
+    fail(2, "predict", *line[1:], train, "--overwrite", words=["train.csv: is a file that the run was trained on"])
+    assert (train.read_bytes(), dev.read_bytes()) == before
     # Of a model whose run is not there the labelled files are named.
     model = (model / "model").rename(directory / "moved")
     line = ["next", "--model", model, "--input", directory / "new.csv", "--output", "-"]
@@ -81,6 +89,8 @@ def test_hostile_inputs(directory):
     fail(2, *line, one, "--rows", 0, words=["--rows", "0"])
     fail(2, *line, one, "--rows", 2001, words=["--rows", "2001"])
     fail(2, *line, one, "--json", words=["--json", "--output -"])
+    fail(2, "next", "--model", MODEL, "--output", directory / "new.csv", "--input", "-", "--train", "-",
+         words=["--input - and --train - both read standard input"])
     line[4] = one
     fail(2, *line, one, "--overwrite", words=["one.csv", "is the input"])
     line[4] = directory / "out.jsonl"
