@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <tuple>
 
 #include "comm/agreement.h"
 #include "core/clock.h"
@@ -95,6 +96,26 @@ void require_quick_options(const TrainOptions& given) {
   if (given.warmup_steps.value_or(0) != 0) refuse("warmup-steps", kFit);
   if (given.layer_lr_decay.value_or(1) != 1) refuse("layer-lr-decay", kFit);
   if (given.dropout.value_or(0) != 0) refuse("dropout", kFit);
+  if (given.batch_size) refuse("batch-size", kFit);
+  if (given.micro_batches) refuse("micro-batches", kFit);
+  if (given.schedule != defaults.schedule) refuse("schedule", kFit);
+  for (const auto& [name, value, usual] :
+       {std::tuple("weight-decay", given.weight_decay, defaults.weight_decay),
+        {"adam-beta1", given.adam_beta1, defaults.adam_beta1},
+        {"adam-beta2", given.adam_beta2, defaults.adam_beta2},
+        {"adam-epsilon", given.adam_epsilon, defaults.adam_epsilon},
+        {"max-grad-norm", given.max_grad_norm, defaults.max_grad_norm}}) {
+    if (value != usual) refuse(name, kFit);
+  }
+  for (const auto& [name, is_given] :
+       {std::pair("no-shuffle", given.no_shuffle),
+        {"recompute", given.recompute},
+        {"offload-activations", given.offload_activations.has_value()},
+        {"eval-every", given.eval_every.has_value()},
+        {"save-every", given.save_every.has_value()},
+        {"early-stopping", given.early_stopping != 0}}) {
+    if (is_given) refuse(name, kFit);
+  }
   if (given.freeze != defaults.freeze) refuse("freeze", "which freezes the whole encoder");
   if (given.reinit) refuse("reinit", "which needs a pretrained encoder");
   for (const auto& [name, value] :
@@ -105,7 +126,13 @@ void require_quick_options(const TrainOptions& given) {
 
 EncoderConfig config_of_run(const TrainOptions& options, const EncoderConfig& config,
                             const std::filesystem::path& directory) {
-  return is_quick(options) ? with_pooling(config, directory) : without_pooling(config);
+  if (is_quick(options)) return with_pooling(config, directory);
+  if (pooling_of(config) == Pooling::mean && options.task == "mlm") {
+    throw usage_error("--model ", directory.string(),
+                      ": its last layer pools for a linear head (--recipe quick), and words cannot "
+                      "be guessed from it; give adapt the pretrained model");
+  }
+  return without_pooling(config);
 }
 
 QuickFit fit_quick(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
