@@ -23,21 +23,23 @@ bool may_get_layer(const EncoderConfig& config) {
 }
 
 // What the dense layer multiplies features by and adds to them, so that its activation multiplies
-// the sum by `slope` and does no more: hyperbolic tangent and GELU are nearly linear around 0, ReLU
-// is above it. A slope of 0: no such values are known.
+// the sum by `slope` and little more: hyperbolic tangent is nearly linear around 0, GELU and ReLU
+// are above it. A slope of 0: no such values are known. The features that the head is fitted to
+// have passed through the layer, so that it costs no exactness. The weight is not smaller: the
+// head's grows as it shrinks, and steps of training that follows would change the logits by
+// hundreds.
 struct PassOn {
   float weight = 0, bias = 0, slope = 0;
 };
 
 PassOn pass_on(const HeadBlock& head) {
-  constexpr float kSmall = 1.0f / 1024, kAboveZero = 4;
+  constexpr float kSmall = 0.25f, kAboveZero = 4;
   if (head.norm || head.mean || !head.dense_bias) return {};
   switch (head.activation) {
     case Activation::tanh:
       return {kSmall, 0, 1};
     case Activation::gelu:
     case Activation::gelu_tanh:
-      return {kSmall, 0, 0.5f};
     case Activation::relu:
       return {1, kAboveZero, 1};
     default:
@@ -168,7 +170,7 @@ EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& di
     throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
                       " cannot pass on the features of a frozen encoder; use --recipe auto");
   }
-  config = without_pooling(std::move(config));
+  if (pooling_of(config) == Pooling::mean) return config;  // of an older run: it has the layer
   if (!may_get_layer(config) || is_pooled_by_first(directory)) return config;
   config.num_hidden_layers += 1;
   Json json = Json::parse(config.source_json, nullptr, false);

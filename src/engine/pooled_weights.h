@@ -4,7 +4,7 @@
 // gets one more encoder layer: its queries and keys are zero, so that every token attends to all
 // tokens alike; its values are kMeanWeight times the layer's input, so that the first token's own
 // state disappears beside the mean, and LayerNorm scales what is left. Its feed-forward block adds
-// nothing. The head's dense layer is small, where its activation is nearly linear.
+// nothing. The head's dense layer is small enough that its activation is nearly linear.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ Pooling pooling_of(const EncoderConfig& config);
 
 // The configuration of the model in `directory` with the layer that pools by mean. It has none if
 // the encoder cannot get it, or was trained with its first token (sentence-transformers'
-// 1_Pooling/config.json). Error(usage) for a head that cannot pass features on.
+// 1_Pooling/config.json), and no second one. Error(usage) for a head that cannot pass features on.
 EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory);
 // The configuration of a model whose layers are all trained, whatever it began as.
 EncoderConfig without_pooling(EncoderConfig config);

@@ -7,6 +7,7 @@
 #include "core/process_stats.h"
 #include "core/text/counted.h"
 #include "core/threads/parallel.h"
+#include "engine/pooled_weights.h"
 #include "inference/batch_dispatch.h"
 #include "train/layout/stages.h"
 #include "train/options/option_values.h"
@@ -156,9 +157,11 @@ void describe_run(const Machine& machine, const Settings& settings, const Inputs
                   const Learner& learner, const std::vector<std::string>& loaded,
                   const std::vector<std::string>& remarks) {
   const EncoderConfig& config = settings.config;
-  log("model: ", inputs.model.string(), ", ", counted(config.num_hidden_layers, "layer"),
-      ", hidden ", config.hidden_size, ", ", ParameterTable(config, settings.head).count(),
-      " parameters");
+  const bool pools = pooling_of(config) == Pooling::mean;
+  log("model: ", inputs.model.string(), ", ",
+      counted(config.num_hidden_layers - (pools ? 1 : 0), "layer"),
+      pools ? " and one that pools" : "", ", hidden ", config.hidden_size, ", ",
+      ParameterTable(config, settings.head).count(), " parameters");
   if (const auto origin = hub_origin(inputs.model)) {
     log("of the Hugging Face cache: ", origin->id, ", commit ", origin->revision);
   }

@@ -238,6 +238,7 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
     settings.config = config_of_run(settings.options, reading.model.files.config,
                                     reading.model.files.directory.directory);
   });
+  const bool pools_already = pooling_of(reading.model.files.config) == Pooling::mean;
   const int64_t first_step = resolve_options(chosen, reading, output, settings, remarks);
   const TrainOptions& options = settings.options;
 
@@ -292,6 +293,11 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
         write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
     open_run_files(directory, options, state.options);
     remarks.push_back(loaded.warning);
+    if (!is_quick(options) && pools_already) {
+      remarks.push_back(
+          "the model is of --recipe quick: its last layer, which pools, is kept and trained as the "
+          "others are");
+    }
     const bool resumed = output.found.has_value();  // then the weights are the checkpoint's
     describe_run(machine, settings, *inputs, learner,
                  resumed ? std::vector<std::string>() : loaded.lines, remarks);

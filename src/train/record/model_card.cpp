@@ -182,7 +182,9 @@ std::vector<CardMetric> metrics_in(const ModelCard& card) {
 }
 
 std::string title_of(const ModelCard& card) {
-  return concat(name_of_base(card.base), " fine-tuned on ", file_names(card.given.train));
+  const bool is_quick = card.given.recipe == kQuickWord;
+  return concat(is_quick ? "a linear head on the frozen " : "", name_of_base(card.base),
+                is_quick ? ", fitted to " : " fine-tuned on ", file_names(card.given.train));
 }
 
 // Names the model's results as the hub's index of models has them.

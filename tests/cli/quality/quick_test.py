@@ -31,6 +31,8 @@ def test_an_ordinary_run(directory):
     assert config["architectures"] == ["BertForSequenceClassification"], config
     card = (model / "README.md").read_text()
     assert "--recipe quick" in card and "linear head reads the mean of its tokens" in card, card
+    assert "linear head on the frozen" in card and "fine-tuned on" not in card, card
+    assert "2 layers and one that pools" in (out / "log.txt").read_text()
     evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--label-column", "category", "--json",
                                    "--ignore-unknown-labels").out)
     assert abs(evaluated["eval_accuracy"] - metrics["eval_accuracy"]) < 1e-12, (evaluated, metrics)
@@ -48,10 +50,29 @@ def test_an_ordinary_run(directory):
                         *map(str, arguments(directory / "two", "--virtual-shards", 1))], check=True, capture_output=True)
         digests.add(facts_of(directory / "two")["weights_sha256"])
     assert len(digests) == 1, digests
-    # It can be trained further, and then says nothing of pooling.
-    succeed("train", "--model", out, "--train", TRAIN, "--label-column", "category", "--max-steps", 1,
-            "--output", directory / "more")
-    assert "finetune_pooling" not in json.loads((directory / "more/model/config.json").read_text())
+    # Other rows with the same config.toml: the number of rows at once is theirs.
+    succeed("train", "--config", out / "config.toml", "--train", EVAL, "--ignore-unknown-labels", "--eval", TRAIN,
+            "--reinit-head", "--output", directory / "other")
+
+
+def test_training_goes_on(directory):
+    out = directory / "run"
+    succeed(*arguments(out, "--eval", TRAIN, "--ngram-mix", "no"))
+    # Fitted again: the layer that pools is not added again.
+    again = succeed(*arguments(directory / "again", "--model", out)).err
+    assert "2 layers and one that pools" in again, again
+    for name in ("run", "again"):
+        assert json.loads((directory / name / "model/config.json").read_text())["num_hidden_layers"] == 3
+    # Trained further, it says nothing of pooling, and what was fitted is not lost.
+    text = succeed("train", "--model", out, "--train", TRAIN, "--eval", TRAIN, "--label-column", "category",
+                   "--recipe", "auto", "--ngram-mix", "no", "--max-steps", 20, "--output", directory / "more").err
+    assert "its last layer, which pools, is kept and trained" in text, text
+    config = json.loads((directory / "more/model/config.json").read_text())
+    assert "finetune_pooling" not in config and config["num_hidden_layers"] == 3, config
+    before, after = metrics_of(out)["eval_loss"], metrics_of(directory / "more")["eval_loss"]
+    assert after < 2 * before, (before, after)
+    fail(2, "adapt", "--model", out, "--text", TRAIN, "--text-column", "text", "--output", directory / "words",
+         words=["--model", "pools", "pretrained model"])
 
 
 def test_several_labels_and_numbers(directory):
@@ -69,8 +90,14 @@ def test_several_labels_and_numbers(directory):
 
 
 def test_what_it_does_not_take(directory):
-    for option, value in (("epochs", 3), ("lr", "1e-4"), ("max-steps", 5), ("freeze", 1), ("dropout", 0.1), ("tp", 2)):
-        fail(2, *arguments(directory / "run", f"--{option}", value), words=[f"--{option}", "--recipe auto"])
+    held = ("--eval", EVAL, "--ignore-unknown-labels")
+    for option, value in (("epochs", 3), ("lr", "1e-4"), ("max-steps", 5), ("freeze", 1), ("dropout", 0.1), ("tp", 2),
+                          ("batch-size", 8), ("weight-decay", 0.1), ("schedule", "cosine"), ("max-grad-norm", 2),
+                          ("adam-beta1", 0.8), ("adam-epsilon", 1e-6), ("eval-every", 5), ("save-every", 5),
+                          ("early-stopping", 2), ("micro-batches", 2)):
+        fail(2, *arguments(directory / "run", *held, f"--{option}", value), words=[f"--{option}", "--recipe auto"])
+    for flag in ("no-shuffle", "recompute"):
+        fail(2, *arguments(directory / "run", f"--{flag}"), words=[f"--{flag}", "--recipe auto"])
     questions = PROJECT / "data/samples/squad-train.json"
     fail(2, "train", "--model", MODEL, "--train", questions, "--recipe", "quick", "--output", directory / "run",
          words=["quick", "question answering", "--recipe auto"])
