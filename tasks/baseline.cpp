@@ -131,9 +131,9 @@ std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
   }
   // In a mix, it may be the n-grams alone that are good.
   if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
-    return concat("warning: the fine-tuned model adds nothing to the n-grams it is mixed with, ",
-                  c->name, " ", shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams),
-                  " theirs", advice);
+    return concat("warning: BERT adds nothing to the n-grams it is mixed with, ", c->name, " ",
+                  shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams), " theirs",
+                  advice);
   }
   return "";
 }
