@@ -13,6 +13,7 @@ namespace finetune {
 namespace {
 
 constexpr float kBlocks = 2;  // a vector has words of length 1 and characters of length 1
+constexpr double kRounding = 1e-6;
 constexpr int64_t kLookedAt = 20, kMostLookedAt = 4000;
 
 std::vector<size_t> heaviest(std::span<const ChoiceCandidate> candidates, int64_t rows) {
@@ -90,6 +91,8 @@ std::vector<size_t> choose_batch(std::span<const ChoiceCandidate> candidates, in
   };
   std::priority_queue<Gain> queue;
   for (size_t i = 0; i < places.size(); ++i) queue.push({gain_of(i), i, 0});
+  // A gain below this is rounding: of texts of the same n-grams one is enough.
+  const double no_gain = places.empty() ? 0 : kRounding * candidates[places[0]].weight;
   std::vector<size_t> chosen;
   while (int64_t(chosen.size()) < rows && !queue.empty()) {
     const Gain best = queue.top();
@@ -98,6 +101,7 @@ std::vector<size_t> choose_batch(std::span<const ChoiceCandidate> candidates, in
       queue.push({gain_of(best.place), best.place, chosen.size()});
       continue;
     }
+    if (best.value <= no_gain) break;
     const std::span<const float> own = similarities.of(best.place);
     for (size_t j = 0; j < own.size(); ++j) nearest[j] = std::max(nearest[j], own[j]);
     chosen.push_back(places[best.place]);

@@ -19,7 +19,8 @@ inline constexpr int64_t kMostChosen = 2000;
 // the facility location problem: each next text adds most to the sum, over the candidates, of
 // weight * similarity to the nearest chosen text. The similarity is the cosine of n-grams
 // (ngrams/vectorizer.h), weighted by how rare they are among the candidates. Of equal texts the
-// first counts. Looks at the heaviest 20 * rows candidates alone, and at no more than 4,000.
+// first counts, and texts that add nothing are left out. Looks at the heaviest 20 * rows candidates
+// alone, and at no more than 4,000.
 std::vector<size_t> choose_batch(std::span<const ChoiceCandidate> candidates, int64_t rows);
 
 }  // namespace finetune

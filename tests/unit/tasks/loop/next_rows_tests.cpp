@@ -24,7 +24,13 @@ TEST_CASE("a batch stands for many texts before it takes another one like them")
   CHECK(choose_batch({}, 3).empty());
   // Without n-grams in common the weight alone decides, and of equal weights the first place.
   CHECK(choose_batch(std::vector<ChoiceCandidate>{{"aa", 0}, {"bb", 2}, {"!", 3}, {"cc", 2}}, 4) ==
-        Places{2, 1, 3, 0});
+        Places{2, 1, 3});  // no weight: nothing to gain
+}
+
+TEST_CASE("of texts of the same n-grams one is chosen") {
+  const std::vector<ChoiceCandidate> texts{
+      {"coffee shop", 2}, {"Coffee  shop", 1}, {"coffee shop", 1}, {"rent", 0.1}};
+  CHECK(choose_batch(texts, 9) == Places{0, 3});
 }
 
 TEST_CASE("the heaviest texts are looked at") {
