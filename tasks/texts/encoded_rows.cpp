@@ -129,4 +129,27 @@ SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> row
   return set;
 }
 
+std::vector<TextSum> token_sums(const SampleSet& set) {
+  std::vector<TextSum> sums;
+  std::string bytes;
+  const auto add = [&](const void* data, size_t size) {
+    bytes.append(static_cast<const char*>(data), size);
+  };
+  for (int64_t row = 0; row < set.examples; ++row) {
+    const bool in_windows = !set.first_window.empty();
+    const int64_t begin = in_windows ? set.first_window[size_t(row)] : row;
+    const int64_t end = in_windows ? set.first_window[size_t(row) + 1] : row + 1;
+    bytes = "|";  // text_sum() ignores white space at the ends
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t from = set.samples.offsets[size_t(i)], to = set.samples.offsets[size_t(i) + 1];
+      add(&set.samples.second[size_t(i)], sizeof set.samples.second[0]);
+      add(set.samples.ids.data() + from, size_t(to - from) * sizeof set.samples.ids[0]);
+    }
+    bytes += '|';
+    const std::string_view part = bytes;
+    sums.push_back(text_sum({&part, 1}));
+  }
+  return sums;
+}
+
 }  // namespace finetune

@@ -35,4 +35,7 @@ SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> row
                       const TextColumns& columns, int64_t max_length,
                       const LongTexts& long_texts = {});
 
+// One for each example: equal for examples with the same tokens.
+std::vector<TextSum> token_sums(const SampleSet& set);
+
 }  // namespace finetune

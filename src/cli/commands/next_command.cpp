@@ -60,7 +60,7 @@ const OptionRow<NextOptions> kNextRows[] = {
     {{.name = "rows",
       .group = "Output",
       .common = commands::all,
-      .help = "how many rows to choose",
+      .help = "how many rows to choose, at most 2,000",
       .value = "N",
       .range = between(1, kMostRows)},
      &NextOptions::rows},
@@ -84,13 +84,33 @@ PredictionRequest request_of(const NextOptions& o, const RowOptions& rows) {
   return request;
 }
 
-// The rows that have labels: those of --train, or those that the model's run read.
-void take_labelled_rows(const NextOptions& o, const FineTuned& model, Evaluator& evaluator) {
-  if (!o.shared.train.empty()) {
-    TaskOptions labelled = model.options;
-    for (const fs::path file : o.shared.train) labelled.train_files.push_back(rereadable(file));
-    return evaluator.take_training_rows(labelled);
+// The files of --train. Their columns may have the names that the options give to the input's, or
+// those that the model was trained with.
+void take_named_rows(const NextOptions& o, const FineTuned& model, const TaskOptions& own,
+                     Evaluator& evaluator) {
+  TaskOptions labelled = model.options;
+  for (const fs::path file : o.shared.train) labelled.train_files.push_back(rereadable(file));
+  try {
+    evaluator.take_training_rows(labelled);
+  } catch (const Error& fault) {
+    const bool renamed = is_given(o, "text-column") || is_given(o, "text-pair-column") ||
+                         is_given(o, "label-column");
+    if (fault.code() != ExitCode::data || !renamed) throw;
+    labelled.text_columns = own.text_columns;
+    labelled.text_pair_column = own.text_pair_column;
+    labelled.label_column = own.label_column;
+    try {
+      evaluator.take_training_rows(labelled);
+    } catch (const Error&) {
+      throw fault;
+    }
   }
+}
+
+// The rows that have labels: those of --train, or those that the model's run read.
+void take_labelled_rows(const NextOptions& o, const FineTuned& model, const TaskOptions& own,
+                        Evaluator& evaluator) {
+  if (!o.shared.train.empty()) return take_named_rows(o, model, own, evaluator);
   const TrainingRowsOfModel of_run = training_rows_of(model.model.directory.directory);
   if (of_run.options) return evaluator.take_training_rows(*of_run.options);
   warn("which rows have labels already is not known: ", of_run.why,
@@ -106,7 +126,8 @@ std::unique_ptr<Evaluator> open_chooser(NextOptions& o, FineTuned& model) {
   if (o.shared.json && o.output == "-") {
     throw usage_error("--json and --output - both write to standard output; name a file");
   }
-  model = open_fine_tuned(o);
+  TaskOptions own;
+  model = open_fine_tuned(o, &own);
   check_model_survives(o.output, model.model.directory.directory, o.shared.train);
   const TaskTraits& task = traits_of(model.kind);
   if (task.make_chooser == nullptr) {
@@ -115,7 +136,7 @@ std::unique_ptr<Evaluator> open_chooser(NextOptions& o, FineTuned& model) {
   }
   auto evaluator =
       task.make_chooser(request_of(o, model.options.rows), model.options, model.of_task());
-  take_labelled_rows(o, model, *evaluator);
+  take_labelled_rows(o, model, own, *evaluator);
   return evaluator;
 }
 
@@ -168,8 +189,9 @@ void add_next_command(Subcommand program, int&) {
       "  finetune next --model runs/a --input new.csv --output next.csv --json\n"
       "\n"
       "Chosen are rows whose label the model is unsure of, whose text many rows have, and that\n"
-      "differ from each other. Rows with the text of a row that the model's run has read are left\n"
-      "out. Label them, add them to the training rows, train again, and ask for the next ones.");
+      "differ from each other. Rows that have a label, and rows with the text of a row that the\n"
+      "model's run has read, are left out. Label the chosen ones, add them to the training rows,\n"
+      "train again, and ask for the next ones.");
   command.callback([o, command] {
     take_answer_options(command, *o);
     append_given(command, kNextRows, *o, o->given);

@@ -87,8 +87,9 @@ bool is_given(const AnswerOptions& o, std::string_view name) {
                      [&](const GivenOption& option) { return option.info->name == name; });
 }
 
-FineTuned open_fine_tuned(const AnswerOptions& o) {
+FineTuned open_fine_tuned(const AnswerOptions& o, TaskOptions* own) {
   return open_fine_tuned(o.inference, [&](TaskKind task, TaskOptions& trained) {
+    if (own != nullptr) *own = trained;
     require_options_of(task, o);
     require_encoding(o.shared.encoding);
     apply_given(o.given, o.shared, trained);

@@ -28,6 +28,7 @@ bool is_given(const AnswerOptions& options, std::string_view name);
 
 // Opens the model with the options that were given in place of those that it was trained with.
 // Error(usage) for an option that is for other tasks than the model's.
-FineTuned open_fine_tuned(const AnswerOptions& options);
+// `own`, if given, gets the options that the model was trained with.
+FineTuned open_fine_tuned(const AnswerOptions& options, TaskOptions* own = nullptr);
 
 }  // namespace finetune

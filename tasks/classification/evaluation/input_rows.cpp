@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/text.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/texts/encoded_rows.h"
 
@@ -81,9 +82,18 @@ std::vector<std::string> InputRows::texts() {
   return whole_texts(left_out_ ? left_out_->rows() : chunk_.rows(), text_);
 }
 
-std::vector<TextSum> InputRows::text_sums() {
-  std::vector<TextSum> out;
-  for (const RowValues row : chunk_.rows()) out.push_back(text_sum_of(row, text_));
+std::vector<TextSum> InputRows::token_sums() const {
+  return finetune::token_sums(set_);
+}
+
+std::vector<bool> InputRows::have_value_in(std::string_view name) {
+  const std::span<const RowValues> rows = chunk_.rows();
+  std::vector<bool> out(rows.size(), false);
+  const std::vector<std::string> columns = reader_.columns();
+  const size_t column = size_t(std::find(columns.begin(), columns.end(), name) - columns.begin());
+  const bool is_text = std::count(text_.text.begin(), text_.text.end(), column) > 0;
+  if (column == columns.size() || is_text || text_.pair == column) return out;
+  for (size_t i = 0; i < rows.size(); ++i) out[i] = !trim(rows[i][column]).empty();
   return out;
 }
 

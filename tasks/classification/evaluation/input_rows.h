@@ -34,7 +34,10 @@ class InputRows final : public RowSource {
   double seconds_waited() const override { return waited_; }
   // To explain labels: those of the rows without a word, too, in the order of the samples.
   std::vector<std::string> texts() override;
-  std::vector<TextSum> text_sums();  // of the same rows
+  // Of the same rows: equal for rows with the same tokens, which the model cannot tell apart.
+  std::vector<TextSum> token_sums() const;
+  // Of the same rows: whether the column `name`, if the input has it, has a value.
+  std::vector<bool> have_value_in(std::string_view name);
   std::vector<std::string> columns() const override { return reader_.columns(); }
   std::vector<std::string> describe_samples() const override;
   std::vector<std::string> warnings() const override;

@@ -9,8 +9,9 @@
 #include "core/files/path_advice.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "data/columns/row_chunk.h"
 #include "data/rows/csv_line.h"
-#include "tasks/classification/evaluation/labelled_files.h"
+#include "data/rows/row_files.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/registry.h"
 #include "tasks/texts/encoded_rows.h"
@@ -41,6 +42,7 @@ void check_files(const PredictionRequest& request, const TaskOptions& options) {
 NextRows::NextRows(const PredictionRequest& request, const TaskOptions& options,
                    const TaskModel& model)
     : options_(options),
+      tokenizer_(model.tokenizer),
       problem_(problem_type(options)),
       labels_(trained_labels(model.config)),
       outputs_(int64_t(labels_.size())),
@@ -62,13 +64,37 @@ NextRows::NextRows(const PredictionRequest& request, const TaskOptions& options,
 void NextRows::take_training_rows(const TaskOptions& training) {
   std::vector<InputFile> files = training.train_files;
   files.insert(files.end(), training.eval_files.begin(), training.eval_files.end());
-  trained_ = texts_in(files, training);
+  RowFiles rows(files, row_options_of(training));
+  const TextColumns text =
+      find_text_columns(rows.columns(), rows.first_file(), training.column_names());
+  const size_t label =
+      find_column(rows.columns(), training.label_column, rows.first_file(), "--label-column");
+  RowChunk chunk;
+  const auto take = [&] {
+    const SampleSet set =
+        encode_rows(tokenizer_, chunk.rows(), text, max_length_, options_.long_texts);
+    for (const TextSum& sum : token_sums(set)) labelled_.insert(sum);
+    chunk.clear();
+  };
+  for (Row row; rows.next(row);) {
+    if (trim(row.values[label]).empty()) continue;
+    if (!chunk.has_room()) take();
+    chunk.add(row.values);
+  }
+  take();
 }
 
 // Whether the text needs logits. Counts the row.
-bool NextRows::is_new(const TextSum& sum, const std::string& text) {
+bool NextRows::is_new(const TextSum& sum, const std::string& text, bool is_labelled) {
   if (trim(text).empty()) return false;
-  if (trained_.contains(sum)) {
+  if (is_labelled) {
+    ++labelled_rows_;
+    labelled_.insert(sum);
+    const auto earlier = places_.find(sum);
+    if (earlier != places_.end()) candidates_[earlier->second].is_labelled = true;
+    return false;
+  }
+  if (labelled_.contains(sum)) {
     ++trained_rows_;
     return false;
   }
@@ -81,12 +107,13 @@ std::optional<SampleChunk> NextRows::next() {
   std::optional<SampleChunk> chunk = rows_->next(read_, lines_.get());
   if (!chunk) return chunk;
   std::vector<std::string> texts = rows_->texts();
-  const std::vector<TextSum> sums = rows_->text_sums();
+  const std::vector<TextSum> sums = rows_->token_sums();
+  const std::vector<bool> labelled = rows_->have_value_in(options_.label_column);
   const std::vector<float> margins =
       ngrams_ ? ngrams_->scorer.margins_of(texts) : std::vector<float>();
   for (size_t i = 0; i < texts.size(); ++i) {
     Waiting& row = waiting_.emplace_back();
-    if (!is_new(sums[i], texts[i])) continue;
+    if (!is_new(sums[i], texts[i], labelled[i])) continue;
     row.candidate = int64_t(candidates_.size());
     if (ngrams_) {
       const auto begin = margins.begin() + int64_t(i) * outputs_;
@@ -137,8 +164,26 @@ std::string NextRows::reason(const Candidate& candidate) const {
   return out;
 }
 
+void NextRows::leave_out_labelled() {
+  size_t kept = 0;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].is_labelled) {
+      trained_rows_ += candidates_[i].count;
+      continue;
+    }
+    if (kept != i) {
+      candidates_[kept] = std::move(candidates_[i]);
+      choice_[kept] = std::move(choice_[i]);
+    }
+    ++kept;
+  }
+  candidates_.resize(kept);
+  choice_.resize(kept);
+}
+
 void NextRows::commit_outputs() {
   rows_->require_usable_rows();
+  leave_out_labelled();
   for (size_t i = 0; i < candidates_.size(); ++i) {
     choice_[i].weight = candidates_[i].doubt.doubt * std::sqrt(double(candidates_[i].count));
   }
@@ -164,17 +209,23 @@ void NextRows::commit_outputs() {
 
 std::vector<std::string> NextRows::describe_samples() const {
   std::vector<std::string> lines = rows_->describe_samples();
+  const char* texts = chosen_ == 1 ? " rows have its text" : " rows have their texts";
   lines.push_back(concat(
       "chose ", counted(chosen_, "row"), " of ", counted(candidates_.size(), "text"),
-      chosen_rows_ > chosen_ ? concat("; ", chosen_rows_, " rows have them") : "",
+      chosen_rows_ > chosen_ ? concat("; ", chosen_rows_, texts) : "",
       trained_rows_ > 0
           ? concat("; left out: ", counted(trained_rows_, "row"), " whose text has a label already")
           : ""));
+  if (labelled_rows_ > 0) {
+    lines.push_back(concat("left out: ", counted(labelled_rows_, "row that has", "rows that have"),
+                           " a label in the column ", in_quotes(options_.label_column)));
+  }
   return lines;
 }
 
 Metrics NextRows::metrics() {
   return {{"rows", double(answered_)},
+          {"rows_labelled", double(labelled_rows_)},
           {"rows_trained", double(trained_rows_)},
           {"texts", double(candidates_.size())},
           {"chosen", double(chosen_)},

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tasks/classification/evaluation/input_rows.h"
@@ -18,8 +19,9 @@
 
 namespace finetune {
 
-// A candidate is a text, with the first of its rows and the number of them. Texts that
-// take_training_rows() read are not candidates. Keeps all candidates in memory.
+// A candidate is a text, with the first of its rows and the number of them. Texts of the same
+// tokens are one candidate. Rows with a label, and texts of such rows or of those that
+// take_training_rows() read, are not candidates. Keeps all candidates in memory.
 class NextRows final : public Evaluator {
  public:
   // Error(usage) for a model that gives numbers, or has one label.
@@ -41,7 +43,7 @@ class NextRows final : public Evaluator {
   void open_outputs(const OpenOutput& open) override;
   // Chooses and writes the rows.
   void commit_outputs() override;
-  // "rows", "rows_trained", "texts", "chosen", "chosen_rows".
+  // "rows", "rows_labelled", "rows_trained", "texts", "chosen", "chosen_rows".
   Metrics metrics() override;
   void write_files(const std::filesystem::path&) override {}
 
@@ -50,6 +52,7 @@ class NextRows final : public Evaluator {
     std::string line;  // the row's own values
     int64_t count = 0;
     Doubt doubt;
+    bool is_labelled = false;  // by a later row
   };
   // A row that waits for its logits; candidate < 0: they are not needed.
   struct Waiting {
@@ -57,11 +60,13 @@ class NextRows final : public Evaluator {
     std::vector<float> margins;
   };
 
-  bool is_new(const TextSum& sum, const std::string& text);
+  bool is_new(const TextSum& sum, const std::string& text, bool is_labelled);
+  void leave_out_labelled();
   std::string reason(const Candidate& candidate) const;
   std::string header() const;
 
   TaskOptions options_;
+  const Tokenizer& tokenizer_;
   ProblemType problem_;
   std::vector<std::string> labels_;
   int64_t outputs_, max_length_, wanted_;
@@ -71,7 +76,6 @@ class NextRows final : public Evaluator {
   std::unique_ptr<InputRows> rows_;
   std::unique_ptr<PredictionLines> lines_;
   std::unique_ptr<PredictionOutput> output_;
-  TrainedTexts trained_;
 
   std::deque<WaitingRow> read_;  // of the last chunk
   std::deque<Waiting> waiting_;
@@ -79,9 +83,10 @@ class NextRows final : public Evaluator {
     size_t operator()(const TextSum& sum) const { return size_t(sum.first); }
   };
   std::unordered_map<TextSum, size_t, SumHash> places_;  // of candidates
+  std::unordered_set<TextSum, SumHash> labelled_;        // texts that have a label
   std::vector<Candidate> candidates_;
   std::vector<ChoiceCandidate> choice_;  // their texts and weights
-  int64_t answered_ = 0, trained_rows_ = 0, chosen_ = 0, chosen_rows_ = 0;
+  int64_t answered_ = 0, labelled_rows_ = 0, trained_rows_ = 0, chosen_ = 0, chosen_rows_ = 0;
   std::vector<float> mixed_;
 };
 

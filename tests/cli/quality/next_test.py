@@ -37,7 +37,7 @@ def test_rows_are_chosen(directory):
     write(directory / "new.csv", "text,amount,count\n" + "".join(f"{text},1.50,{i}\n" for i, text in enumerate(rows)))
     line = ["next", "--model", model, "--input", directory / "new.csv", "--output"]
     done = succeed(*line, out, "--rows", 6, "--json")
-    assert json.loads(done.out) == {"rows": 48, "rows_trained": 6, "texts": 32, "chosen": 6,
+    assert json.loads(done.out) == {"rows": 48, "rows_labelled": 0, "rows_trained": 6, "texts": 32, "chosen": 6,
                                     "chosen_rows": sum(int(row["next_count"]) for row in table(out.read_text()))}, done.out
     assert "chose 6 rows of 32 texts" in done.err and "left out: 6 rows whose text has a label already" in done.err, done
     assert "1 text is empty" in done.err, done
@@ -58,6 +58,14 @@ def test_rows_are_chosen(directory):
     whole = succeed(*line, "-", "--rows", 2000, "--threads", 1, "--spreadsheet-safe", "--quiet")
     assert len(table(whole.out)) == 32 and "'=1+1" in whole.out and whole.err.count("\n") == 1, whole
     assert whole.out.startswith(out.read_text()), whole
+    # Rows that have a label already, and texts of their tokens, wherever they are; other names than those of training.
+    pool = write(directory / "pool.csv", f"a,b,label\ntea,bus 1,\nTea,  bus 1,\nmilk,2,\nMILK,2,tax\n{known[0]},,\n,MILK 2,\n")
+    done = succeed("next", "--model", model, "--input", pool, "--text-column", "a", "b", "--json", "--train", train,
+                   "--output", directory / "pool.out.csv")
+    assert json.loads(done.out) == {"rows": 6, "rows_labelled": 1, "rows_trained": 3, "texts": 1, "chosen": 1,
+                                    "chosen_rows": 2}, done
+    assert "chose 1 row of 1 text; 2 rows have its text" in done.err, done
+    assert "left out: 1 row that has a label in the column 'label'" in done.err, done
     # Labelled files are never replaced.
     (directory / "link.csv").symlink_to(train)
     before = train.read_bytes(), dev.read_bytes()
