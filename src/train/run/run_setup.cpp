@@ -49,6 +49,14 @@ std::vector<std::string> lacking(const std::vector<std::string>& labels,
   return out;
 }
 
+// Why the head of the model cannot be extended.
+const char* trained_for(const EncoderConfig& config) {
+  const bool gives_numbers = config.problem_type == "regression" ||
+                             (config.problem_type.empty() && config.labels.size() == 1);
+  return gives_numbers ? "it was trained for numbers"
+                       : "it was trained for another number of labels a row";
+}
+
 // Why the head of the model is not kept.
 std::string difference_of_heads(const std::vector<std::string>& head,
                                 const std::vector<std::string>& data) {
@@ -152,7 +160,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                             !lacking(task->labels(), model.config.labels).empty();
     throw model_error(source.path().string(), ": the model has a head for other labels: ",
                       options.extend_head
-                          ? "it was trained for another number of labels a row"
+                          ? trained_for(model.config)
                           : difference_of_heads(model.config.labels, task->labels()),
                       can_extend ? "; --extend-head adds them to the head" : "",
                       "; --reinit-head starts a new one");

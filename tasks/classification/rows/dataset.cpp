@@ -280,6 +280,13 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     LabelMap labels;
     if (data.problem != ProblemType::regression) labels = labels_of(*train, options, data.problem);
     if (model_head) keep_head(config, labels, options, data);
+    if (data.keeps_head && options.extends_head && knows_none(config, labels)) {
+      add_warning(
+          "--extend-head: the data has none of the head's labels; check that they are written "
+          "alike "
+          "(--normalize-labels), or start a new head with --reinit-head",
+          data);
+    }
     const bool knows_labels = data.keeps_head && !knows_none(config, labels);
     if (data.problem == ProblemType::single_label && !knows_labels) {
       add_warning(checked_labels(*train, labels, options), data);

@@ -55,7 +55,7 @@ std::string describe_head_labels(const HeadLabels& head) {
   if (!head.dropped.empty()) line += concat("; it loses ", named(head.dropped, "label", "labels"));
   if (!head.idle.empty()) {
     line += concat("; the data lacks ", named(head.idle, "label", "labels"),
-                   " (kept; --drop-labels leaves them out)");
+                   " (kept; --drop-labels leaves ", head.idle.size() == 1 ? "it" : "them", " out)");
   }
   return line;
 }

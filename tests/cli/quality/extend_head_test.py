@@ -54,6 +54,14 @@ def test_a_head_gains_and_loses_labels(directory):
     assert names(both) == ["food", "bus", "zoo"] and head(both)[0][0] == old[0] and head(both)[1][0] == old_bias[0]
     succeed(*line, renewed, "--reinit-head")
     assert names(renewed) == ["bus", "food", "zoo"] and head(renewed)[0][1:] == head(both)[0][1:]
+    # A label that is not in the data; none of the labels.
+    line[4] = table(directory / "one.csv", ["rent", "food"])
+    log = succeed(*line, directory / "one", "--extend-head").err
+    assert "the data lacks 1 label: 'tax' (kept; --drop-labels leaves it out)" in log and "none of the head's" not in log, log
+    line[4] = table(directory / "none.csv", ["Rent", "zoo"])
+    log = succeed(*line, directory / "none", "--extend-head").err
+    assert "--extend-head: the data has none of the head's labels" in log, log
+    line[4] = more
     # The model answers with all labels, and training on known labels alone changes no name.
     answered = succeed("predict", "--model", extended, "--input", first, "--output", "-", "--all-probabilities").out
     assert "probability:tax,probability:bus,probability:zoo" in answered.splitlines()[0]
@@ -71,6 +79,13 @@ def test_a_head_gains_and_loses_labels(directory):
     assert head(directory / "cut") == head(directory / "whole") and names(directory / "cut") == names(extended)
     for given, words in ((["--reinit-head"], ["--reinit-head"]), (["--regression"], ["--regression"])):
         fail(2, *line, directory / "no", "--extend-head", *given, words=["--extend-head", *words])
+    # A model of numbers.
+    numbers = write(directory / "numbers.csv", "text,label\n" + "".join(f"memo {i},{i}.5\n" for i in range(12)))
+    succeed("train", "--model", MODEL, "--reinit-head", "--regression", "--train", numbers, "--output", directory / "number",
+            *STEP)
+    line[2] = directory / "number"
+    said = fail(4, *line, directory / "no", "--extend-head", words=["trained for numbers", "--reinit-head"])
+    assert "another number of labels" not in said
 
 
 def test_several_labels_a_row(directory):
