@@ -8,6 +8,7 @@
 #include "cli/options/answer_options.h"
 #include "cli/options/option_binding.h"
 #include "cli/options/promise_options.h"
+#include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -151,8 +152,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     of_run = training_rows_of(subject.model.model.directory.directory);
   } else {
     of_run.options = evaluated;
-    of_run.options->train_files.clear();
-    of_run.options->eval_files.clear();
+    of_run.options->train_files = of_run.options->eval_files = {};
     for (const fs::path file : o.shared.train)
       of_run.options->train_files.push_back(rereadable(file));
     if (has_baselines) require_columns(*of_run.options);
@@ -212,8 +212,8 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   if (!o.shared.junit.empty())
     check_junit_output(o.shared.junit, o.shared.output, is_evaluation_file);
   auto subject = std::make_unique<Subject>();
-  FineTuned& model = subject->model;
-  model = open_fine_tuned(o);
+  FineTuned& model = subject->model = open_fine_tuned(o);
+  check_labelled_survive(o.shared.output, model.model.directory.directory, o.shared.train);
   require_form_of(model.kind, fs::path(o.data[0]), model.options.text_columns);
   TaskOptions options = model.options;
   const bool reads_again = o.shared.json || o.max_error;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
+#include "core/files/output_directory.h"
 #include "core/text/text.h"
 #include "data/input_file.h"
 #include "train/record/training_rows.h"
@@ -135,6 +136,16 @@ void check_model_survives(const std::string& path, const fs::path& model,
   for (const fs::path& file : files_named_by_run(model)) {
     require_other(file.string(), "the run was trained on");
   }
+}
+
+void check_labelled_survive(const std::string& directory, const fs::path& model,
+                            const std::vector<std::string>& labelled) {
+  if (directory.empty()) return;
+  std::vector<fs::path> files = files_named_by_run(model);
+  for (const std::string& file : labelled) {
+    if (!is_pipe(file)) files.emplace_back(file);
+  }
+  check_inputs_survive(directory, files);
 }
 
 std::unique_ptr<PredictionOutput> open_output_file(const std::string& path, bool overwrite) {

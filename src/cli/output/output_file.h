@@ -28,6 +28,11 @@ void check_output_file(const std::string& path, const std::vector<std::string>& 
 void check_model_survives(const std::string& path, const std::filesystem::path& model,
                           const std::vector<std::string>& labelled = {});
 
+// The same for a directory that --overwrite clears: someone may have corrected the predictions.csv
+// of an evaluation and trained on it.
+void check_labelled_survive(const std::string& directory, const std::filesystem::path& model,
+                            const std::vector<std::string>& labelled);
+
 // Opens a path that check_output_file() allows. Error(model) if it cannot be opened or written.
 std::unique_ptr<PredictionOutput> open_output_file(const std::string& path, bool overwrite);
 

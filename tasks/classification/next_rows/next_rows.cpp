@@ -77,7 +77,8 @@ void NextRows::take_training_rows(const TaskOptions& training) {
     chunk.clear();
   };
   for (Row row; rows.next(row);) {
-    if (trim(row.values[label]).empty()) continue;
+    // Of several labels a row may have none.
+    if (training.multi_label_separator.empty() && trim(row.values[label]).empty()) continue;
     if (!chunk.has_room()) take();
     chunk.add(row.values);
   }

@@ -74,6 +74,9 @@ def test_rows_are_chosen(directory):
         fail(2, *line, name, *given, "--overwrite", words=[name.resolve().name, f"is a file that {words}"])
     fail(2, "predict", *line[1:], train, "--overwrite", words=["train.csv: is a file that the run was trained on"])
     assert (train.read_bytes(), dev.read_bytes()) == before
+    scores = ["evaluate", "--model", model, "--data", dev, "--output", directory / "scores"]
+    succeed(*scores, "--quiet")
+    fail(2, *scores, "--train", directory / "scores/predictions.csv", "--overwrite", words=["would remove", "predictions.csv"])
     # Of a model whose run is not there the labelled files are named.
     model = (model / "model").rename(directory / "moved")
     line = ["next", "--model", model, "--input", directory / "new.csv", "--output", "-"]
@@ -117,6 +120,8 @@ def test_models_that_give_other_answers(directory):
     succeed(*train, directory / "several", "--label-column", "tags", "--multi-label", ";")
     rows = table(succeed(*line, directory / "several").out)
     assert len(rows) == 2 and all(row["reason"].startswith("has '") for row in rows), rows
+    none = write(directory / "none.csv", "text,tags\nbus,\n")  # a row without any of several labels is labelled
+    assert len(table(succeed(*line, directory / "several", "--train", none).out)) == 1
     succeed(*train, directory / "number", "--label-column", "number", "--regression")
     fail(2, *line, directory / "number", words=["finetune next", "gives numbers"])
     fail(2, *line, QA_MODEL, words=["finetune next is for classification", "question answering"])
