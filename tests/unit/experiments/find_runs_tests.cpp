@@ -6,6 +6,7 @@
 #include "contains.h"
 #include "core/error.h"
 #include "core/files/files.h"
+#include "error_line.h"
 #include "experiments/compare/find_runs.h"
 #include "experiments/compare/run_record.h"
 #include "temporary_directory.h"
@@ -25,17 +26,6 @@ fs::path make_run(const fs::path& directory) {
   return directory;
 }
 
-template <typename Work>
-std::string message_of(ExitCode code, Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.code() == code);
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("a directory stands for the runs in it at any depth") {
@@ -51,10 +41,10 @@ TEST_CASE("a directory stands for the runs in it at any depth") {
         std::vector<fs::path>{single, other, deep, swept});
   CHECK(find_runs({(directory / "runs/best").string()}).size() == 1);  // named, a link is followed
   const std::string twice = (directory / "runs").string();
-  CHECK(contains(message_of(ExitCode::usage,
-                            [&] {
-                              find_runs({twice, deep.string()});
-                            }),
+  CHECK(contains(test::error_line(ExitCode::usage,
+                                  [&] {
+                                    find_runs({twice, deep.string()});
+                                  }),
                  "given twice"));
 }
 
@@ -76,9 +66,9 @@ TEST_CASE("a damaged config.toml is an error that names the run") {
     const fs::path config = make_run(directory / "runs/b") / "config.toml";
     write_file(config, text);
     const auto find = [&] { find_runs({(directory / "runs").string()}); };
-    CHECK(contains(message_of(ExitCode::model, find), config.string()));
+    CHECK(contains(test::error_line(ExitCode::model, find), config.string()));
     fs::remove(config);
-    CHECK(contains(message_of(ExitCode::model, find), config.string()));
+    CHECK(contains(test::error_line(ExitCode::model, find), config.string()));
   }
   // One of these names alone may come from another program.
   test::TemporaryDirectory directory;
@@ -93,7 +83,7 @@ TEST_CASE("files of a run that are missing, cut, links or too large are errors")
     test::TemporaryDirectory directory;
     const fs::path run = make_run(directory / "a");
     damage(run);
-    return message_of(ExitCode::model, [&] { read_runs({run}); });
+    return test::error_line(ExitCode::model, [&] { read_runs({run}); });
   };
   CHECK(read_after([](const fs::path&) {}).empty());
   CHECK(contains(read_after([](const fs::path& run) {

@@ -258,7 +258,7 @@ TEST_CASE("broken configurations are refused by name") {
   for (auto [name, part] : faults) {
     const std::string path = std::string("golden/broken/") + name + "/config.json";
     if (!have_shared(path)) return;
-    std::string message = message_of([&] { load(path); });
+    std::string message = error_line(ExitCode::model, [&] { load(path); });
     INFO(path, " -> ", message);
     CHECK(message.find(path) == 0);
     CHECK(contains(message, part));

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "error_line.h"
 #include "shared.h"
 #include "temporary_directory.h"
 #include "tokenizer/encoding.h"
@@ -40,14 +41,7 @@ inline Encoded encode(const Tokenizer& tokenizer, std::string_view text) {
 // The error line that `action` throws, or "". It must be a model error.
 template <typename Action>
 std::string model_error_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    CHECK(std::string(error.what()).find('\n') == std::string::npos);
-    return error.what();
-  }
-  return "";
+  return error_line(ExitCode::model, action);
 }
 
 }  // namespace finetune::test

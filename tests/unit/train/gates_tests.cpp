@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../contains.h"
+#include "../error_line.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "temporary_directory.h"
@@ -13,23 +14,7 @@
 #include "train/run/metrics_files.h"
 
 using namespace finetune;
-using finetune::test::contains;
-
-namespace {
-
-template <typename Call>
-std::string usage_message(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    CHECK(std::string(error.what()).find('\n') == std::string::npos);
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
+using finetune::test::contains, finetune::test::error_line;
 
 TEST_CASE("every operator of --assert") {
   Assertion assertion = parse_assertion("eval_f1>=88");
@@ -59,15 +44,15 @@ TEST_CASE("bad --assert syntax shows the syntax") {
                            "eval_f1>=88x", "eval_f1>=88 eval_f1<=90", "eval f1>=88", "eval_f1>=nan",
                            "eval_f1~=88", "eval_f1>>8", "a>==3", "a>=0,5"}) {
     CAPTURE(text);
-    CHECK(contains(usage_message([&] { parse_assertion(text); }), "\"eval_f1>=88\""));
+    CHECK(contains(error_line(ExitCode::usage, [&] { parse_assertion(text); }), "\"eval_f1>=88\""));
   }
 }
 
 TEST_CASE("a metric that the run cannot produce") {
   std::vector<std::string> available{"eval_f1", "eval_exact_match", "train_loss"};
   check_assertions({parse_assertion("eval_f1>=88")}, available);
-  std::string message =
-      usage_message([&] { check_assertions({parse_assertion("eval_f2>=88")}, available); });
+  std::string message = error_line(
+      ExitCode::usage, [&] { check_assertions({parse_assertion("eval_f2>=88")}, available); });
   CHECK(contains(message, "'eval_f2'"));
   CHECK(contains(message, "did you mean eval_f1"));
   CHECK(contains(message, "eval_exact_match, eval_f1, train_loss"));
@@ -88,29 +73,36 @@ TEST_CASE("against a baseline, in the direction of each metric") {
   CHECK(!bounds[1].holds(0.5100001));
   CHECK(baseline_assertions({}, {}, larger).empty());
 
-  CHECK(contains(usage_message([&] { baseline_assertions({}, {"a=1"}, larger); }), "--baseline"));
-  CHECK(contains(usage_message([&] { baseline_assertions({file}, {}, larger); }), "--tolerance"));
-  std::string unknown = usage_message([&] { baseline_assertions({file}, {"eval_em=1"}, larger); });
+  CHECK(contains(error_line(ExitCode::usage, [&] { baseline_assertions({}, {"a=1"}, larger); }),
+                 "--baseline"));
+  CHECK(contains(error_line(ExitCode::usage, [&] { baseline_assertions({file}, {}, larger); }),
+                 "--tolerance"));
+  std::string unknown =
+      error_line(ExitCode::usage, [&] { baseline_assertions({file}, {"eval_em=1"}, larger); });
   CHECK(contains(unknown, "has no eval_em"));
   CHECK(contains(unknown, "eval_f1, eval_loss, peak_memory_mb"));
   for (const char* text : {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=%", "eval_f1=1%%",
                            "eval_f1=-1%", "=1", "eval_f1=nan"}) {
     CAPTURE(text);
-    CHECK(contains(usage_message([&] { baseline_assertions({file}, {text}, larger); }),
-                   "METRIC=NUMBER"));
+    CHECK(
+        contains(error_line(ExitCode::usage, [&] { baseline_assertions({file}, {text}, larger); }),
+                 "METRIC=NUMBER"));
   }
-  usage_message([&] { baseline_assertions({directory / "absent.json"}, {"a=1"}, larger); });
+  error_line(ExitCode::usage,
+             [&] { baseline_assertions({directory / "absent.json"}, {"a=1"}, larger); });
   write_file(directory / "high.json", R"({"eval_loss": 1e308})");
   write_file(directory / "low.json", R"({"eval_loss": -1e308})");
-  CHECK(contains(usage_message([&] {
-                   baseline_assertions({directory / "high.json", directory / "low.json"},
-                                       {"eval_loss=0"}, larger);
-                 }),
+  CHECK(contains(error_line(ExitCode::usage,
+                            [&] {
+                              baseline_assertions({directory / "high.json", directory / "low.json"},
+                                                  {"eval_loss=0"}, larger);
+                            }),
                  "eval_loss are too large"));
   write_file(directory / "bad.json", "[1]");
-  CHECK(contains(
-      usage_message([&] { baseline_assertions({directory / "bad.json"}, {"a=1"}, larger); }),
-      "bad.json"));
+  CHECK(
+      contains(error_line(ExitCode::usage,
+                          [&] { baseline_assertions({directory / "bad.json"}, {"a=1"}, larger); }),
+               "bad.json"));
 }
 
 TEST_CASE("a tolerance in percent of the baseline") {
@@ -133,8 +125,9 @@ TEST_CASE("a tolerance in percent of the baseline") {
   CHECK(baseline_assertions({run}, {"small=1%"}, larger_is_better)[0].note ==
         "baseline 0.002875 - 2.8746e-05");
   std::filesystem::remove(directory / "metrics.json");
-  CHECK(contains(usage_message([&] { baseline_assertions({run}, {"a=1"}, larger_is_better); }),
-                 ": has no metrics.json; give the directory of a run that has ended"));
+  CHECK(contains(
+      error_line(ExitCode::usage, [&] { baseline_assertions({run}, {"a=1"}, larger_is_better); }),
+      ": has no metrics.json; give the directory of a run that has ended"));
 }
 
 TEST_CASE("several baselines are a mean and its noise") {
@@ -153,9 +146,9 @@ TEST_CASE("several baselines are a mean and its noise") {
   CHECK(!bounds[0].holds(80));
   CHECK(contains(bounds[0].note, "3 baselines 88 - 0.5 - noise 4.9"));
   files.push_back(files[0]);
-  CHECK(
-      contains(usage_message([&] { baseline_assertions(files, {"eval_f1=1"}, larger_is_better); }),
-               "twice"));
+  CHECK(contains(error_line(ExitCode::usage,
+                            [&] { baseline_assertions(files, {"eval_f1=1"}, larger_is_better); }),
+                 "twice"));
 }
 
 TEST_CASE("gates as JUnit") {
@@ -172,10 +165,12 @@ TEST_CASE("gates as JUnit") {
   CHECK(read_text_file(file) == xml);
   check_junit_output(file, "", nullptr);  // a file of ours is replaced
   write_file(directory / "other.xml", "<testsuites>");
-  CHECK(contains(usage_message([&] { check_junit_output(directory / "other.xml", "", nullptr); }),
+  CHECK(contains(error_line(ExitCode::usage,
+                            [&] { check_junit_output(directory / "other.xml", "", nullptr); }),
                  "no JUnit file"));
-  CHECK(contains(usage_message([&] { check_junit_output(directory.path(), "", nullptr); }),
-                 "directory"));
+  CHECK(contains(
+      error_line(ExitCode::usage, [&] { check_junit_output(directory.path(), "", nullptr); }),
+      "directory"));
 }
 
 TEST_CASE("the table") {
