@@ -9,6 +9,8 @@
 
 namespace finetune {
 
+inline constexpr int64_t kMostNextRows = 2000;  // that `finetune next` chooses at once
+
 struct PredictionRequest {
   std::string input;   // "-": standard input
   std::string output;  // "-": standard output
@@ -20,7 +22,7 @@ struct PredictionRequest {
   bool json_lines = false;        // rows: JSON Lines instead of CSV
   bool spreadsheet_safe = false;  // rows: no cell of the CSV begins a formula
   bool explain = false;           // labels: which words made them
-  int64_t next_rows = 0;          // next: how many rows to choose
+  int64_t next_rows = 0;          // next: how many rows to choose, at most kMostNextRows
   std::string column_option;      // a given option that names a column, or empty
 };
 

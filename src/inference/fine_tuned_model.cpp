@@ -228,6 +228,16 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
 
 }  // namespace
 
+void begin_inference(Communicator& comm, const InferenceOptions& options, std::string_view given,
+                     const std::function<void()>& open) {
+  comm.set_timeout(options.comm_timeout);
+  agree_on_errors(comm, [&] { layout_of(options, comm.size()); });
+  require_equal_processes(comm, given);
+  agree_on_errors(comm, [&] {
+    if (comm.rank() == 0) open();
+  });
+}
+
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
                      int64_t max_length, Communicator& comm) {
   Loading loading{head, max_length};

@@ -58,6 +58,11 @@ struct FineTuned {
 // Changes the options that a model was trained with to those that the user gives.
 using TakeGiven = std::function<void(TaskKind task, TaskOptions& trained)>;
 
+// Collective, the first step of a command: the processes agree on the layout and on what they were
+// given (`given`: see equal_processes.h), and rank 0 calls `open`. All throw what it throws.
+void begin_inference(Communicator& comm, const InferenceOptions& options, std::string_view given,
+                     const std::function<void()>& open);
+
 // Finds the task that the model was trained for, in its config or by its weights. Error(model) for
 // a model without a trained head; errors of `take_given` pass through.
 FineTuned open_fine_tuned(const InferenceOptions& options, const TakeGiven& take_given);

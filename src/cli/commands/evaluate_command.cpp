@@ -11,7 +11,6 @@
 #include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
-#include "comm/agreement.h"
 #include "core/clock.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
@@ -19,7 +18,6 @@
 #include "core/log.h"
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
-#include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/baseline.h"
 #include "tasks/registry.h"
@@ -299,12 +297,7 @@ Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
 void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
-  comm.set_timeout(o.inference.comm_timeout);
-  agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
-  require_equal_processes(comm, given);
-  agree_on_errors(comm, [&] {
-    if (comm.rank() == 0) subject = open_subject(o);
-  });
+  begin_inference(comm, o.inference, given, [&] { subject = open_subject(o); });
   InferenceOptions inference = o.inference;
   inference.sum_weights = o.shared.json;
   int64_t code = 0;  // one exit code of all

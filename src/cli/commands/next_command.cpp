@@ -8,14 +8,12 @@
 #include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
-#include "comm/agreement.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "data/input_file.h"
 #include "inference/batch_dispatch.h"
-#include "inference/equal_processes.h"
 #include "tasks/registry.h"
 #include "train/options/table/option_table.h"
 #include "train/record/progress.h"
@@ -24,8 +22,6 @@
 
 namespace finetune {
 namespace {
-
-constexpr double kMostRows = 2000;  // as tasks/classification/next_rows/batch_choice.h
 
 struct NextOptions : AnswerOptions {
   std::string input, output;
@@ -62,7 +58,7 @@ const OptionRow<NextOptions> kNextRows[] = {
       .common = commands::all,
       .help = "how many rows to choose, at most 2,000",
       .value = "N",
-      .range = between(1, kMostRows)},
+      .range = between(1, double(kMostNextRows))},
      &NextOptions::rows},
     {{.name = "spreadsheet-safe",
       .group = "Output",
@@ -78,9 +74,7 @@ PredictionRequest request_of(const NextOptions& o, const RowOptions& rows) {
   request.rows.format = parse_row_format(o.input_format);
   request.spreadsheet_safe = o.spreadsheet_safe;
   request.next_rows = o.rows;
-  for (const char* name : {"text-pair-column", "text-column"}) {
-    if (is_given(o, name)) request.column_option = concat("--", name);
-  }
+  request.column_option = given_column_option(o);
   return request;
 }
 
@@ -144,12 +138,7 @@ void run(NextOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
   std::unique_ptr<Evaluator> evaluator;
-  comm.set_timeout(o.inference.comm_timeout);
-  agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
-  require_equal_processes(comm, given);
-  agree_on_errors(comm, [&] {
-    if (comm.rank() == 0) evaluator = open_chooser(o, model);
-  });
+  begin_inference(comm, o.inference, given, [&] { evaluator = open_chooser(o, model); });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
   load_fine_tuned(model, o.inference, evaluator->head(), evaluator->max_length(), comm);
   comm.note("evaluation", -1);

@@ -11,13 +11,11 @@
 #include "cli/output/output_file.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
-#include "comm/agreement.h"
 #include "core/clock.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "data/input_file.h"
 #include "inference/batch_dispatch.h"
-#include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
 #include "train/options/table/option_table.h"
@@ -172,9 +170,7 @@ PredictionRequest request_of(const PredictOptions& o, const RowOptions& rows) {
   }
   request.spreadsheet_safe = o.spreadsheet_safe;
   request.explain = o.explain;
-  for (const char* name : {"text-pair-column", "text-column"}) {
-    if (is_given(o, name)) request.column_option = concat("--", name);
-  }
+  request.column_option = given_column_option(o);
   return request;
 }
 
@@ -209,11 +205,7 @@ void run(PredictOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
   std::unique_ptr<Evaluator> evaluator;
-  comm.set_timeout(o.inference.comm_timeout);
-  agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
-  require_equal_processes(comm, given);
-  agree_on_errors(comm, [&] {
-    if (comm.rank() != 0) return;
+  begin_inference(comm, o.inference, given, [&] {
     for (std::string* path : {&o.output, &o.n_best}) *path = link_destination(*path);
     check_paths(o);
     model = open_fine_tuned(o);

@@ -87,6 +87,13 @@ bool is_given(const AnswerOptions& o, std::string_view name) {
                      [&](const GivenOption& option) { return option.info->name == name; });
 }
 
+std::string given_column_option(const AnswerOptions& o) {
+  for (const char* name : {"text-column", "text-pair-column"}) {
+    if (is_given(o, name)) return concat("--", name);
+  }
+  return "";
+}
+
 FineTuned open_fine_tuned(const AnswerOptions& o, TaskOptions* own) {
   return open_fine_tuned(o.inference, [&](TaskKind task, TaskOptions& trained) {
     if (own != nullptr) *own = trained;

@@ -1,4 +1,4 @@
-// Options that evaluate and predict share, most of them with train.
+// Options that evaluate, predict and next share, most of them with train.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct AnswerOptions {
   std::vector<GivenOption> given;
 };
 
-// `command`: which of the two it is. The command adds its own rows between --model and the rest, so
+// `command`: which of these it is. The command adds its own rows between --model and the rest, so
 // that required options come first in --help.
 void add_model_option(Subcommand subcommand, Commands command, AnswerOptions& options);
 void add_answer_options(Subcommand subcommand, Commands command, AnswerOptions& options);
@@ -25,6 +25,8 @@ void add_answer_options(Subcommand subcommand, Commands command, AnswerOptions& 
 void take_answer_options(Subcommand subcommand, AnswerOptions& options);
 
 bool is_given(const AnswerOptions& options, std::string_view name);
+// The given option that names a column of the texts, "--text-column", or "".
+std::string given_column_option(const AnswerOptions& options);
 
 // Opens the model with the options that were given in place of those that it was trained with.
 // Error(usage) for an option that is for other tasks than the model's.

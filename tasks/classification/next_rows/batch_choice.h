@@ -13,10 +13,8 @@ struct ChoiceCandidate {
   double weight = 0;  // how much its label would tell, at least 0
 };
 
-inline constexpr int64_t kMostChosen = 2000;
-
-// The places of up to `rows` candidates (at most kMostChosen), the best first. A greedy solution of
-// the facility location problem: each next text adds most to the sum, over the candidates, of
+// The places of up to `rows` candidates (at most kMostNextRows), the best first. A greedy solution
+// of the facility location problem: each next text adds most to the sum, over the candidates, of
 // weight * similarity to the nearest chosen text. The similarity is the cosine of n-grams
 // (ngrams/vectorizer.h), weighted by how rare they are among the candidates. Of equal texts the
 // first counts, and texts that add nothing are left out. Looks at the heaviest 20 * rows candidates

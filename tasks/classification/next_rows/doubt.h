@@ -25,7 +25,7 @@ struct Doubt {
 Doubt doubt_of(std::span<const float> logits, ProblemType problem,
                const LogitCalibration& calibration);
 
-// "'Food' 41 % or 'Travel' 38 %", "probably 'Food' (92 %)", "has 'Food'? 48 %".
+// "'Food' 41 % or 'Travel' 38 %", "probably 'Food' (92 %)", "has 'Food' with 48 %".
 std::string describe_doubt(const Doubt& doubt, ProblemType problem,
                            const std::vector<std::string>& labels);
 
