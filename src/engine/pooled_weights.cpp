@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -18,32 +19,32 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kPoolingKey = "finetune_pooling";
 // The values' weight and the output's: the mean weighs their product, the token's own state 1.
 constexpr float kValueWeight = 32, kOutputWeight = 64;
+
 bool may_get_layer(const EncoderConfig& config) {
   return config.layer.is_berts() && config.layer.groups == 0 && !config.is_rotary();
 }
 
-// What the dense layer multiplies features by and adds to them, so that its activation multiplies
-// the sum by `slope` and little more: hyperbolic tangent is nearly linear around 0, GELU and ReLU
-// are above it. A slope of 0: no such values are known. The features that the head is fitted to
-// have passed through the layer, so that it costs no exactness. The weight is not smaller: the
-// head's grows as it shrinks, and steps of training that follows would change the logits by
-// hundreds.
+// What the dense layer multiplies features by and adds to them, so that its activation has a slope
+// of about 1 there: the hyperbolic tangent around 0, GELU and ReLU above it. The head is fitted to
+// features that have passed through the layer, so that this costs no exactness. A smaller weight
+// makes larger ones in the head, and then further training changes the logits by hundreds.
 struct PassOn {
-  float weight = 0, bias = 0, slope = 0;
+  float weight = 0, bias = 0;
 };
 
-PassOn pass_on(const HeadBlock& head) {
+// Nothing for a head whose layer does more than that.
+std::optional<PassOn> pass_on(const HeadBlock& head) {
   constexpr float kSmall = 0.25f, kAboveZero = 4;
-  if (head.norm || head.mean || !head.dense_bias) return {};
+  if (head.norm || head.mean || !head.dense_bias) return std::nullopt;
   switch (head.activation) {
     case Activation::tanh:
-      return {kSmall, 0, 1};
+      return PassOn{kSmall, 0};
     case Activation::gelu:
     case Activation::gelu_tanh:
     case Activation::relu:
-      return {1, kAboveZero, 1};
+      return PassOn{1, kAboveZero};
     default:
-      return {};
+      return std::nullopt;
   }
 }
 
@@ -64,7 +65,7 @@ std::vector<float> diagonal(int64_t size, float value) {
 
 std::vector<float> weights_behind(PassOn pass, const LinearHead& head) {
   std::vector<float> out = head.weight;
-  for (float& value : out) value /= pass.weight * pass.slope;
+  for (float& value : out) value /= pass.weight;
   return out;
 }
 
@@ -76,7 +77,7 @@ std::vector<float> biases_behind(PassOn pass, const LinearHead& head) {
   for (size_t c = 0; c < out.size(); ++c) {
     double sum = 0;
     for (size_t i = 0; i < width; ++i) sum += double(weights[c * width + i]);
-    out[c] = float(double(out[c]) - sum * double(pass.bias * pass.slope));
+    out[c] = float(double(out[c]) - sum * double(pass.bias));
   }
   return out;
 }
@@ -149,7 +150,7 @@ class PooledWeights final : public WeightSource {
     for (const Parameter& parameter : table.parameters()) {
       if (parameter.layer != added && !parameter.head) continue;
       tensors_.push_back({parameter.name, parameter.name, parameter.whole_shape, DType::f32});
-      values_.push_back(values_of(parameter, head, pass_on(config.head)));
+      values_.push_back(values_of(parameter, head, pass_on(config.head).value()));
     }
   }
 
@@ -166,7 +167,7 @@ Pooling pooling_of(const EncoderConfig& config) {
 }
 
 EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory) {
-  if (pass_on(config.head).slope == 0) {
+  if (!pass_on(config.head)) {
     throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
                       " cannot pass on the features of a frozen encoder; use --recipe auto");
   }

@@ -2,9 +2,9 @@
 //
 // transformers' BertForSequenceClassification reads the first token. To pool by mean, the model
 // gets one more encoder layer: its queries and keys are zero, so that every token attends to all
-// tokens alike; its values are kMeanWeight times the layer's input, so that the first token's own
+// tokens alike; its values are a large multiple of the layer's input, so that the first token's own
 // state disappears beside the mean, and LayerNorm scales what is left. Its feed-forward block adds
-// nothing. The head's dense layer is small enough that its activation is nearly linear.
+// nothing. The head's dense layer passes each feature on.
 #pragma once
 
 #include <filesystem>

@@ -280,8 +280,8 @@ void add_rows_and_baselines(const TrainingRun& run, Metrics& metrics) {
   metrics["train_rows"] = double(task.train_set().examples);
   if (!run.settings.has_eval) return;
   metrics["eval_rows"] = double(rows_of(task.eval_set()));
-  const bool is_quick = run.settings.options.recipe == kQuickWord;
-  add_baselines(task.baselines(), metrics, is_quick ? "--recipe auto" : kMoreTraining);
+  add_baselines(task.baselines(), metrics,
+                is_quick(run.settings.options) ? "--recipe auto" : kMoreTraining);
 }
 
 void add_memory(const TrainingRun& run, Metrics& metrics) {

@@ -172,7 +172,7 @@ void describe_run(const Machine& machine, const Settings& settings, const Inputs
   for (const std::string& line : remarks) {
     if (!line.empty()) log(line);
   }
-  if (settings.options.recipe == kQuickWord) return;  // nothing follows a schedule
+  if (is_quick(settings.options)) return;  // nothing follows a schedule
   const Schedule& schedule = settings.schedule;
   log(counted(schedule.total_steps, "step"), " of ",
       counted(*settings.options.batch_size, "sample"), ", ", schedule.warmup_steps,

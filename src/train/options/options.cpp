@@ -31,7 +31,7 @@ void validate_head(const TrainOptions& o) {
   const char* changes = o.extend_head ? "--extend-head" : o.drop_labels ? "--drop-labels" : nullptr;
   if (changes == nullptr) return;
   if (o.reinit_head) throw usage_error(changes, " and --reinit-head exclude each other");
-  if (o.recipe == kQuickWord) {
+  if (is_quick(o)) {
     throw usage_error(changes, " and --recipe quick, which fits a new head, exclude each other");
   }
   if (o.regression)

@@ -123,4 +123,8 @@ inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
 inline constexpr std::string_view kRecipeWords = "hf|auto|quick", kQuickWord = "quick";
 
+inline bool is_quick(const TrainOptions& options) {
+  return options.recipe == kQuickWord;
+}
+
 }  // namespace finetune

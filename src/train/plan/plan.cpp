@@ -51,7 +51,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   o = with_fixed_recipe(given);
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
-  if (o.recipe == kQuickWord) {
+  if (is_quick(o)) {
     throw usage_error("--recipe quick has nothing to plan: it keeps no gradients; train starts it");
   }
   o.device = processes > 1 && o.device == "auto" ? "cpu" : resolved_device(wanted_device(o));

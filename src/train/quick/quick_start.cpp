@@ -78,10 +78,6 @@ std::vector<float> features_of(const Machine& machine, const Settings& settings,
 
 }  // namespace
 
-bool is_quick(const TrainOptions& options) {
-  return options.recipe == kQuickWord;
-}
-
 void require_quick_options(const TrainOptions& given) {
   if (!is_quick(given)) return;
   const TrainOptions defaults, own = recipe_quick({});

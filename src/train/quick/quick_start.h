@@ -9,8 +9,6 @@
 
 namespace finetune {
 
-bool is_quick(const TrainOptions& options);
-
 // Error(usage) naming an option that --recipe quick does not take, and what to use instead. Equal
 // values, as config.toml of such a run has them, are allowed.
 void require_quick_options(const TrainOptions& given);

@@ -118,7 +118,7 @@ std::string lost_mix(const TrainOptions& options, const TrainOptions& given, Tas
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
                         const RecipeFacts& facts) {
   options.recipe = recipe_of(options);
-  if (options.recipe == kQuickWord) {
+  if (is_quick(options)) {
     options.batch_size.reset();  // all rows at once, whatever an older run had
     fill(options, recipe_numbers(recipe_quick(facts)));
     return "";

@@ -182,9 +182,9 @@ std::vector<CardMetric> metrics_in(const ModelCard& card) {
 }
 
 std::string title_of(const ModelCard& card) {
-  const bool is_quick = card.given.recipe == kQuickWord;
-  return concat(is_quick ? "a linear head on the frozen " : "", name_of_base(card.base),
-                is_quick ? ", fitted to " : " fine-tuned on ", file_names(card.given.train));
+  const std::string base = name_of_base(card.base), data = file_names(card.given.train);
+  return is_quick(card.given) ? concat("a linear head on the frozen ", base, ", fitted to ", data)
+                              : concat(base, " fine-tuned on ", data);
 }
 
 // Names the model's results as the hub's index of models has them.
@@ -273,7 +273,7 @@ std::string limits(const ModelCard& card) {
                 ? "- Every text gets one of these labels, also one that fits none.\n"
                 : "- A text gets any number of these labels, maybe none.\n";
   }
-  if (card.given.recipe == kQuickWord) {
+  if (is_quick(card.given)) {
     text += concat("- The encoder is frozen. A linear head reads ",
                    card.pools_by_mean ? "the mean of its tokens, which the last layer computes"
                                       : "its first token",

@@ -134,7 +134,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 std::vector<std::string> label_order) {
   TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
   require_options_of(kind, options);
-  if (options.recipe == kQuickWord && kind != TaskKind::classification) {
+  if (is_quick(options) && kind != TaskKind::classification) {
     throw usage_error("--recipe quick is for classification and regression, not for ",
                       traits_of(kind).title, "; use --recipe auto");
   }
@@ -143,7 +143,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;
   of_task.label_order = std::move(label_order);
-  const bool wants_head = has_head && !options.reinit_head && options.recipe != kQuickWord;
+  const bool wants_head = has_head && !options.reinit_head && !is_quick(options);
   if (!has_head && (options.extend_head || options.drop_labels)) {
     throw usage_error(options.extend_head ? "--extend-head" : "--drop-labels", ": ",
                       source.path().string(), " has no trained head; leave the option out");
@@ -272,7 +272,7 @@ namespace {
 HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
                        const ParameterTable& table) {
   if (options.reinit) return HeadPolicy::renew_all;
-  if (options.recipe == kQuickWord) return HeadPolicy::keep_or_new;  // the one that was fitted
+  if (is_quick(options)) return HeadPolicy::keep_or_new;  // the one that was fitted
   const bool renews = options.reinit_head || names_other_head(config, table.head().kind);
   return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }

@@ -19,7 +19,7 @@ std::string SharedInputs::key(const TrainOptions& options) {
       if (item.name == info.name) key += write_config({item}, "");
     }
   }
-  return options.recipe == kQuickWord ? key + "a new head" : key;
+  return is_quick(options) ? key + "a new head" : key;
 }
 
 DataFiles SharedInputs::open(const TrainOptions& options, const std::function<void()>& check_stop) {
