@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -15,6 +14,7 @@
 #include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
+#include "core/files/text_file.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -30,16 +30,7 @@ Descriptor nameless_file(std::string_view content = {}) {
 }
 
 std::string content_of(const Descriptor& file) {
-  const off_t size = ::lseek(file.number(), 0, SEEK_END);
-  std::string text(size_t(std::max<off_t>(size, 0)), '\0');
-  size_t got = 0;
-  while (got < text.size()) {
-    const ssize_t count = ::pread(file.number(), text.data() + got, text.size() - got, off_t(got));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw device_error("memory of a command: ", start_failure(errno));
-    got += size_t(count);
-  }
-  return text;
+  return read_text_file(concat("/proc/self/fd/", file.number()), ExitCode::device);
 }
 
 // Waits for it. Returns its status as waitpid() does.

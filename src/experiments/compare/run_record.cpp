@@ -143,11 +143,10 @@ RunRecord read_run(const fs::path& directory) {
   return run;
 }
 
-}  // namespace
+using Changed = std::vector<std::pair<std::string, std::string>>;
 
-std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run) {
-  const std::map<std::string, std::string> defaults = default_words();
-  std::vector<std::pair<std::string, std::string>> changed;
+Changed changed_from(const std::map<std::string, std::string>& defaults, const RunRecord& run) {
+  Changed changed;
   for (const std::string& name : all_option_names()) {
     const std::string& value = run.option(name);
     if (value != defaults.at(name)) changed.emplace_back(name, value);
@@ -155,14 +154,20 @@ std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord
   return changed;
 }
 
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run) {
+  return changed_from(default_words(), run);
+}
+
 std::vector<std::pair<std::string, std::string>> changed_options(const fs::path& config) {
+  const std::map<std::string, std::string> defaults = default_words();
   RunRecord run;
-  run.options = default_words();
+  run.options = defaults;
   read_options(config, run);
-  std::vector<std::pair<std::string, std::string>> changed = changed_options(run);
-  const std::map<std::string, std::string> known = default_words();
+  Changed changed = changed_from(defaults, run);
   for (const auto& [name, value] : run.options) {
-    if (!known.contains(name)) changed.emplace_back(name, value);
+    if (!defaults.contains(name)) changed.emplace_back(name, value);
   }
   return changed;
 }
