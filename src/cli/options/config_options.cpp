@@ -178,7 +178,7 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments, Co
   Arguments all = arguments;
   for (const ConfigEntry& entry : entries) {
     if (is_other_recipe && is_of_recipe(entry.name)) continue;
-    if (is_quick_run && entry.name == "batch-size") continue;  // all rows, of which others differ
+    if (is_quick_run && entry.name == "batch-size") continue;  // the number of its rows
     if (std::find(left_out.begin(), left_out.end(), entry.name) != left_out.end()) continue;
     const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
     if (is_given(arguments, concat("--", name)) || is_excluded(name, arguments)) continue;

@@ -10,8 +10,8 @@
 
 namespace finetune {
 
-// Says why rows got their labels: which words made each. `columns` and `rows` are those of the
-// run's evaluation data. Returns a text for each row. Error: it cannot.
+// Returns, for each row, the words that made its label. `rows` are rows of the run's evaluation
+// data and `columns` their names. Throws Error if the rows cannot be explained.
 using ExplainRows = std::function<std::vector<std::string>(
     const RunRecord& run, const std::vector<std::string>& columns,
     const std::vector<std::vector<std::string>>& rows)>;

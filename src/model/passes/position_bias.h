@@ -1,10 +1,10 @@
 // What attention adds in all layers: the position bias, or scores by relative position.
-// The table is a parameter of the embeddings; that of the bias is cut by
-// heads into tensor shards, and of the other each shard has a gradient. A chunk without embeddings
-// gets the table behind its input, in rows of their own (carried_rows), and hands it on behind its
-// output. Downwards the gradient goes the same way: for each micro-batch a sum over the layers from
-// the top down, which the chunk with the embeddings adds to the table's gradient. So bits are those
-// of one chunk.
+// The table is a parameter of the embeddings. Tensor shards cut the bias's table by heads; each
+// shard has a whole table of relative positions, and its own gradient of it. A chunk without
+// embeddings gets the table behind its input, in rows of their own (carried_rows), and hands it on
+// behind its output. Downwards the gradient goes the same way: for each micro-batch a sum over the
+// layers from the top down, which the chunk with the embeddings adds to the table's gradient. So
+// bits are those of one chunk.
 #pragma once
 
 #include <vector>

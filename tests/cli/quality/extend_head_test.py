@@ -41,7 +41,7 @@ def test_a_head_gains_and_loses_labels(directory):
     assert "--reinit-head" in said
     fail(4, *line, directory / "no", "--drop-labels", words=["'bus', 'zoo'", "--extend-head"])
     assert names(run) == ["food", "rent", "tax"]
-    # What is known stays to the bit; a new row is that of a new head.
+    # The rows of known labels keep their bits; a new row is initialised as in a new head.
     extended, renewed, both = directory / "extended", directory / "renewed", directory / "both"
     line.remove("--quiet")
     log = succeed(*line, extended, "--extend-head").err

@@ -118,7 +118,7 @@ def test_chaos_takes_an_architecture(_):
     assert script("chaos.sh", 1, "--architecture", "albert", "--binary", BINARY) == "1 of 1 equal"
 
 
-# Of which encoders tests run after every change; those of the others run in the nightly job.
+# The encoders whose tests run after every change. The others are tested in the nightly job.
 BY_DAY = {rows: ENCODERS, rows_in_bf16: ("deberta-v3", "modernbert"), questions: ("distilbert", "modernbert"),
           resumed_on_another_layout: ("modernbert", "mpnet", "roberta")}
 for name in ENCODERS:
