@@ -121,21 +121,6 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
   return bytes;
 }
 
-// The weights that products read, and the biases of what they leave in bf16
-// (ops/cuda/kernels/rounded.h).
-int64_t rounded_weight_bytes(const DeviceRun& run) {
-  if (run.compute != DType::bf16) return 0;
-  int64_t elements = 0;
-  for (const Parameter& p : run.table.parameters()) {
-    const bool is_product = p.layer > 0 || p.role == Role::embedding_projection;
-    if (p.shape.size() == 2 && is_product) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
-    const bool leaves_bf16 = p.role == Role::query || p.role == Role::key ||
-                             p.role == Role::value || p.role == Role::inner || p.role == Role::gate;
-    if (p.part == ParameterPart::bias && leaves_bf16) elements += p.size();
-  }
-  return elements * int64_t(size_of(DType::bf16));
-}
-
 // Moments of what one of the processes owns, and its part in what goes between them.
 struct Shared {
   int64_t moments = 0, exchange = 0;  // floats
@@ -168,6 +153,21 @@ std::string megabytes(int64_t bytes) {
 
 }  // namespace
 
+// The weights that products read, and the biases of what they leave in bf16
+// (ops/cuda/kernels/rounded.h).
+int64_t rounded_weight_bytes(const ParameterTable& table, DType compute) {
+  if (compute != DType::bf16) return 0;
+  int64_t elements = 0;
+  for (const Parameter& p : table.parameters()) {
+    const bool is_product = p.layer > 0 || p.role == Role::embedding_projection;
+    if (p.shape.size() == 2 && is_product) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
+    const bool leaves_bf16 = p.role == Role::query || p.role == Role::key ||
+                             p.role == Role::value || p.role == Role::inner || p.role == Role::gate;
+    if (p.part == ParameterPart::bias && leaves_bf16) elements += p.size();
+  }
+  return elements * int64_t(size_of(DType::bf16));
+}
+
 DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
                                       bool recompute) {
   const Sizes sizes = largest_micro_batches(run, micro_batch_tokens);
@@ -175,7 +175,7 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   const Parameter* words = word_embeddings(run.table);
   const int64_t word_lists = words ? 4 * words->shape[0] * int64_t(sizeof(int32_t)) : 0;
   DeviceForecast m;
-  m.weights = arena + rounded_weight_bytes(run);
+  m.weights = arena + rounded_weight_bytes(run.table, run.compute);
   const Shared shared = shared_memory(run);
   // A process without shards has an arena for sums all the same.
   m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(run.shards)) * arena + word_lists +

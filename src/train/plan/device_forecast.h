@@ -54,6 +54,9 @@ struct DeviceForecast {
   int64_t total() const { return weights + gradients + optimizer + activations + scratch; }
 };
 
+// Bytes of the rounded weights that products read; 0 in fp32.
+int64_t rounded_weight_bytes(const ParameterTable& table, DType compute);
+
 DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
                                       bool recompute);
 

@@ -7,11 +7,12 @@
 #include "distributed/pipeline/pipeline_simulation.h"
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/zero_partition.h"
+#include "model/activations.h"
+#include "train/plan/device_forecast.h"
 
 namespace finetune {
 namespace {
 
-constexpr int64_t kWeightBytes = 4;
 // Read and written by an update of an element: weight, gradient, two moments.
 constexpr double kUpdateBytes = 28;
 // Rounds of a pipeline that are simulated; what follows repeats the last of them. Of pipelines with
@@ -23,38 +24,9 @@ int64_t share_of(int64_t count, int64_t numerator, int64_t denominator) {
   return count / denominator * numerator + count % denominator * numerator / denominator;
 }
 
-// A layer's matrices that tensor ranks cut.
-int64_t layer_matrices(const EncoderConfig& c) {
-  const int64_t of_attention = c.hidden_size * (4 + c.relative.own_projections());
-  return c.hidden_size * (of_attention + c.inner_rows() + c.intermediate_size);
-}
-int64_t cut_biases(const EncoderConfig& c) {
-  return (c.layer.attention_bias ? 3 * c.hidden_size : 0) +
-         (c.layer.inner_bias ? c.inner_rows() : 0) + c.relative.own_projections() * c.hidden_size;
-}
-int64_t layer_vectors(const EncoderConfig& c) {
-  return c.hidden_size * (c.layer.attention_bias + c.layer.inner_bias + 2 * c.layer.norm_vectors());
-}
-
-// How many of the part's layers have weights of their own.
-int64_t layers_with_weights(const EncoderConfig& c, const ModelPart& part) {
-  int64_t count = 0;
-  for (int64_t layer = 0; layer < c.num_hidden_layers; ++layer) {
-    const int64_t weights = c.weights_layer(layer);
-    count += part.holds_layer(layer) && (weights == layer || !part.holds_layer(weights));
-  }
-  return count;
-}
-
-int64_t embedding_rows(const EncoderConfig& c) {
-  return c.vocab_size + c.position_rows() + c.type_vocab_size;
-}
-
-int64_t head_matrices(const EncoderConfig& c, Head head) {
-  // But for the words.
-  if (head.kind == HeadKind::masked) return c.hidden_size * c.embedding_size();
-  const int64_t pooler = c.has_dense(head.kind) ? c.hidden_size * c.hidden_size : 0;
-  return pooler + head.outputs * c.hidden_size;
+ParameterTable table_of(const LayoutRun& run, int stage, int rank = 0) {
+  const ModelPart part = part_of(run.split, stage, run.tensor_shards, run.layout.tp(), rank);
+  return {run.config, run.head, part};
 }
 
 // Of a group: peers on other hosts, as a share of all peers, of the member that has most of them.
@@ -109,7 +81,7 @@ class StepTimes {
         data_(reach_of(run, Axis::data)) {
     tokens_ =
         double(run.replica_tokens()) / double(std::max<int64_t>(1, run.replica_micro_batches()));
-    const double message = double(kWeightBytes * run.config.hidden_size) * tokens_;
+    const double message = double(kFloatBytes * run.config.hidden_size) * tokens_;
     const double t = run.layout.tp();
     const Reach tensor = reach_of(run, Axis::tensor), pipeline = reach_of(run, Axis::pipeline);
     if (t > 1) {
@@ -134,7 +106,7 @@ class StepTimes {
     seconds.backward = (run_.recompute ? 3 : 2) * pass + (run_.recompute ? 4 : 2) * sums;
     seconds.sums = (run_.recompute ? 6 : 4) * sums;
     if (run_.horizon > 0) {
-      const double bytes = double(layers.size() * kWeightBytes * run_.config.hidden_size) * tokens_;
+      const double bytes = double(layers.size() * kFloatBytes * run_.config.hidden_size) * tokens_;
       seconds.forward = std::max(seconds.forward, bytes / rates_.offload_bandwidth);
       seconds.backward = std::max(seconds.backward, bytes / rates_.offload_bandwidth);
     }
@@ -166,28 +138,6 @@ int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards) {
   return divided_up(int64_t{4} * layout.pp() * layout.dp(), virtual_shards);
 }
 
-int64_t parameters_of(const EncoderConfig& c, Head head, const ModelPart& part) {
-  const int64_t h = c.hidden_size, e = c.embedding_size();
-  const int64_t cut = layer_matrices(c) + cut_biases(c), norm = c.layer.norm_vectors();
-  int64_t count = layers_with_weights(c, part) *
-                  (share_of(cut, part.shards.size(), part.tensor_shards) + layer_vectors(c));
-  if (c.layer.norm_before) {  // one less before the first layer, one more after the last
-    count += h * norm * (part.holds_layer(c.num_hidden_layers - 1) - part.holds_layer(0));
-  }
-  const int64_t projection = c.has_projection() ? e * h + h : 0;
-  const int64_t relative = (c.relative.rows() + 2 * c.relative.norm) * h;
-  if (part.embeddings) count += (embedding_rows(c) + norm) * e + projection + relative;
-  if (part.embeddings && c.layer.position_bias)
-    count += kPositionBuckets * c.num_attention_heads / part.tensor_shards * part.shards.size();
-  if (part.holds_layer(0) && c.convolution.on()) count += h * (h * c.convolution.taps + 3);
-  if (!part.head) return count;
-  const bool masked = head.kind == HeadKind::masked;
-  if (!masked || c.head.decoder_bias) count += head.outputs;
-  if (masked) count += e * (norm + c.head.dense_bias);
-  if (c.has_dense(head.kind)) count += h * ((c.head.norm ? norm : 0) + c.head.dense_bias);
-  return count + head_matrices(c, head);
-}
-
 int64_t LayoutRun::replica_samples() const {
   const IndexRange shards = replica_shards();
   return shards.size() == 0 ? 0
@@ -199,65 +149,33 @@ PipelineShape LayoutRun::pipeline() const {
   return {schedule, split.stages(), split.chunks_of_a_stage(), int(replica_micro_batches()), 0};
 }
 
-ModelPart LayoutRun::part_of_stage(int stage) const {
-  return part_of(split, stage, tensor_shards, layout.tp(), 0);
-}
-
-int64_t layer_token_bytes(const EncoderConfig& c, int64_t t, DType compute) {
-  const int64_t h = c.hidden_size, wide = 4 * h + c.inner_rows();
-  const int64_t whole = compute == DType::f32 ? 16 * h : 20 * h;
-  return whole + int64_t(size_of(compute)) * wide / t + 4 * c.num_attention_heads / t + 16;
-}
-
 StageMemory stage_memory(const LayoutRun& run, int stage) {
-  const EncoderConfig& c = run.config;
-  const ModelPart part = run.part_of_stage(stage);
-  const int64_t h = c.hidden_size, t = run.layout.tp(), d = run.layout.dp();
-  const int64_t tokens = run.micro_batch_tokens, element = int64_t(size_of(run.compute));
+  const ParameterTable table = table_of(run, stage);
+  const ModelPart& part = table.part();
   StageMemory m;
-  m.parameters = parameters_of(c, run.head, part);
-  m.weights = kWeightBytes * m.parameters;
-  if (run.compute == DType::bf16) {
-    m.weights += element * (layers_with_weights(c, part) * (layer_matrices(c) / t) +
-                            (part.head ? head_matrices(c, run.head) : 0));
-  }
+  m.parameters = table.count();
+  m.weights = kFloatBytes * m.parameters + rounded_weight_bytes(table, run.compute);
   // A process without shards has an arena for sums all the same.
   const IndexRange shards = run.replica_shards();
-  m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(shards)) * 4 * m.parameters;
-  m.whole_moments = 2 * kWeightBytes * m.parameters;
-  m.moments = divided_up(m.whole_moments, d);
+  m.gradients =
+      std::max<int64_t>(1, LocalReduce::arenas_needed(shards)) * kFloatBytes * m.parameters;
+  m.whole_moments = 2 * kFloatBytes * m.parameters;
+  m.moments = divided_up(m.whole_moments, run.layout.dp());
 
-  // A slot is of one chunk: of the one with most layers. It has the chunk's input too, and the
-  // first stage's the sum of the embeddings.
-  int64_t layers = 0;
-  for (IndexRange chunk : run.split.chunks[size_t(stage)]) layers = std::max(layers, chunk.size());
-  const int64_t inputs = 4 * h + (part.embeddings ? 4 * h + 8 : 0);
-  const int64_t slots = most_slots(run.pipeline(), stage);
-  const int64_t of_layer = layer_token_bytes(c, t, run.compute);
-  // Of a layer that is computed again: its output is the next one's input, and not rounded.
-  const int64_t again = of_layer - (run.compute == DType::bf16 ? 6 : 4) * h;
-  if (!run.recompute) {
-    m.kept = slots * tokens * (layers * of_layer + inputs);
-  } else if (run.horizon == 0) {
-    m.kept = slots * tokens * (layers * 4 * h + inputs) + tokens * again;
-  } else {
-    // What one slot has at the most, where nothing is left for another slot.
-    const int64_t slot = tokens * (layers * 4 * h + inputs);
-    const int64_t ring = std::min((run.horizon + 1) * tokens * 4 * h, slot);
-    if (slots > 1 || ring < slot) m.offloaded = slots * slot;
-    m.kept = ring + tokens * again;
+  const int64_t tokens = run.micro_batch_tokens, slots = most_slots(run.pipeline(), stage);
+  const InputRing ring =
+      InputRing::make(run.config, run.head, part, tokens, slots, run.recompute ? run.horizon : 0);
+  int64_t slot = 0, working = 0;
+  for (int64_t chunk = 0; chunk < int64_t(part.chunks.size()); ++chunk) {
+    const ActivationPlan plan = ActivationPlan::training(
+        run.config, run.head, ModelChunk::of(part, chunk), run.compute, tokens,
+        divided_up(tokens, run.length), run.recompute, 0, kAbsent, ring);
+    slot = std::max(slot, plan.kept);
+    working = std::max(working, plan.working);
   }
-  // A norm behind the last layer, and a head on every token.
-  if (part.head && c.layer.norm_before && !c.reads_first_only(run.head.kind)) {
-    const bool dense_tokens = run.head.kind == HeadKind::token && c.head.dense_on_tokens;
-    m.kept += slots * tokens * (dense_tokens ? 16 : 4) * h;
-  }
-  const int64_t wide = std::max(c.intermediate_size, 3 * h);
-  // Of one tensor shard after the other; and a partial of each, where there are several.
-  const int64_t v = run.tensor_shards, partials = v > 1 ? v / t : 0;
-  m.working = tokens * (4 * h + element * (h + h / v + wide / v) + partials * 4 * h);
-  // The gradient behind a norm, which is added to that of the sum, and a branch in f32.
-  if (c.layer.norm_before) m.working += tokens * (4 + 4 - element) * h;
+  m.kept = kFloatBytes * (slots * slot + ring.floats());
+  m.working = kFloatBytes * working;
+  m.offloaded = kFloatBytes * ring.host_floats(slots);
   return m;
 }
 
@@ -278,10 +196,15 @@ int64_t added_rows(const LayoutRun& run, int stage, int64_t samples) {
 }
 
 // Values of a part that go between replicas once.
-int64_t moving_values(const LayoutRun& run, const ModelPart& part) {
-  const ParameterTable table(run.config, run.head, part);
+int64_t moving_values(const LayoutRun& run, const ParameterTable& table) {
   const Parameter* words = word_embeddings(table);
   return words ? words->offset + run.moving_rows() * run.config.embedding_size() : table.size();
+}
+
+// Bytes of gradients, then weights, that a process of the stage with this table hands on.
+int64_t data_bytes(const LayoutRun& run, const ParameterTable& table) {
+  const int64_t d = run.layout.dp();
+  return d == 1 ? 0 : share_of(2 * kFloatBytes * moving_values(run, table), d - 1, d);
 }
 
 }  // namespace
@@ -290,25 +213,24 @@ StepBytes step_bytes(const LayoutRun& run) {
   const int64_t h = run.config.hidden_size, t = run.layout.tp(), d = run.layout.dp();
   StepBytes bytes;
   const int64_t boundaries = run.pipeline().blocks() - 1;
-  bytes.pipeline = 2 * boundaries * kWeightBytes * run.batch_size * run.length * h * t;
+  bytes.pipeline = 2 * boundaries * kFloatBytes * run.batch_size * run.length * h * t;
   for (int stage = 0; stage < run.split.stages(); ++stage) {
-    bytes.tensor += 2 * (t - 1) * kWeightBytes * h * added_rows(run, stage, run.batch_size);
+    bytes.tensor += 2 * (t - 1) * kFloatBytes * h * added_rows(run, stage, run.batch_size);
     for (int rank = 0; rank < t && d > 1; ++rank) {
-      bytes.data += 2 * (d - 1) * kWeightBytes *
-                    moving_values(run, part_of(run.split, stage, run.tensor_shards, int(t), rank));
+      bytes.data += 2 * (d - 1) * kFloatBytes * moving_values(run, table_of(run, stage, rank));
     }
   }
   return bytes;
 }
 
 AxisBytes axis_bytes(const LayoutRun& run, int stage) {
-  const int64_t t = run.layout.tp(), d = run.layout.dp();
+  const int64_t t = run.layout.tp();
   // All micro-batches' hidden states once.
-  const int64_t states = kWeightBytes * run.replica_tokens() * run.config.hidden_size;
+  const int64_t states = kFloatBytes * run.replica_tokens() * run.config.hidden_size;
   const int64_t blocks = run.pipeline().blocks();
   AxisBytes bytes;
   const int64_t rows = added_rows(run, stage, run.replica_samples());
-  bytes.tensor = share_of(2 * kWeightBytes * rows * run.config.hidden_size, t - 1, t);
+  bytes.tensor = share_of(2 * kFloatBytes * rows * run.config.hidden_size, t - 1, t);
   if (run.split.stages() > 1) {
     const int64_t chunks = run.split.chunks_of_a_stage();
     bytes.boundary = 2 * states * chunks;
@@ -317,8 +239,7 @@ AxisBytes axis_bytes(const LayoutRun& run, int stage) {
       bytes.pipeline += states * ((block + 1 < blocks) + (block > 0));
     }
   }
-  if (d == 1) return bytes;
-  bytes.data = share_of(2 * kWeightBytes * moving_values(run, run.part_of_stage(stage)), d - 1, d);
+  bytes.data = data_bytes(run, table_of(run, stage));
   return bytes;
 }
 
@@ -382,11 +303,11 @@ StepForecast step_forecast(const LayoutRun& run, const Rates& rates) {
       sums += of.sums;
       backward += of.backward;
     }
-    const double owned =
-        double(parameters_of(run.config, run.head, run.part_of_stage(s))) / run.layout.dp();
+    const ParameterTable table = table_of(run, s);
+    const double owned = double(table.count()) / run.layout.dp();
     step.computes.push_back(compute);
     step.tensor = std::max(step.tensor, sums * micro_batches);
-    step.data = std::max(step.data, times.data(axis_bytes(run, s).data, backward));
+    step.data = std::max(step.data, times.data(data_bytes(run, table), backward));
     step.update = std::max(step.update, owned * kUpdateBytes / rates.memory_bandwidth);
     busy += compute * micro_batches;
   }

@@ -17,10 +17,6 @@ namespace finetune {
 // Micro-batches of a virtual shard where a run with several stages does not say: four a stage.
 int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards);
 
-// Trainable values of a part. Embeddings, LayerNorms, biases of row-parallel products and the head
-// are on every tensor rank.
-int64_t parameters_of(const EncoderConfig& config, Head head, const ModelPart& part);
-
 // What the formulas speak of.
 struct LayoutRun {
   EncoderConfig config;
@@ -47,7 +43,6 @@ struct LayoutRun {
     return word_rows.value_or(std::min(config.vocab_size, batch_size * length));
   }
   PipelineShape pipeline() const;
-  ModelPart part_of_stage(int stage) const;
 };
 
 // Bytes of a process of a stage.
@@ -65,9 +60,6 @@ struct StageMemory {
 };
 
 StageMemory stage_memory(const LayoutRun& run, int stage);
-
-// Bytes that a token keeps of a layer: input of the next one, attention, feed-forward part.
-int64_t layer_token_bytes(const EncoderConfig& config, int64_t tensor_ranks, DType compute);
 
 // What processes hand to each other in a step, in bytes of fp32, each value as often as there are
 // processes that get it: through memory of a host as well as between hosts. So the formulas do not

@@ -110,7 +110,7 @@ class Planner {
 
   LayoutPlan plan() const {
     LayoutPlan plan;
-    plan.parameters = parameters_of(config_, head_, ModelPart::whole(config_));
+    plan.parameters = ParameterTable(config_, head_).count();
     plan.device_memory = device_memory_;
     plan.rates = rates_;
     if (train_.tp || train_.pp) {

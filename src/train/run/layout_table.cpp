@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "model/parameters.h"
 
 namespace finetune {
 namespace {
@@ -40,7 +41,7 @@ RankRow row_of(const LayoutRun& run, int rank) {
   row.at = run.layout.at(rank);
   row.host = host_of(rank, run.first_rank);
   row.part = part_of(run.split, run.layout, run.tensor_shards, rank);
-  row.parameters = parameters_of(run.config, run.head, row.part);
+  row.parameters = ParameterTable(run.config, run.head, row.part).count();
   return row;
 }
 
@@ -65,7 +66,8 @@ std::string stages_line(const LayoutRun& run) {
     for (IndexRange chunk : run.split.chunks[size_t(s)]) cost += costs.total(chunk);
     const ModelPart whole = part_of(run.split, s, 1, 1, 0);
     percent.push_back(std::llround(100 * cost / all));
-    millions.push_back((parameters_of(run.config, run.head, whole) + 500'000) / 1'000'000);
+    const int64_t parameters = ParameterTable(run.config, run.head, whole).count();
+    millions.push_back((parameters + 500'000) / 1'000'000);
     slots.push_back(most_slots(run.pipeline(), s));
   }
   return concat("stages: time ", ratio(percent, ":"), " %, parameters ", ratio(millions, ":"), " M",

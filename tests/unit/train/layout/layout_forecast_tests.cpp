@@ -57,26 +57,23 @@ double gb(int64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("the whole's parameters equal the table's, and parts add up") {
+TEST_CASE("a stage's parameters are its table's, and stages add up") {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
     for (Head head : {kToken, kSequence}) {
       const EncoderConfig config = named_shape(name);
-      const int64_t whole = parameters_of(config, head, ModelPart::whole(config));
-      CHECK(whole == ParameterTable(config, head).count());
-      const StageSplit split = split_stages("auto", 2, 1, layer_costs(config, head, 128));
-      int64_t sum = 0, shards = 0;
-      for (int stage = 0; stage < 2; ++stage) {
-        sum += parameters_of(config, head, part_of(split, stage, 1, 1, 0));
-        for (int t = 0; t < 2; ++t) {
-          shards += parameters_of(config, head, part_of(split, stage, 2, 2, t));
-        }
-      }
-      CHECK(sum == whole);
-      // Stored twice: embeddings, head, LayerNorms and the biases of attention's and the layer's
-      // output.
+      const auto parameters = [&](const Setting& setting, int stage) {
+        LayoutRun run = run_of(config, setting);
+        run.head = head;
+        return stage_memory(run, stage).parameters;
+      };
+      const int64_t whole = ParameterTable(config, head).count();
+      CHECK(parameters({}, 0) == whole);
+      const Setting pp2{.world = 2, .pp = 2};
+      CHECK(parameters(pp2, 0) + parameters(pp2, 1) == whole);
+      // Cut in two: matrices, and the biases of query, key, value and the inner layer.
       const int64_t h = config.hidden_size, inner = config.intermediate_size;
       const int64_t cut = 4 * h * h + 2 * h * inner + 3 * h + inner;
-      CHECK(shards == 2 * whole - config.num_hidden_layers * cut);
+      CHECK(parameters({.world = 2, .tp = 2}, 0) == whole - config.num_hidden_layers * cut / 2);
     }
   }
 }
@@ -91,12 +88,16 @@ TEST_CASE("shared layers and a position bias are counted as in the table") {
     INFO(std::string(json));
     const EncoderConfig config = parse_config(json, "config.json");
     for (Head head : {kToken, kSequence}) {
-      CHECK(parameters_of(config, head, ModelPart::whole(config)) ==
-            ParameterTable(config, head).count());
-      ModelPart half = ModelPart::whole(config, 2);
-      half.shards = {1, 2};
-      CHECK(parameters_of(config, head, half) >=
-            ParameterTable(config, head, half).count());  // which has no biases of shard 0
+      LayoutRun run = run_of(config, {});
+      run.head = head;
+      const int64_t whole = ParameterTable(config, head).count();
+      CHECK(stage_memory(run, 0).parameters == whole);
+      CHECK(stage_memory(run, 0).weights == 4 * whole);
+      run.layout = Layout(2, 1, 2);
+      run.tensor_shards = 2;
+      const int64_t half = stage_memory(run, 0).parameters;
+      CHECK(half > whole / 2);
+      CHECK(half < whole);
     }
   }
 }
@@ -242,20 +243,20 @@ TEST_CASE("offload leaves a horizon of inputs on the device, recompute the input
   setting.recompute = true;
   LayoutRun run = run_of(base, setting);
   const int64_t input = 512 * 4 * 768;
-  const int64_t layer = 512 * layer_token_bytes(base, 1, DType::f32) - input;  // without its output
-  // Six layers' inputs, the first one's also as output of the embeddings, and their sum.
-  const int64_t slot = 8 * input + 512 * 8;
-  CHECK(stage_memory(run, 0).kept == 2 * slot + layer);
-  CHECK(stage_memory(run, 1).kept == 7 * input + layer);
+  // The inputs of six layers and of the next stage, or of the head; beside them the embedding
+  // norm's statistics of each token, or the head's two logits.
+  const int64_t inputs = 7 * input, rest = 512 * 2 * 4;
+  CHECK(stage_memory(run, 0).kept == 2 * (inputs + rest));
+  CHECK(stage_memory(run, 1).kept == inputs + rest);
   CHECK(stage_memory(run, 0).offloaded == 0);
   run.horizon = 4;
-  CHECK(stage_memory(run, 0).kept == 5 * input + layer);
-  CHECK(stage_memory(run, 0).offloaded == 2 * slot);
+  CHECK(stage_memory(run, 0).kept == 5 * input + 2 * rest);
+  CHECK(stage_memory(run, 0).offloaded == 2 * inputs);
   // With a horizon over everything in a slot: nothing is moved with one slot, everything with two.
   run.horizon = 9;
-  CHECK(stage_memory(run, 0).kept == slot + layer);
-  CHECK(stage_memory(run, 0).offloaded == 2 * slot);
-  CHECK(stage_memory(run, 1).kept == 7 * input + layer);
+  CHECK(stage_memory(run, 0).kept == inputs + 2 * rest);
+  CHECK(stage_memory(run, 0).offloaded == 2 * inputs);
+  CHECK(stage_memory(run, 1).kept == inputs + rest);
   CHECK(stage_memory(run, 1).offloaded == 0);
   // Two processes with four shards: one process holds a sum of two, and one being computed.
   const int64_t gradients = stage_memory(run, 0).gradients;
