@@ -57,6 +57,23 @@ bool has_model(const RunDirectory& directory) {
   return directory_exists(directory.model(), ExitCode::model);
 }
 
+// What the evaluation rows were used for besides measuring, or empty.
+std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
+  const auto value = [&](const char* name) {
+    const auto found = metrics.find(name);
+    return found == metrics.end() ? 0 : found->second;
+  };
+  const bool has_several = given.eval_every ? value("train_steps") > double(*given.eval_every)
+                                            : value("train_epochs") > 1;
+  const bool chose = metrics.contains("best_step") && has_several;
+  const bool mixed = metrics.contains("eval_mix_ngrams");
+  if (chose && mixed) {
+    return "the best epoch was chosen on these rows; each row's mix was fitted on other rows\n";
+  }
+  if (mixed) return "each row's mix with n-grams was fitted on other rows\n";
+  return chose ? "the best epoch was chosen on these rows\n" : "";
+}
+
 // The end of a run for people: the result, the model, and what to do next.
 std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
                        const Metrics& metrics) {
@@ -65,6 +82,7 @@ std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
   std::string text;
   const std::vector<std::string> result = result_lines(metrics);
   for (const std::string& line : result) text += line + "\n";
+  text += use_of_rows(given, metrics);
   const bool is_unmeasured = result.empty() && !metrics.contains("eval_rows");
   if (const auto loss = metrics.find("train_loss"); is_unmeasured && loss != metrics.end()) {
     text += concat("training loss ", format_measure(loss->second),

@@ -270,12 +270,14 @@ CalibrationReport ClassificationTask::calibrate(Evaluator& evaluator, Metrics& m
   if (!mix_) return report;
   const Metrics alone = own.metrics();
   metrics.merge(unmixed_metrics(alone));
-  own.mix(*mix_, margins);
+  own.mix(fit.part_mixes, margins);
   for (const auto& [name, value] : own.metrics()) metrics[name] = value;
   report.line = concat("eval_accuracy ", format_fixed(alone.at("eval_accuracy"), 4),
                        " of the model alone, as in the evaluations above, ",
                        format_fixed(metrics.at("eval_accuracy"), 4),
-                       " together with a linear model on n-grams, as in the result; ", report.line);
+                       " together with a linear model on n-grams, as in the result (each row by "
+                       "weights that were fitted to other rows); ",
+                       report.line);
   return report;
 }
 

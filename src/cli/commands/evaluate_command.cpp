@@ -156,6 +156,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     if (has_baselines) require_columns(*of_run.options);
   }
   if (o.max_error) require_fresh_rows(evaluated.eval_files, subject.model, of_run);
+  if (o.shared.train.empty()) tell_of_used_rows(evaluated.eval_files, subject.model, of_run);
   if (!of_run.options) {
     if (has_baselines) {
       log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",

@@ -67,6 +67,20 @@ void require_fresh_rows(const std::vector<InputFile>& data, const FineTuned& mod
        "; --train names the rows of training");
 }
 
+void tell_of_used_rows(const std::vector<InputFile>& data, const FineTuned& model,
+                       const TrainingRowsOfModel& of_run) {
+  if (!of_run.options || !model.options.mix || !model.options.uses_mix) return;
+  const fs::path run = model.model.directory.directory.parent_path();
+  for (const InputFile& used : of_run.options->eval_files) {
+    for (const InputFile& own : data) {
+      if (!is_same_file(used.name.string(), own.name.string())) continue;
+      log(own.name.string(), " fitted this model's mix with n-grams, so that these figures are a ",
+          "little too good; ", (run / "metrics.json").string(), " has figures of rows that fitted ",
+          "nothing");
+    }
+  }
+}
+
 std::vector<InputFile> files_of_run(const FineTuned& model) {
   const auto rows = training_rows_of(model.model.directory.directory).options;
   if (!rows) return {};

@@ -33,36 +33,37 @@ int64_t wrong_decisions(const HeldOutLogits& held) {
   return wrong;
 }
 
-// Probabilities of each half with the fit of the other half, or of all rows with one temperature.
-struct Halves {
-  double temperatures[2];
-  std::optional<std::array<MixWeights, 2>> mixes{};  // instead of temperatures
+// For each part of the rows what was fitted to the other parts.
+struct PartFits {
+  std::array<double, kFitParts> temperatures;
+  std::optional<std::array<MixWeights, kFitParts>> mixes{};  // instead of temperatures
 
   void probabilities(const HeldOutLogits& held, int64_t row, std::vector<double>& out) const {
-    const auto half = size_t(row % 2);
+    const size_t part = held.parts[size_t(row)];
     if (!mixes) {
-      probabilities_at(held.row(row), held.several_labels, temperatures[half], out);
+      probabilities_at(held.row(row), held.several_labels, temperatures[part], out);
       return;
     }
     const auto logits = held.row(row), margins = held.margins_of(row);
     std::vector<float> mixed(logits.begin(), logits.end());
-    mix_logits((*mixes)[half], margins, mixed);
+    mix_logits((*mixes)[part], margins, mixed);
     probabilities_at(mixed, false, 1, out);
   }
-  double likelihood(const HeldOutLogits& held, RowStride rows) const {
-    const auto half = size_t(rows.first);
-    return mixes ? negative_log_likelihood(held, rows, (*mixes)[half])
-                 : negative_log_likelihood(held, rows, temperatures[half]);
+  double likelihood(const HeldOutLogits& held, int part) const {
+    const RowChoice rows{RowChoice::Of::part, part};
+    const auto own = size_t(part);
+    return mixes ? negative_log_likelihood(held, rows, (*mixes)[own])
+                 : negative_log_likelihood(held, rows, temperatures[own]);
   }
 };
 
 Reliability reliability_of(const HeldOutLogits& held, const HeldOutLogits& unknown,
-                           const Halves& halves) {
+                           const PartFits& fits) {
   Reliability out(held.outputs, held.several_labels);
   std::vector<double> probabilities;
   for (const HeldOutLogits* rows : {&held, &unknown}) {
     for (int64_t row = 0; row < rows->rows(); ++row) {
-      halves.probabilities(*rows, row, probabilities);
+      fits.probabilities(*rows, row, probabilities);
       if (rows->several_labels)
         out.add(probabilities, rows->sets[row]);
       else
@@ -72,19 +73,29 @@ Reliability reliability_of(const HeldOutLogits& held, const HeldOutLogits& unkno
   return out;
 }
 
-double likelihood_of(const HeldOutLogits& held, const Halves& halves) {
+// fit(rows) of the rows that are not of a part, for each part.
+template <typename T, typename Fit>
+std::array<T, kFitParts> of_other_parts(Fit&& fit) {
+  std::array<T, kFitParts> out;
+  for (int part = 0; part < kFitParts; ++part) {
+    out[size_t(part)] = fit(RowChoice{RowChoice::Of::others, part});
+  }
+  return out;
+}
+
+double likelihood_of(const HeldOutLogits& held, const PartFits& fits) {
   double sum = 0;
-  for (int64_t half = 0; half < 2; ++half) {
-    const RowStride rows{half, 2};
-    sum += double(rows.count(held.rows())) * halves.likelihood(held, rows);
+  for (int part = 0; part < kFitParts; ++part) {
+    const int64_t rows = RowChoice{RowChoice::Of::part, part}.count(held);
+    if (rows > 0) sum += double(rows) * fits.likelihood(held, part);
   }
   return sum / double(held.rows());
 }
 
 // Takes what thresholds are worth on rows they were not fitted to.
-void fit_thresholds(const HeldOutLogits& held, const Halves& fitted, CalibrationFit& fit) {
-  TunedThresholds tuned = tuned_thresholds(held, {fitted.temperatures[0], fitted.temperatures[1]},
-                                           fit.calibration.temperature, kLeastLabelRows);
+void fit_thresholds(const HeldOutLogits& held, const PartFits& fitted, CalibrationFit& fit) {
+  TunedThresholds tuned =
+      tuned_thresholds(held, fitted.temperatures, fit.calibration.temperature, kLeastLabelRows);
   const F1Scores &before = tuned.before.f1, &after = tuned.after.f1;
   fit.calibration.thresholds = std::move(tuned.thresholds);
   fit.metrics["eval_f1_macro_tuned"] = after.macro;
@@ -99,7 +110,7 @@ void fit_thresholds(const HeldOutLogits& held, const Halves& fitted, Calibration
 
 // The one-standard-error rule: whether the mean over rows of what `other` adds to the logarithm of
 // the label's probability is beyond its standard error, so that it pays for being less simple.
-bool is_surely_better(const HeldOutLogits& held, const Halves& own, const Halves& other) {
+bool is_surely_better(const HeldOutLogits& held, const PartFits& own, const PartFits& other) {
   constexpr double kLeast = 1e-300;
   const auto rows = double(held.rows());
   std::vector<double> gains, probabilities;
@@ -117,9 +128,9 @@ bool is_surely_better(const HeldOutLogits& held, const Halves& own, const Halves
 }
 
 // Takes the mix instead of the temperature if it is better on rows that it was not fitted to.
-void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
-  Halves mixed = fitted;
-  mixed.mixes = {best_mix(held, {1, 2}), best_mix(held, {0, 2})};
+void fit_mix(const HeldOutLogits& held, PartFits& fitted, CalibrationFit& fit) {
+  PartFits mixed = fitted;
+  mixed.mixes = of_other_parts<MixWeights>([&](RowChoice rows) { return best_mix(held, rows); });
   const MixWeights best = best_mix(held, {});
   const double alone = likelihood_of(held, fitted), together = likelihood_of(held, mixed);
   const std::string likelihoods =
@@ -132,12 +143,29 @@ void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
   }
   fitted = mixed;
   fit.mix = best;
+  fit.part_mixes = *mixed.mixes;
   fit.metrics["eval_mix_model"] = fit.mix->model;
   fit.metrics["eval_mix_ngrams"] = fit.mix->ngrams;
   const std::string weights = concat(format_fixed(fit.mix->model, 3), " of the model's logits and ",
                                      format_fixed(fit.mix->ngrams, 3), " of theirs");
   fit.report.facts.emplace_back("ngram_mix", weights);
   fit.report.line = concat("mixed with n-grams: ", weights, ", ", likelihoods, "; ");
+}
+
+// Empty if a calibration can be fitted to the rows.
+std::string why_not_fitted(const HeldOutLogits& held) {
+  const int64_t wrong = wrong_decisions(held);
+  if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {
+    return concat(held.rows(), " evaluation rows with ", wrong, " wrong ",
+                  held.several_labels ? "decisions" : "ones", " (", kLeastFittingRows, " and ",
+                  kLeastWrongRows, " are needed)");
+  }
+  for (int part = 0; part < kFitParts; ++part) {
+    if (RowChoice{RowChoice::Of::others, part}.count(held) == 0) {
+      return concat("all ", held.rows(), " evaluation rows have the same text");
+    }
+  }
+  return "";
 }
 
 // Compares the likelihoods of the raw logits and of the fitted temperature.
@@ -155,11 +183,7 @@ std::string temperature_words(double temperature, double raw, double fitted) {
 CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& unknown,
                                bool tunes_thresholds) {
   CalibrationFit fit;
-  const int64_t wrong = wrong_decisions(held);
-  if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {
-    const std::string why = concat(held.rows(), " evaluation rows with ", wrong, " wrong ",
-                                   held.several_labels ? "decisions" : "ones", " (",
-                                   kLeastFittingRows, " and ", kLeastWrongRows, " are needed)");
+  if (const std::string why = why_not_fitted(held); !why.empty()) {
     CalibrationReport& report = fit.report;
     report.line =
         concat(tunes_thresholds ? "warning: no thresholds, " : "",
@@ -172,8 +196,10 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
     }
     return fit;
   }
-  const Halves raw{{1, 1}};
-  Halves fitted{{best_temperature(held, {1, 2}), best_temperature(held, {0, 2})}};
+  PartFits raw{};
+  raw.temperatures.fill(1);
+  PartFits fitted{
+      of_other_parts<double>([&](RowChoice rows) { return best_temperature(held, rows); })};
   const double as_it_is = likelihood_of(held, raw), with_it = likelihood_of(held, fitted);
   const bool better = with_it < as_it_is;
   if (better)

@@ -1,12 +1,14 @@
 // A model's calibration from its evaluation rows, and how good it is on rows it has not seen.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tasks/calibration.h"
 #include "tasks/classification/calibration/held_out_logits.h"
+#include "tasks/classification/rows/folds.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -17,9 +19,10 @@ namespace finetune {
 inline constexpr int64_t kLeastFittingRows = 200, kLeastWrongRows = 5, kLeastLabelRows = 5;
 
 struct CalibrationFit {
-  LogitCalibration calibration;   // of the model alone
-  std::optional<MixWeights> mix;  // instead of a temperature; only with held.margins
-  // Cross-fitted: each half of the rows is measured with the fit of the other half.
+  LogitCalibration calibration;                  // of the model alone
+  std::optional<MixWeights> mix;                 // instead of a temperature; only with held.margins
+  std::array<MixWeights, kFitParts> part_mixes;  // with `mix`: for a part, fitted to the others
+  // Cross-fitted: each part of the rows is measured with the fit of the other parts.
   // eval_temperature and eval_mix_* are of all rows. Empty if nothing was fitted.
   Metrics metrics;
   CalibrationReport report;

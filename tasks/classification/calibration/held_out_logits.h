@@ -1,6 +1,7 @@
 // Logits of evaluation rows with their true labels, to fit a calibration to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,6 +19,7 @@ struct HeldOutLogits {
   std::vector<float> margins;   // (rows, outputs) of n-grams; empty: no mix is fitted
   std::vector<int32_t> labels;  // one label a row; to be fitted to, all are outputs
   LabelSets sets;               // several labels a row, without unknown ones
+  std::vector<uint8_t> parts;   // for cross-fitting: 0 to kFitParts - 1; equal texts share one
 
   int64_t rows() const { return outputs == 0 ? 0 : int64_t(logits.size()) / outputs; }
   std::span<const float> row(int64_t i) const {
@@ -28,24 +30,30 @@ struct HeldOutLogits {
   }
 };
 
-// Rows first, first + stride, ...
-struct RowStride {
-  int64_t first = 0, stride = 1;
+// All rows, those of a part, or those of all other parts.
+struct RowChoice {
+  enum class Of { all, part, others };
+  Of of = Of::all;
+  int part = 0;
 
-  int64_t count(int64_t rows) const {
-    return rows <= first ? 0 : (rows - first + stride - 1) / stride;
+  bool has(const HeldOutLogits& held, int64_t row) const {
+    return of == Of::all || (held.parts[size_t(row)] == part) == (of == Of::part);
+  }
+  int64_t count(const HeldOutLogits& held) const {
+    if (of == Of::all) return held.rows();
+    const auto own = int64_t(std::count(held.parts.begin(), held.parts.end(), uint8_t(part)));
+    return of == Of::part ? own : held.rows() - own;
   }
 };
 
 // of_row(row) of these rows, added up in pieces of neighbours: the same for any number of threads.
 template <typename Sum, typename OfRow>
-std::vector<Sum> sums_of_pieces(const HeldOutLogits& held, RowStride rows, OfRow of_row) {
+std::vector<Sum> sums_of_pieces(const HeldOutLogits& held, RowChoice rows, OfRow of_row) {
   constexpr int64_t kRowsPerPiece = 256;
-  const int64_t count = rows.count(held.rows());
-  std::vector<Sum> pieces(size_t((count + kRowsPerPiece - 1) / kRowsPerPiece));
-  parallel_ranges(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      pieces[size_t(begin / kRowsPerPiece)].add(of_row(rows.first + i * rows.stride));
+  std::vector<Sum> pieces(size_t((held.rows() + kRowsPerPiece - 1) / kRowsPerPiece));
+  parallel_ranges(held.rows(), kRowsPerPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      if (rows.has(held, row)) pieces[size_t(begin / kRowsPerPiece)].add(of_row(row));
     }
   });
   return pieces;
@@ -56,18 +64,18 @@ void probabilities_at(std::span<const float> logits, bool several_labels, double
                       std::vector<double>& out);
 
 // Mean negative log likelihood of these rows at a temperature; of several labels of each decision.
-double negative_log_likelihood(const HeldOutLogits& held, RowStride rows, double temperature);
+double negative_log_likelihood(const HeldOutLogits& held, RowChoice rows, double temperature);
 
 // The temperature from kLeastTemperature to kMostTemperature with the least such mean: it is convex
 // in 1 / temperature, so Newton's steps inside a shrinking interval find it. Sums have one order.
 inline constexpr double kLeastTemperature = 0.1, kMostTemperature = 10;
-double best_temperature(const HeldOutLogits& held, RowStride rows);
+double best_temperature(const HeldOutLogits& held, RowChoice rows);
 
 // The same of a mix with the n-grams' margins, one label a row: the likelihood is convex in both
 // weights, from 0 to these, so Newton's steps on those that are not at a bound find its best.
 inline constexpr double kMostModelWeight = 10, kMostNgramWeight = 100;
-double negative_log_likelihood(const HeldOutLogits& held, RowStride rows,
+double negative_log_likelihood(const HeldOutLogits& held, RowChoice rows,
                                const MixWeights& weights);
-MixWeights best_mix(const HeldOutLogits& held, RowStride rows);
+MixWeights best_mix(const HeldOutLogits& held, RowChoice rows);
 
 }  // namespace finetune

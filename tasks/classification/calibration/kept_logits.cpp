@@ -20,7 +20,7 @@ KeptLogits::KeptLogits(const ClassificationData& data, Keeps keeps) : data_(data
   has_all_ =
       keeps == Keeps::all && data.problem == ProblemType::single_label && values <= kMostLogits;
   stride_ = has_all_ ? 1 : fitted_stride_;
-  logits_.resize(size_t(RowStride{0, stride_}.count(rows) * data.outputs()));
+  logits_.resize(size_t((rows + stride_ - 1) / stride_ * data.outputs()));
 }
 
 void KeptLogits::keep(int64_t row, const float* logits) {
@@ -56,6 +56,7 @@ HeldOutLogits KeptLogits::held_out(std::span<const float> margins, bool of_known
       if ((label < held.outputs) != of_known_labels) continue;
       held.labels.push_back(label);
     }
+    held.parts.push_back(data_.eval.parts[size_t(row)]);
     append(logits_, row / stride_, held.logits);
     if (!margins.empty()) append(margins, row, held.margins);
   }

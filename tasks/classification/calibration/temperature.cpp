@@ -59,8 +59,8 @@ Slope of_row(const HeldOutLogits& held, int64_t row, double b) {
 }
 
 // Means over the rows.
-Slope slope_at(const HeldOutLogits& held, RowStride rows, double b) {
-  const int64_t count = rows.count(held.rows());
+Slope slope_at(const HeldOutLogits& held, RowChoice rows, double b) {
+  const int64_t count = rows.count(held);
   Slope all;
   for (const Slope& piece :
        sums_of_pieces<Slope>(held, rows, [&](int64_t row) { return of_row(held, row, b); })) {
@@ -90,12 +90,12 @@ void probabilities_at(std::span<const float> logits, bool several_labels, double
   for (double& probability : out) probability /= sum;
 }
 
-double negative_log_likelihood(const HeldOutLogits& held, RowStride rows, double temperature) {
+double negative_log_likelihood(const HeldOutLogits& held, RowChoice rows, double temperature) {
   return slope_at(held, rows, 1 / temperature).value;
 }
 
-double best_temperature(const HeldOutLogits& held, RowStride rows) {
-  FINETUNE_CHECK(rows.count(held.rows()) > 0);
+double best_temperature(const HeldOutLogits& held, RowChoice rows) {
+  FINETUNE_CHECK(rows.count(held) > 0);
   double low = 1 / kMostTemperature, high = 1 / kLeastTemperature, b = 1;
   if (slope_at(held, rows, low).first >= 0) return kMostTemperature;
   if (slope_at(held, rows, high).first <= 0) return kLeastTemperature;

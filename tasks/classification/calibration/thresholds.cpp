@@ -14,11 +14,12 @@ struct Decision {
 };
 
 // Highest probability first.
-std::vector<Decision> decisions_of(const HeldOutLogits& held, RowStride rows, double temperature,
+std::vector<Decision> decisions_of(const HeldOutLogits& held, RowChoice rows, double temperature,
                                    int32_t label) {
   std::vector<Decision> out;
   std::vector<double> probability;
-  for (int64_t row = rows.first; row < held.rows(); row += rows.stride) {
+  for (int64_t row = 0; row < held.rows(); ++row) {
+    if (!rows.has(held, row)) continue;
     probabilities_at(held.row(row).subspan(size_t(label), 1), true, temperature, probability);
     const auto truth = held.sets[row];
     out.push_back({float(probability[0]), std::binary_search(truth.begin(), truth.end(), label)});
@@ -50,20 +51,20 @@ float best_threshold(const std::vector<Decision>& decisions, int64_t least_rows)
   return best;
 }
 
-using HalfThresholds =
-    std::array<std::vector<float>, 2>;  // thresholds of rows 0, 2, ... and of 1, 3, ...
+using PartThresholds = std::array<std::vector<float>, kFitParts>;
 
-MultiLabelScores scores_with(const HeldOutLogits& held, const std::array<double, 2>& temperatures,
-                             const HalfThresholds& thresholds) {
+MultiLabelScores scores_with(const HeldOutLogits& held,
+                             const std::array<double, kFitParts>& temperatures,
+                             const PartThresholds& thresholds) {
   std::vector<ClassScores> counts(static_cast<size_t>(held.outputs));
   int64_t whole = 0;
   std::vector<double> probabilities;
   for (int64_t row = 0; row < held.rows(); ++row) {
-    const auto half = size_t(row % 2);
-    probabilities_at(held.row(row), true, temperatures[half], probabilities);
+    const size_t part = held.parts[size_t(row)];
+    probabilities_at(held.row(row), true, temperatures[part], probabilities);
     std::vector<int32_t> given;
     for (size_t c = 0; c < probabilities.size(); ++c) {
-      if (float(probabilities[c]) >= thresholds[half][c]) given.push_back(int32_t(c));
+      if (float(probabilities[c]) >= thresholds[part][c]) given.push_back(int32_t(c));
     }
     whole += count_labels(counts, held.sets[row], given);
   }
@@ -72,7 +73,7 @@ MultiLabelScores scores_with(const HeldOutLogits& held, const std::array<double,
 
 }  // namespace
 
-std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, double temperature,
+std::vector<float> best_thresholds(const HeldOutLogits& held, RowChoice rows, double temperature,
                                    int64_t least_rows) {
   std::vector<float> thresholds;
   for (int32_t label = 0; label < int32_t(held.outputs); ++label) {
@@ -82,16 +83,17 @@ std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, do
 }
 
 TunedThresholds tuned_thresholds(const HeldOutLogits& held,
-                                 const std::array<double, 2>& temperatures, double temperature,
-                                 int64_t least_rows) {
-  const std::vector<float> one_half(size_t(held.outputs), 0.5f);
-  HalfThresholds halves;
-  for (size_t half = 0; half < 2; ++half) {
-    halves[half] = best_thresholds(held, {int64_t(1 - half), 2}, temperatures[half], least_rows);
+                                 const std::array<double, kFitParts>& temperatures,
+                                 double temperature, int64_t least_rows) {
+  PartThresholds one_half, fitted;
+  one_half.fill(std::vector<float>(size_t(held.outputs), 0.5f));
+  for (int part = 0; part < kFitParts; ++part) {
+    fitted[size_t(part)] = best_thresholds(held, {RowChoice::Of::others, part},
+                                           temperatures[size_t(part)], least_rows);
   }
   TunedThresholds out;
-  out.before = scores_with(held, temperatures, {one_half, one_half});
-  const MultiLabelScores all = scores_with(held, temperatures, halves);
+  out.before = scores_with(held, temperatures, one_half);
+  const MultiLabelScores all = scores_with(held, temperatures, fitted);
   out.thresholds = best_thresholds(held, {}, temperature, least_rows);
   for (size_t c = 0; c < out.thresholds.size(); ++c) {
     const auto support = double(all.classes[c].support);
@@ -101,9 +103,10 @@ TunedThresholds tuned_thresholds(const HeldOutLogits& held,
       out.tuned += out.thresholds[c] != 0.5f;
       continue;
     }
-    out.thresholds[c] = halves[0][c] = halves[1][c] = 0.5f;
+    out.thresholds[c] = 0.5f;
+    for (std::vector<float>& own : fitted) own[c] = 0.5f;
   }
-  out.after = scores_with(held, temperatures, halves);
+  out.after = scores_with(held, temperatures, fitted);
   return out;
 }
 

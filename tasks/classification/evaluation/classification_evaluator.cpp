@@ -228,10 +228,10 @@ void ClassificationEvaluator::write_ready_lines() {
   text_.clear();
 }
 
-void ClassificationEvaluator::mix(const MixWeights& weights, std::span<const float> margins) {
+void ClassificationEvaluator::mix(std::span<const MixWeights> part_weights,
+                                  std::span<const float> margins) {
   const std::vector<float> logits = logits_->take_all();
   const auto outputs = size_t(outputs_);
-  mix_ = weights;
   start_scores();
   predictions_.clear();
   prediction_ends_.clear();
@@ -242,6 +242,7 @@ void ClassificationEvaluator::mix(const MixWeights& weights, std::span<const flo
       const size_t begin = size_t(answered_) * outputs;
       const auto row_margins = margins.subspan(begin, outputs);
       waiting_.front().margins.assign(row_margins.begin(), row_margins.end());
+      mix_ = part_weights[data_->eval.parts[size_t(answered_)]];
       answer(waiting_.front(), logits.data() + begin);
     }
   }

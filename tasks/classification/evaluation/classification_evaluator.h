@@ -72,8 +72,9 @@ class ClassificationEvaluator final : public Evaluator {
   HeldOutLogits held_out(std::span<const float> margins, bool of_known_labels = true) const;
   // Rows in memory: whether mix() may be called.
   bool can_mix() const { return logits_ && logits_->has_all(); }
-  // Rows in memory, after all logits, once: scores all rows again, mixed with the n-grams' margins.
-  void mix(const MixWeights& weights, std::span<const float> margins);
+  // Rows in memory, after all logits, once: scores all rows again, mixed with the n-grams' margins
+  // by the weights of the row's part.
+  void mix(std::span<const MixWeights> part_weights, std::span<const float> margins);
 
  private:
   ClassificationEvaluator() = default;
@@ -99,7 +100,7 @@ class ClassificationEvaluator final : public Evaluator {
   TargetScale target_scale_;  // turns outputs into numbers, while the head is trained
   std::unique_ptr<RowSource> rows_;
   std::unique_ptr<NgramMix> ngrams_;  // of a stored model; null: none
-  std::optional<MixWeights> mix_;     // of ngrams_, or fitted in training
+  std::optional<MixWeights> mix_;     // of ngrams_, or of the row's part in training
 
   std::deque<WaitingRow> waiting_;
   bool all_given_ = false;  // next() has come to the end

@@ -61,8 +61,8 @@ Bend bend_of_row(const HeldOutLogits& held, int64_t row, const Pair& at) {
 }
 
 // Means over the rows, summed in the order of the rows for any number of threads.
-Bend bend_at(const HeldOutLogits& held, RowStride rows, const Pair& at) {
-  const int64_t count = rows.count(held.rows());
+Bend bend_at(const HeldOutLogits& held, RowChoice rows, const Pair& at) {
+  const int64_t count = rows.count(held);
   Bend all;
   for (const Bend& piece :
        sums_of_pieces<Bend>(held, rows, [&](int64_t row) { return bend_of_row(held, row, at); })) {
@@ -103,13 +103,13 @@ Pair newton_step(const Bend& bend, const Pair& at) {
 
 }  // namespace
 
-double negative_log_likelihood(const HeldOutLogits& held, RowStride rows,
+double negative_log_likelihood(const HeldOutLogits& held, RowChoice rows,
                                const MixWeights& weights) {
   return bend_at(held, rows, {weights.model, weights.ngrams}).value;
 }
 
-MixWeights best_mix(const HeldOutLogits& held, RowStride rows) {
-  FINETUNE_CHECK(rows.count(held.rows()) > 0 && !held.several_labels &&
+MixWeights best_mix(const HeldOutLogits& held, RowChoice rows) {
+  FINETUNE_CHECK(rows.count(held) > 0 && !held.several_labels &&
                  held.margins.size() == held.logits.size());
   Pair at{1, 1};
   Bend bend = bend_at(held, rows, at);

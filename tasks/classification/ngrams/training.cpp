@@ -21,8 +21,8 @@
 #include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
-#include "tasks/classification/label_errors/folds.h"
 #include "tasks/classification/ngrams/confusable_rows.h"
+#include "tasks/classification/rows/folds.h"
 
 namespace finetune {
 namespace {

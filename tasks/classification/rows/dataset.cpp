@@ -13,6 +13,7 @@
 #include "data/rows/row_files.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/ngrams/baselines.h"
+#include "tasks/classification/rows/folds.h"
 #include "tasks/classification/rows/head_labels.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
@@ -222,6 +223,20 @@ std::vector<TextSum> text_sums(const Source& source) {
   return sums;
 }
 
+// Equal texts are in one part. The other texts of each label are spread evenly.
+std::vector<uint8_t> fit_parts_of(const ClassificationSide& side,
+                                  const std::vector<TextSum>& sums) {
+  std::vector<uint64_t> texts;
+  RowLabels labels;
+  for (size_t row = 0; row < sums.size(); ++row) {
+    texts.push_back(sums[row].first);
+    labels.add(side.labels.empty() ? side.label_sets[int64_t(row)]
+                                   : std::span(&side.labels[row], 1));
+  }
+  const std::vector<int32_t> parts = folds_of(texts, labels, kFitParts);
+  return {parts.begin(), parts.end()};
+}
+
 void add_warning(std::string warning, ClassificationData& data) {
   if (!warning.empty()) data.label_warnings.push_back(std::move(warning));
 }
@@ -338,10 +353,13 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     }
     data.has_eval = true;
     data.eval = make_side(*eval, data, options, tokenizer, false);
+    const std::vector<TextSum> sums = text_sums(*eval);
     if (options.baselines && !options.train_files.empty()) {
-      for (const TextSum& sum : text_sums(*eval))
+      for (const TextSum& sum : sums) {
         data.eval.repeated.push_back(data.trained_texts.contains(sum));
+      }
     }
+    if (data.problem != ProblemType::regression) data.eval.parts = fit_parts_of(data.eval, sums);
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;
   }

@@ -37,6 +37,7 @@ struct ClassificationSide {
   std::vector<uint32_t> rows;          // the table's row of each sample
   std::shared_ptr<TextRows> texts;     // options.baselines
   std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
+  std::vector<uint8_t> parts;          // eval, of labels: folds.h, for cross-fitting
 };
 
 struct ClassificationData {

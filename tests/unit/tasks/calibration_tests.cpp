@@ -17,13 +17,19 @@ using namespace finetune;
 
 namespace {
 
+// Rows are dealt to the parts in turn.
+HeldOutLogits with_parts(HeldOutLogits held) {
+  for (int64_t row = 0; row < held.rows(); ++row) held.parts.push_back(uint8_t(row % kFitParts));
+  return held;
+}
+
 // Two labels; the first one's logit is z, the other's 0.
 HeldOutLogits two_labels(const std::vector<float>& z, std::vector<int32_t> labels) {
   HeldOutLogits held;
   held.outputs = 2;
   for (float value : z) held.logits.insert(held.logits.end(), {value, 0.0f});
   held.labels = std::move(labels);
-  return held;
+  return with_parts(std::move(held));
 }
 
 double uniform(uint32_t i) {
@@ -54,7 +60,7 @@ HeldOutLogits drawn_rows(int64_t rows, double heat, bool several_labels) {
                           : at < probabilities[0] + probabilities[1] ? 1
                                                                      : 2);
   }
-  return held;
+  return with_parts(std::move(held));
 }
 
 }  // namespace
@@ -127,7 +133,8 @@ TEST_CASE("the temperature matches a closed form and a fine grid") {
     }
     CHECK(std::abs(best - at) <= 0.001);
     CHECK(negative_log_likelihood(rows, {}, best) <= least);
-    CHECK(best_temperature(rows, {0, 2}) != best_temperature(rows, {1, 2}));
+    const RowChoice first{RowChoice::Of::others, 0}, second{RowChoice::Of::others, 1};
+    CHECK(best_temperature(rows, first) != best_temperature(rows, second));
   }
 }
 
@@ -151,7 +158,12 @@ TEST_CASE("a fit is judged on rows it has not seen, and needs enough of them") {
   // Enough rows, none of which is wrong.
   std::vector<float> z(300, 2.0f);
   CHECK(fit_calibration(two_labels(z, std::vector<int32_t>(300, 0)), {}, false).metrics.empty());
-  // Nothing to gain: the truth is drawn at temperature 1, and the two halves may disagree.
+  // One text alone has no other rows to be judged by.
+  HeldOutLogits same = drawn_rows(2000, 2, false);
+  same.parts.assign(2000, 3);
+  CHECK(fit_calibration(same, {}, false).report.line ==
+        "not calibrated: all 2000 evaluation rows have the same text");
+  // Nothing to gain: the truth is drawn at temperature 1, and the parts may disagree.
   const CalibrationFit none = fit_calibration(drawn_rows(2000, 1, false), {}, false);
   CHECK(std::abs(none.calibration.temperature - 1) < 0.1);
 }
@@ -195,11 +207,12 @@ TEST_CASE("a threshold has to hold on rows it was not fitted to") {
     for (double value : {p, q}) held.logits.push_back(float(std::log(value / (1 - value))));
     std::vector<int32_t> set;
     if (has) set.push_back(0);
-    if (uniform(3 * i + 2) < 0.02) set.push_back(1);
+    if (uniform(3 * i + 5000) < 0.02) set.push_back(1);
     held.sets.push_back(set);
   }
+  held = with_parts(std::move(held));
   CHECK(best_thresholds(held, {}, 1, 5)[1] < 0.1f);
-  const TunedThresholds tuned = tuned_thresholds(held, {1, 1}, 1, 5);
+  const TunedThresholds tuned = tuned_thresholds(held, {1, 1, 1, 1, 1}, 1, 5);
   CHECK(tuned.thresholds[0] == doctest::Approx(0.25).epsilon(0.1));
   CHECK(tuned.thresholds[1] == 0.5f);
   CHECK(tuned.tuned == 1);

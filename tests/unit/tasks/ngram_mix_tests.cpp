@@ -41,6 +41,7 @@ HeldOutLogits drawn_rows(uint32_t rows, const MixWeights& weights) {
     const double at = drawn(10 * i + 7);
     const double two = probabilities[0] + probabilities[1];
     held.labels.push_back(at < probabilities[0] ? 0 : at < two ? 1 : 2);
+    held.parts.push_back(uint8_t(i % kFitParts));
   }
   return held;
 }
@@ -116,9 +117,10 @@ TEST_CASE("a mix has the same bits on any number of threads") {
   const HeldOutLogits held = drawn_rows(2000, {0.6, 1.7});
   const int before = threads();
   set_threads(1);
-  const MixWeights one = best_mix(held, {1, 2});
+  const RowChoice rows{RowChoice::Of::others, 1};
+  const MixWeights one = best_mix(held, rows);
   set_threads(3);
-  CHECK(best_mix(held, {1, 2}) == one);
+  CHECK(best_mix(held, rows) == one);
   set_threads(before);
 }
 
@@ -132,11 +134,28 @@ TEST_CASE("calibration uses the mix if it is better on rows outside of its fit")
   CHECK(worse.report.line.starts_with("no mix with n-grams"));
   CHECK(worse.metrics.count("eval_mix_model") == 0);
   // A gain within its standard error does not count; with more rows the same n-grams are used.
-  const CalibrationFit doubtful = fit_calibration(drawn_rows(400, {0.6, 0.2}), {}, false);
+  const CalibrationFit doubtful = fit_calibration(drawn_rows(300, {0.6, 0.2}), {}, false);
   CHECK(!doubtful.mix);
   CHECK(doubtful.report.line.starts_with(
-      "no mix with n-grams, which is not surely better: negative log likelihood 0.7575 -> 0.7539"));
+      "no mix with n-grams, which is not surely better: negative log likelihood 0.7734 -> 0.7667"));
   CHECK(fit_calibration(drawn_rows(20'000, {0.6, 0.2}), {}, false).mix);
+}
+
+TEST_CASE("rows are measured with a mix that was fitted to other rows") {
+  HeldOutLogits held = drawn_rows(1000, {0.6, 1.7});
+  const CalibrationFit before = fit_calibration(held, {}, false);
+  REQUIRE(before.mix);
+  CHECK(*before.mix == best_mix(held, {}));
+  for (int64_t row = 0; row < held.rows(); ++row) {
+    if (held.parts[size_t(row)] == 2 && row % 10 == 7)
+      held.labels[size_t(row)] = (held.labels[size_t(row)] + 1) % 3;
+  }
+  const CalibrationFit after = fit_calibration(held, {}, false);
+  REQUIRE(after.mix);
+  for (size_t part = 0; part < kFitParts; ++part) {
+    CHECK((after.part_mixes[part] == before.part_mixes[part]) == (part == 2));
+  }
+  CHECK(*after.mix != *before.mix);
 }
 
 TEST_CASE("a file of n-grams scores as the model that it is of") {

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "core/text/text.h"
-#include "tasks/classification/label_errors/folds.h"
 #include "tasks/classification/label_errors/suspect_labels.h"
 #include "tasks/classification/ngrams/text_rows.h"
 #include "tasks/classification/ngrams/training.h"
+#include "tasks/classification/rows/folds.h"
 
 using namespace finetune;
 

@@ -1,5 +1,5 @@
 // Deals the different texts of each label to the folds in turn.
-#include "tasks/classification/label_errors/folds.h"
+#include "tasks/classification/rows/folds.h"
 
 #include <unordered_map>
 

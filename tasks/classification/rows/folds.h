@@ -9,6 +9,10 @@
 
 namespace finetune {
 
+// The folds of evaluation rows. What is fitted to four of them is measured on the fifth, so that no
+// reported figure is of rows that were fitted to.
+inline constexpr int kFitParts = 5;
+
 // Returns the fold of each row, from 0. Rows with equal `text_sums` are in one fold, and the
 // different texts of each label are spread evenly over the folds, in the order of the rows. With
 // fewer different texts than folds some folds have no rows.
