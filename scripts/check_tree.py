@@ -31,7 +31,7 @@ BUILD_FILES = {"meson.build", "meson_options.txt"}
 CODE_PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/design/*.md"]
 PAGES_WITH_PATHS = "docs/howto/*.md"
 MOST_COLUMNS, MOST_LINES, MOST_FILES = 100, 400, 20
-TASK_FOLDERS = ("classification", "masked_language", "qa")
+TASK_FOLDERS = {path.parent.name for path in ROOT.glob("tasks/*/*_traits.h")}
 # tasks/NAME.h, and folders that every layer above may use.
 TASK_INTERFACE = re.compile(r"tasks/(?:(?:labels|scores)/)?\w+\.h")
 TASK_INCLUDE = re.compile(r'#include "(tasks/[^"]+)"')

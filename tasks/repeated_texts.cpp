@@ -2,25 +2,20 @@
 #include "tasks/repeated_texts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
 
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/scores/main_measure.h"
+#include "tasks/scores/metric_table.h"
 
 namespace finetune {
 namespace {
 
-// Measures of answers: losses and calibration are those of all rows alone.
-constexpr std::array<std::string_view, 12> kMeasures{
-    "eval_accuracy", "eval_f1_macro", "eval_f1_micro", "eval_f1_weighted",
-    "eval_mcc",      "eval_mse",      "eval_mae",      "eval_r2",
-    "eval_pearson",  "eval_spearman", "eval_f1",       "eval_exact_match"};
-
+// Losses and calibration are those of all rows alone.
 bool is_measure(std::string_view name) {
-  return std::find(kMeasures.begin(), kMeasures.end(), name) != kMeasures.end();
+  const MetricInfo* metric = find_metric(name);
+  return metric && metric->is(kMeasure);
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ struct TaskTraits {
   std::string_view title;  // in sentences
   // What its own form of files holds: "questions". Empty: it reads rows.
   std::string_view data = "";
+  std::string_view example = "row";   // what is counted
+  std::string_view hub_task;          // "pipeline_tag" of a model card
+  std::string_view hub_data = "csv";  // type of data set there
   HeadKind head;
   // Whether evaluate and predict can use a model of this task.
   bool answers = true;

@@ -32,6 +32,7 @@ TaskTraits classification_traits() {
   return {.kind = TaskKind::classification,
           .name = "classification",
           .title = "classification",
+          .hub_task = "text-classification",
           .head = HeadKind::sequence,
           .make = make,
           .make_objective = make_classification_objective,

@@ -30,6 +30,7 @@ TaskTraits masked_traits() {
   return {.kind = TaskKind::mlm,
           .name = "mlm",
           .title = "masked language modelling",
+          .hub_task = "fill-mask",
           .head = HeadKind::masked,
           .answers = false,
           .make = make_task,

@@ -161,10 +161,9 @@ TaskOptions checked_options(const TrainOptions& o) {
   require_encoding(o.encoding);
   const DataFiles files = open_data(o);
   for (const InputFile& file : files.all()) {
-    if (task_of_data(file) != TaskKind::classification) {
-      throw usage_error(file.name.string(),
-                        ": holds questions; check is for classification and "
-                        "regression");
+    if (const TaskTraits* form = task_of_form(file)) {
+      throw usage_error(file.name.string(), ": holds ", form->data,
+                        "; check is for classification and regression");
     }
   }
   TaskOptions options = task_options(o);

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/text/text.h"
+#include "tasks/scores/metric_table.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"
 
@@ -195,10 +196,8 @@ std::vector<std::string> chosen_metrics(const std::vector<RunRecord>& runs,
 
 // Those that a reader looks for; there are some ten more, of calibration and averages.
 bool is_usual(const std::string& metric) {
-  constexpr std::string_view usual[] = {"eval_loss", "eval_accuracy",    "eval_f1_macro",
-                                        "eval_f1",   "eval_exact_match", "eval_mse",
-                                        "eval_r2",   "eval_pearson"};
-  return std::find(std::begin(usual), std::end(usual), metric) != std::end(usual);
+  const MetricInfo* info = find_metric(metric);
+  return info && info->is(kUsual);
 }
 
 // Numbers by size, before all else.

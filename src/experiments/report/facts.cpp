@@ -1,6 +1,5 @@
 // Tables of what runs are, and which part of a report their task has.
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -10,6 +9,7 @@
 #include "experiments/compare/comparison.h"
 #include "experiments/report/page/html.h"
 #include "experiments/report/sections.h"
+#include "tasks/scores/metric_table.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -27,11 +27,10 @@ std::vector<std::string> overview_metrics(const std::vector<RunRecord>& runs) {
     if (known && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
   for (const RunRecord& run : runs) add(run.option("best-metric"));
-  for (const char* name :
-       {"eval_accuracy", "eval_f1_macro", "eval_f1", "eval_exact_match", "eval_mse", "eval_loss",
-        "eval_perplexity", "train_loss", "train_runtime", "peak_memory_mb"}) {
-    add(name);
+  for (const MetricInfo& metric : kMetricTable) {
+    if (metric.is(kUsual)) add(std::string(metric.name));
   }
+  for (const char* name : {"train_loss", "train_runtime", "peak_memory_mb"}) add(name);
   return names;
 }
 
@@ -53,29 +52,11 @@ std::vector<std::string> run_names(const std::vector<RunRecord>& runs) {
 }
 
 std::string metric_title(const std::string& name) {
-  static const std::map<std::string, std::string> titles = {
-      {"eval_accuracy", "Accuracy"},
-      {"eval_f1_macro", "Macro F1"},
-      {"eval_f1_micro", "Micro F1"},
-      {"eval_f1_weighted", "F1, weighted by rows"},
-      {"eval_f1", "F1"},
-      {"eval_exact_match", "Exact match"},
-      {"eval_loss", "Loss of evaluation"},
-      {"eval_mcc", "Matthews correlation"},
-      {"eval_brier", "Brier score"},
-      {"eval_ece", "Calibration error"},
-      {"eval_coverage_at_95", "Share of rows at 95 % accuracy"},
-      {"eval_mse", "Mean squared error"},
-      {"eval_mae", "Mean absolute error"},
-      {"eval_r2", "R²"},
-      {"eval_perplexity", "Perplexity"},
-      {"loss", "Loss of training"},
-      {"train_loss", "Loss of training"},
-      {"lr", "Learning rate"},
-      {"grad_norm", "Gradient norm, before clipping"},
-  };
-  const auto found = titles.find(name);
-  return found == titles.end() ? name : found->second;
+  if (const MetricInfo* metric = find_metric(name)) return std::string(metric->title);
+  return name == "loss" || name == "train_loss" ? "Loss of training"
+         : name == "lr"                         ? "Learning rate"
+         : name == "grad_norm"                  ? "Gradient norm, before clipping"
+                                                : name;
 }
 
 std::string overview_html(const std::vector<RunRecord>& runs) {

@@ -15,6 +15,7 @@
 #include "engine/export_model.h"
 #include "tasks/registry.h"
 #include "tasks/scores/main_measure.h"
+#include "tasks/scores/metric_table.h"
 #include "tasks/scores/result_lines.h"
 #include "train/options/table/option_table.h"
 #include "train/record/result_line.h"
@@ -22,24 +23,6 @@
 
 namespace finetune {
 namespace {
-
-// A metric of a run, its name on the hub, and its title.
-struct CardMetric {
-  const char *name, *type, *title;
-};
-constexpr CardMetric kMetrics[] = {
-    {"eval_accuracy", "accuracy", "Accuracy"},
-    {"eval_f1_macro", "f1", "Macro F1"},
-    {"eval_f1_micro", "f1", "Micro F1"},
-    {"eval_mcc", "matthews_correlation", "Matthews correlation"},
-    {"eval_f1", "f1", "F1 (0 to 100)"},
-    {"eval_exact_match", "exact_match", "Exact match (0 to 100)"},
-    {"eval_mse", "mse", "Mean squared error"},
-    {"eval_mae", "mae", "Mean absolute error"},
-    {"eval_pearson", "pearsonr", "Pearson correlation"},
-    {"eval_spearman", "spearmanr", "Spearman correlation"},
-    {"eval_perplexity", "perplexity", "Perplexity"},
-};
 
 // The line with the checksum of the weights, as this version and older ones write it.
 constexpr std::string_view kWeightsSum = "\nsha256 of model.safetensors: ";
@@ -154,12 +137,6 @@ std::string name_of_base(const fs::path& base) {
   return fs::absolute(base / "").lexically_normal().parent_path().filename().string();
 }
 
-const char* pipeline_of(TaskKind task) {
-  return task == TaskKind::qa    ? "question-answering"
-         : task == TaskKind::mlm ? "fill-mask"
-                                 : "text-classification";
-}
-
 std::string_view purpose(const ModelCard& card) {
   if (card.given.regression) return "regression";
   if (!card.given.multi_label.empty()) return "classification with several labels a text";
@@ -172,13 +149,21 @@ std::string evaluation_data(const ModelCard& card) {
                                  : file_names(card.given.eval);
 }
 
-std::vector<CardMetric> metrics_in(const ModelCard& card) {
-  std::vector<CardMetric> found;
-  for (const CardMetric& metric : kMetrics) {
-    if (is_repeated_measure(metric.name, card.metrics)) continue;
-    if (card.metrics.contains(metric.name)) found.push_back(metric);
+std::vector<MetricInfo> metrics_in(const ModelCard& card) {
+  std::vector<MetricInfo> found;
+  for (const MetricInfo& metric : kMetricTable) {
+    if (metric.hub.empty() || is_repeated_measure(metric.name, card.metrics)) continue;
+    if (card.metrics.contains(std::string(metric.name))) found.push_back(metric);
   }
   return found;
+}
+
+std::string title_of(const MetricInfo& metric) {
+  return concat(metric.title, metric.is(kPercent) ? " (0 to 100)" : "");
+}
+
+double value_of(const MetricInfo& metric, const ModelCard& card) {
+  return card.metrics.at(std::string(metric.name));
 }
 
 std::string title_of(const ModelCard& card) {
@@ -189,20 +174,20 @@ std::string title_of(const ModelCard& card) {
 
 // Names the model's results as the hub's index of models has them.
 std::string model_index(const ModelCard& card) {
-  const std::vector<CardMetric> metrics = metrics_in(card);
+  const std::vector<MetricInfo> metrics = metrics_in(card);
   if (metrics.empty()) return "";
   std::string text = "metrics:\n", listed;
-  for (const CardMetric& metric : metrics) {
-    const std::string line = concat("- ", metric.type, "\n");
+  for (const MetricInfo& metric : metrics) {
+    const std::string line = concat("- ", metric.hub, "\n");
     if (listed.find(line) == std::string::npos) listed += line;
   }
   text += concat(listed, "model-index:\n- name: ", yaml(title_of(card)),
-                 "\n  results:\n  - task:\n      type: ", pipeline_of(card.task),
+                 "\n  results:\n  - task:\n      type: ", traits_of(card.task).hub_task,
                  "\n    dataset:\n      name: ", yaml(evaluation_data(card)),
-                 "\n      type: ", card.task == TaskKind::qa ? "squad" : "csv", "\n    metrics:\n");
-  for (const CardMetric& metric : metrics) {
-    text += concat("    - type: ", metric.type, "\n      name: ", yaml(metric.title),
-                   "\n      value: ", number_text(card.metrics.at(metric.name)), "\n");
+                 "\n      type: ", traits_of(card.task).hub_data, "\n    metrics:\n");
+  for (const MetricInfo& metric : metrics) {
+    text += concat("    - type: ", metric.hub, "\n      name: ", yaml(title_of(metric)),
+                   "\n      value: ", number_text(value_of(metric, card)), "\n");
   }
   return text;
 }
@@ -210,8 +195,8 @@ std::string model_index(const ModelCard& card) {
 std::string front_matter(const ModelCard& card) {
   BaseCard base = read_card(card.base / kModelCardFile);
   if (const auto origin = hub_origin(card.base)) base.model = origin->id;
-  std::string text =
-      concat("---\nlibrary_name: transformers\npipeline_tag: ", pipeline_of(card.task), "\n");
+  std::string text = concat(
+      "---\nlibrary_name: transformers\npipeline_tag: ", traits_of(card.task).hub_task, "\n");
   if (!base.model.empty()) text += concat("base_model: ", yaml(base.model), "\n");
   if (!base.license.empty()) text += concat("license: ", yaml(base.license), "\n");
   if (!base.languages.empty()) text += "language:\n";
@@ -222,12 +207,13 @@ std::string front_matter(const ModelCard& card) {
 
 std::string results(const ModelCard& card) {
   const std::vector<std::string> lines = result_lines(card.metrics);
-  if (lines.empty()) return "No rows were held out: how good the model is, is not known.\n";
+  if (lines.empty() && card.eval_rows == 0)
+    return "No rows were held out: how good the model is, is not known.\n";
   std::string text;
   for (const std::string& line : lines) text += concat("- ", markdown(line), "\n");
   text += "\n| measure | value |\n|---|---|\n";
-  for (const CardMetric& metric : metrics_in(card)) {
-    text += concat("| ", metric.title, " | ", three_digits(card.metrics.at(metric.name)), " |\n");
+  for (const MetricInfo& metric : metrics_in(card)) {
+    text += concat("| ", title_of(metric), " | ", three_digits(value_of(metric, card)), " |\n");
   }
   return text;
 }
@@ -236,8 +222,8 @@ std::string data(const ModelCard& card) {
   const auto row = [](std::string_view name, const std::string& value) {
     return value.empty() ? "" : concat("| ", name, " | ", markdown(value), " |\n");
   };
-  const bool is_qa = card.task == TaskKind::qa, has_eval = card.eval_rows > 0;
-  const auto count = [&](int64_t rows) { return counted(rows, is_qa ? "question" : "row"); };
+  const bool has_eval = card.eval_rows > 0;
+  const auto count = [&](int64_t rows) { return counted(rows, traits_of(card.task).example); };
   const TrainOptions& given = card.given;
   return concat(
       "| | |\n|---|---|\n",
@@ -308,7 +294,9 @@ std::vector<std::string> words_of(const ConfigValue& value) {
 std::vector<std::string> command_parts(const ModelCard& card) {
   const Commands command = card.task == TaskKind::mlm ? commands::adapt : commands::train;
   std::vector<std::string> parts{command == commands::adapt ? "finetune adapt" : "finetune train"};
-  if (card.task == TaskKind::qa) parts.emplace_back("--task qa");
+  if (command == commands::train && card.task != TaskKind::classification) {
+    parts.push_back(concat("--task ", name_of(card.task)));
+  }
   for (const ConfigItem& item : options_given(card.given)) {
     const TrainOption* row = find_train_option(item.name);
     FINETUNE_CHECK(row != nullptr);

@@ -7,6 +7,7 @@
 #include "core/text/printable.h"
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
+#include "tasks/scores/metric_table.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace finetune {
@@ -22,35 +23,20 @@ constexpr const char *kLoss = "loss", *kRowLosses = "row_losses";
 constexpr size_t kNarrow = 7, kWide = 12;
 constexpr size_t kMostShown = 3;
 
-struct Title {
-  const char* metric;
-  const char* title;
-};
-// In the order in which they are chosen.
-constexpr Title kTitles[] = {{"eval_loss", "eval loss"},
-                             {"eval_accuracy", "accuracy"},
-                             {"eval_f1", "F1"},
-                             {"eval_exact_match", "exact"},
-                             {"eval_f1_macro", "macro F1"},
-                             {"eval_f1_micro", "micro F1"},
-                             {"eval_mse", "MSE"},
-                             {"eval_mae", "MAE"},
-                             {"eval_r2", "R2"},
-                             {"eval_perplexity", "perplexity"}};
-
 std::string title_of(const std::string& metric) {
-  for (const Title& title : kTitles) {
-    if (metric == title.metric) return title.title;
-  }
+  const MetricInfo* info = find_metric(metric);
+  if (info && !info->column.empty()) return std::string(info->column);
   return metric.substr(metric.starts_with("eval_") ? 5 : 0);
 }
 
 std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string& measure) {
   std::vector<std::string> names;
   const bool is_of_numbers = metrics.contains("eval_mse");  // which is their loss
-  for (const Title& title : kTitles) {
-    if (is_of_numbers && std::string_view(title.metric) == "eval_loss") continue;
-    if (metrics.contains(title.metric) && names.size() < kMostShown) names.push_back(title.metric);
+  if (metrics.contains("eval_loss") && !is_of_numbers) names.emplace_back("eval_loss");
+  for (const MetricInfo& metric : kMetricTable) {
+    if (metric.column.empty() || names.size() == kMostShown) continue;
+    const std::string name(metric.name);
+    if (name != "eval_loss" && metrics.contains(name)) names.push_back(name);
   }
   const bool is_shown = std::find(names.begin(), names.end(), measure) != names.end();
   if (is_shown || !metrics.contains(measure)) return names;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tasks/registry.h"
+#include "tasks/scores/metric_table.h"
 #include "temporary_directory.h"
 
 namespace finetune {
@@ -18,6 +19,7 @@ TEST_CASE("every task is found by its kind and its name") {
     CHECK(names.insert(task.name).second);
     const bool own_form = task.recognizes != nullptr;
     CHECK(own_form == !task.data.empty());
+    CHECK_FALSE(task.hub_task.empty());
     for (bool made :
          {task.make != nullptr, task.make_objective != nullptr, task.make_evaluator != nullptr,
           task.make_predictor != nullptr, task.stored_options != nullptr}) {
@@ -29,6 +31,18 @@ TEST_CASE("every task is found by its kind and its name") {
   CHECK(traits_of(TaskKind::qa).head_weight(default_architecture()) == "qa_outputs.weight");
   CHECK(traits_of(TaskKind::classification).head_weight(default_architecture()) ==
         "classifier.weight");
+}
+
+TEST_CASE("each metric has one row") {
+  std::set<std::string_view> names;
+  for (const MetricInfo& metric : kMetricTable) {
+    CHECK(metric.name.starts_with("eval_"));
+    CHECK(names.insert(metric.name).second);
+    CHECK(find_metric(metric.name) == &metric);
+  }
+  CHECK(find_metric("eval_other") == nullptr);
+  CHECK(find_metric("eval_f1")->is(kPercent));
+  CHECK_FALSE(find_metric("eval_loss")->is(kMeasure));
 }
 
 TEST_CASE("a model refuses files that have the form of another task") {
