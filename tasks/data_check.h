@@ -23,6 +23,8 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+inline constexpr double kHeldOutOfCheck = 0.1;  // without evaluation data and --eval-fraction
+
 struct DataCheck {
   ProblemType problem = ProblemType::single_label;
   int64_t train_rows = 0, eval_rows = 0, labels = 0;

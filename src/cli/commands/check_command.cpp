@@ -24,6 +24,7 @@
 #include "tasks/registry.h"
 #include "train/options/options.h"
 #include "train/options/table/option_table.h"
+#include "train/quick/frozen_baseline.h"
 #include "train/record/progress.h"
 #include "train/run/run_setup.h"
 
@@ -33,12 +34,13 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  finetune check --train train.csv --eval dev.csv --label-column category\n"
-    "  finetune check --train train.csv --model minilm         also what is cut\n"
+    "  finetune check --train train.csv --model minilm         also what its features reach\n"
     "  finetune check --train train.csv --fail-on error        exit code 7\n"
     "\n"
-    "Nothing is trained but a linear model on n-grams, the figure that a fine-tuned model has to\n"
-    "beat. Findings come most serious first: an error would stop train, a warning spoils or\n"
-    "flatters its result. The exit code is 0 all the same, unless --fail-on asks for another.";
+    "Nothing is trained but linear models, the figures that a fine-tuned model has to beat: on\n"
+    "n-grams and, with --model, on the frozen model's features. Findings come most serious first:\n"
+    "an error would stop train, a warning spoils or flatters its result. The exit code is 0 all\n"
+    "the same, unless --fail-on asks for another.";
 
 struct CheckOptions {
   TrainOptions train;
@@ -73,6 +75,9 @@ const OptionRow<CheckOptions> kCheckRows[] = {
      &CheckOptions::folds},
 };
 
+constexpr const char* kFrozenSeconds = "baseline_frozen_processor_seconds";
+constexpr std::string_view kFrozenPrefix = "baseline_frozen_", kQuickPrefix = "baseline_quick_";
+
 const char* word_of(FindingLevel level) {
   return level == FindingLevel::error     ? "error"
          : level == FindingLevel::warning ? "warning"
@@ -91,18 +96,35 @@ std::string figure(const Metrics& metrics, const std::string& name, bool is_shar
                   : format_measure(found->second);
 }
 
-// One row per metric: its value for the majority (or mean) and for the n-gram baseline.
+struct BaselineColumn {
+  const char* title;
+  std::string_view prefix;
+};
+
+// One row per metric, one column per baseline; those of the model with --model.
 std::string baseline_table(const DataCheck& check) {
   constexpr std::string_view kPrefix = "baseline_majority_";
   const bool is_regression = check.problem == ProblemType::regression;
-  std::string out =
-      concat(padded("", 16), padded(is_regression ? "mean" : "majority", 12), "n-grams\n");
+  std::vector<BaselineColumn> columns{{is_regression ? "mean" : "majority", kPrefix},
+                                      {"n-grams", "baseline_ngram_"}};
+  if (check.baselines.contains(kFrozenSeconds)) columns.push_back({"features", kFrozenPrefix});
+  const auto is_quick = [](const auto& metric) { return metric.first.starts_with(kQuickPrefix); };
+  if (std::any_of(check.baselines.begin(), check.baselines.end(), is_quick)) {
+    columns.push_back({"features and n-grams", kQuickPrefix});
+  }
+  std::string out = padded("", 16);
+  for (const BaselineColumn& column : columns) {
+    out += &column == &columns.back() ? concat(column.title, "\n") : padded(column.title, 12);
+  }
   for (const auto& [name, value] : check.baselines) {
     if (!name.starts_with(kPrefix)) continue;
     const std::string metric = name.substr(kPrefix.size());
     const bool is_share = !is_regression && metric != "mcc";
-    out += concat(padded(metric, 16), padded(figure(check.baselines, name, is_share), 11), " ",
-                  figure(check.baselines, "baseline_ngram_" + metric, is_share), "\n");
+    out += padded(metric, 16);
+    for (const BaselineColumn& column : columns) {
+      const std::string value = figure(check.baselines, concat(column.prefix, metric), is_share);
+      out += &column == &columns.back() ? value + "\n" : padded(value, 11) + " ";
+    }
   }
   return out;
 }
@@ -280,6 +302,37 @@ DataCheck check_with_progress(const CheckOptions& o, const TaskOptions& options,
   return found;
 }
 
+// Adds the metrics of a linear head on the model's features, for each metric of the majority.
+void add_frozen_baseline(const TrainOptions& given, const TaskOptions& options, DataCheck& check) {
+  if (check.baselines.empty()) return;
+  TrainOptions o = given;
+  if (o.eval.empty() && o.eval_fraction == 0) o.eval_fraction = kHeldOutOfCheck;
+  FrozenBaseline found;
+  try {
+    found = measure_frozen_baseline(o, {options.train_files, options.eval_files});
+  } catch (const Error& error) {  // the findings are right without it
+    check.findings.push_back({FindingLevel::note, "no-frozen-baseline",
+                              concat("no baseline of the model's features: ", error.what()),
+                              check.train_rows});
+    return;
+  }
+  constexpr std::string_view kMajority = "baseline_majority_";
+  Metrics more{{kFrozenSeconds, found.processor_seconds}};
+  for (const auto& majority : check.baselines) {
+    if (!majority.first.starts_with(kMajority)) continue;
+    const std::string metric = majority.first.substr(kMajority.size());
+    for (const auto& [prefix, metrics] :
+         {std::pair(kFrozenPrefix, &found.alone), {kQuickPrefix, &found.with_ngrams}}) {
+      const auto value = metrics->find("eval_" + metric);
+      if (value != metrics->end()) more[concat(prefix, metric)] = value->second;
+    }
+  }
+  check.baselines.merge(more);
+  check.lines.push_back(
+      concat("features: a linear head on the frozen model, as train --recipe quick fits it, in ",
+             format_fixed(found.processor_seconds, 1), " s of processor time"));
+}
+
 ExitCode check(const CheckOptions& given) {
   const TrainOptions& o = given.train;
   const TaskOptions options = checked_options(o);
@@ -292,8 +345,9 @@ ExitCode check(const CheckOptions& given) {
     throw usage_error(o.max_length ? "--max-length" : "--long-text",
                       " needs --model, whose tokens it counts");
   }
-  const DataCheck result = check_with_progress(given, options, model ? &*model : nullptr);
+  DataCheck result = check_with_progress(given, options, model ? &*model : nullptr);
   open_console(o.quiet);
+  if (model) add_frozen_baseline(o, options, result);
   for (const Finding& finding : result.findings) {
     if (finding.level <= FindingLevel::warning) count_warning(finding.text);
   }

@@ -15,8 +15,6 @@
 namespace finetune {
 namespace {
 
-constexpr double kHeldOut = 0.1;  // without evaluation data
-
 // Some rows of a side as a task has them.
 struct Part {
   ClassificationSide side;
@@ -62,7 +60,7 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
   HoldOut parts;
   if (!checked.has_eval) {
     TaskOptions options = checked.options;
-    if (options.eval_fraction == 0) options.eval_fraction = kHeldOut;
+    if (options.eval_fraction == 0) options.eval_fraction = kHeldOutOfCheck;
     const UsableRows usable{*checked.train.table, checked.train.rows, checked.train.text,
                             checked.train.label};
     parts = split_rows(usable, options, data);

@@ -38,6 +38,17 @@ def test_an_ordinary_run(directory):
     alone = "baseline_unmixed_accuracy"  # the mix was fitted to the rows of evaluate, and to other rows in the run
     assert abs(evaluated[alone] - metrics[alone]) < 1e-12, (evaluated, metrics)
     assert abs(evaluated["eval_accuracy"] - metrics["eval_accuracy"]) < 0.01, (evaluated, metrics)
+    # check tells these figures beforehand.
+    checked = ["check", "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--model"]
+    told = json.loads(succeed(*checked, MODEL, "--json", "--ignore-unknown-labels").out)
+    assert told["baseline_frozen_f1_macro"] == metrics["baseline_unmixed_f1_macro"], (told, metrics)
+    assert told["baseline_quick_f1_macro"] == metrics["eval_f1_macro"], (told, metrics)
+    assert told["baseline_ngram_accuracy"] == metrics["baseline_ngram_accuracy"], (told, metrics)
+    assert 0 < told["baseline_frozen_processor_seconds"] < 60, told
+    table = succeed(*checked[:3], "--label-column", "category", "--model", MODEL).out
+    assert "n-grams     features    features and n-grams\naccuracy " in table and " s of processor time" in table, table
+    found = json.loads(succeed(*checked, GOLDEN / "family/modernbert/classification", "--json").out)["findings"]
+    assert any(finding["kind"] == "no-frozen-baseline" and "ModernBert" in finding["text"] for finding in found), found
     predicted = succeed("predict", "--model", out, "--input", EVAL, "--output", "-").out
     assert len(list(csv.DictReader(predicted.splitlines()))) == metrics["eval_rows"]
     assert "nothing to resume" in succeed("train", "--config", out / "config.toml", "--output", out, "--resume").err

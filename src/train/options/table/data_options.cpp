@@ -32,10 +32,12 @@ std::span<const TrainOption> model_options() {
         .help =
             "required: a model or a run: directory, weight file, or id in the Hugging Face cache",
         .value = "DIR|FILE|ID",
-        .wordings = {{check, "model whose tokenizer tells which texts would be cut"},
-                     {answers,
-                      "a run or a fine-tuned model: directory, weight file, or id in the Hugging "
-                      "Face cache"}},
+        .wordings =
+            {{check,
+              "model: which texts would be cut, and what a linear head on its features reaches"},
+             {answers,
+              "a run or a fine-tuned model: directory, weight file, or id in the Hugging "
+              "Face cache"}},
         .aliases =
             "model_name_or_path pretrained_model_name_or_path model_name model_path model_dir "
             "model_id model_file base_model pretrained pretrained_model checkpoint ckpt "
