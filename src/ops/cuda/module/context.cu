@@ -86,7 +86,34 @@ Staging::~Staging() {
   if (copies_) cudaStreamDestroy(copies_);
 }
 
+// Earlier work may use the memory, so the copies wait for it, and later work for the copies.
+void Staging::upload_large(Context& context, char* to, const char* host, size_t bytes) {
+  struct Pinned {
+    ~Pinned() { cudaFreeHost(memory); }
+    void* memory = nullptr;
+  } pinned;
+  check(cudaMallocHost(&pinned.memory, kLargePieces * kLargePiece), "pinned memory");
+  check(cudaEventRecord(stages_[0].taken, context.stream), "upload");
+  check(cudaStreamWaitEvent(copies_, stages_[0].taken), "upload");
+  for (size_t done = 0, piece = 0; done < bytes; done += kLargePiece, ++piece) {
+    const cudaEvent_t arrived = stages_[piece % kLargePieces].arrived;
+    char* from = static_cast<char*>(pinned.memory) + piece % kLargePieces * kLargePiece;
+    const size_t count = std::min(kLargePiece, bytes - done);
+    if (!reached(arrived)) context.wait(arrived, "upload");
+    std::memcpy(from, host + done, count);
+    check(cudaMemcpyAsync(to + done, from, count, cudaMemcpyHostToDevice, copies_), "upload");
+    check(cudaEventRecord(arrived, copies_), "upload");
+  }
+  for (int piece = 0; piece < kLargePieces; ++piece) {
+    check(cudaStreamWaitEvent(context.stream, stages_[piece].arrived), "upload");
+    context.wait(stages_[piece].arrived, "upload");  // before the pinned memory goes
+  }
+}
+
 void Staging::upload(Context& context, void* to, const void* host, size_t bytes) {
+  if (bytes >= kLarge) {
+    return upload_large(context, static_cast<char*>(to), static_cast<const char*>(host), bytes);
+  }
   const cudaStream_t stream = context.stream;
   for (size_t done = 0; done < bytes; next_ = (next_ + 1) % kStages) {
     const Stage& stage = stages_[next_];

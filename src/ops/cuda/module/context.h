@@ -57,7 +57,9 @@ class DeviceMemory {
 
 // Uploads. The host copies into pinned memory and continues; a separate stream copies that to a
 // stage on the device beside the current work, and the work's stream copies it from there in order.
-// Stages are used in turn: the host waits only if all are in use.
+// Stages are used in turn: the host waits only if all are in use. Uploads of kLarge bytes and more,
+// such as a model's weights, go from pinned memory straight into place, and the host waits for
+// them.
 class Staging {
  public:
   explicit Staging(DeviceMemory& memory);  // frees the stages, when they are no longer used
@@ -69,6 +71,9 @@ class Staging {
  private:
   static constexpr size_t kBytes = size_t{128} << 10;
   static constexpr int kStages = 64;
+  static constexpr size_t kLarge = size_t{8} << 20, kLargePiece = size_t{4} << 20;
+  static constexpr int kLargePieces = 4;
+  void upload_large(Context& context, char* to, const char* host, size_t bytes);
   struct Stage {
     cudaEvent_t arrived = nullptr;  // pinned memory may be reused
     cudaEvent_t taken = nullptr;    // the stage may be reused
