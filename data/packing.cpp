@@ -81,7 +81,7 @@ void sort_by_id(const std::vector<int32_t>& ids, std::vector<int32_t>& order) {
 }  // namespace
 
 void pack(const SampleView& set, std::span<const uint32_t> indices,
-          std::span<const uint32_t> places, PackedBatch& out) {
+          std::span<const uint32_t> places, PackedBatch& out, TokenOrder order) {
   FINETUNE_CHECK(places.empty() || places.size() == indices.size());
   const size_t sequences = indices.size();
   out.offsets.resize(sequences + 1);
@@ -126,7 +126,8 @@ void pack(const SampleView& set, std::span<const uint32_t> indices,
       out.targets.push_back(targets[i]);
     }
   }
-  sort_by_id(out.ids, out.order);
+  out.order.clear();
+  if (order == TokenOrder::sorted) sort_by_id(out.ids, out.order);
   out.fillers = 0;
 }
 
@@ -148,10 +149,12 @@ void fill_up(PackedBatch& batch) {
   const BatchShape shape = filled_shape({batch.tokens(), batch.sequences(), batch.max_length});
   if (shape.sequences == batch.sequences()) return;
   // Fillers repeat the largest id, so they belong at the end of the tokens sorted by id.
-  const int32_t id = batch.ids[size_t(batch.order.back())];
+  const int32_t id = *std::max_element(batch.ids.begin(), batch.ids.end());
   const size_t tokens = size_t(shape.tokens);
   batch.fillers = shape.sequences - batch.sequences();
-  for (size_t t = batch.ids.size(); t < tokens; ++t) batch.order.push_back(int32_t(t));
+  if (!batch.order.empty()) {
+    for (size_t t = batch.ids.size(); t < tokens; ++t) batch.order.push_back(int32_t(t));
+  }
   const int64_t more = shape.tokens - batch.tokens(), before = batch.offsets.back();
   for (int64_t i = 1; i <= batch.fillers; ++i) {
     batch.offsets.push_back(int32_t(before + (more * i + batch.fillers - 1) / batch.fillers));

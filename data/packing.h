@@ -9,10 +9,14 @@
 
 namespace finetune {
 
+// Whether a micro-batch has its `order`, which only the gradient of the embeddings needs.
+enum class TokenOrder { sorted, none };
+
 // Lays the samples `indices` of `set` end to end. `places` are their places in the global batch;
 // empty means 0, 1, ... Tokens with a target are scored. Reuses out's memory.
 void pack(const SampleView& set, std::span<const uint32_t> indices,
-          std::span<const uint32_t> places, PackedBatch& out);
+          std::span<const uint32_t> places, PackedBatch& out,
+          TokenOrder order = TokenOrder::sorted);
 
 // Recomputes the batch's `order` after its ids have changed.
 void sort_tokens(PackedBatch& batch);

@@ -31,10 +31,18 @@ inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cu
 inline constexpr Switch kCudaGraphsSwitch{
     "FINETUNE_CUDA_GRAPHS", "N", "the largest number of CUDA graphs kept; 0: do not use any"};
 
+inline constexpr Switch kBatchesInFlightSwitch{
+    "FINETUNE_BATCHES_IN_FLIGHT", "1, 2",
+    "evaluation and prediction on a GPU: micro-batches computed while the host works (2)"};
+
 inline constexpr Switch kGpuNodeSwitch{"FINETUNE_GPU_NODE", "PATH",
                                        "a file that stands for a GPU's /dev/nvidiactl, for tests"};
 
-inline constexpr std::array kSwitches{kIsaSwitch,           kHostsSwitch,      kStartLimitSwitch,
-                                      kCudaAttentionSwitch, kCudaGraphsSwitch, kGpuNodeSwitch};
+inline constexpr Switch kTimesSwitch{
+    "FINETUNE_TIMES", "1", "evaluate, predict: standard error says when each phase ended"};
+
+inline constexpr std::array kSwitches{
+    kIsaSwitch,        kHostsSwitch,   kStartLimitSwitch, kCudaAttentionSwitch,
+    kCudaGraphsSwitch, kGpuNodeSwitch, kTimesSwitch,      kBatchesInFlightSwitch};
 
 }  // namespace finetune

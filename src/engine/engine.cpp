@@ -35,8 +35,8 @@ constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are 
 // read (open_model, require_pair_types, the tasks' max-length).
 void check_embedding(const PackedBatch& batch, const EncoderConfig& config) {
   if (batch.tokens() == 0) return;
-  FINETUNE_CHECK(batch.ids[size_t(batch.order.front())] >= 0);  // sorted by id
-  FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
+  const auto [least, most] = std::minmax_element(batch.ids.begin(), batch.ids.end());
+  FINETUNE_CHECK(*least >= 0 && *most < config.vocab_size);
   FINETUNE_CHECK(config.type_vocab_size == 0 || !config.embeddings.pair_types ||
                  *std::max_element(batch.types.begin(), batch.types.end()) <
                      config.type_vocab_size);
@@ -161,6 +161,17 @@ std::shared_ptr<void> allocate_weights(Backend& backend, const ParameterTable& t
   return allocate_for_host(backend, comm, bytes);
 }
 
+// What lies between parameters: `fill` of set_weights() writes all of them, and nothing else.
+void zero_gaps(const ParameterTable& table, float* arena) {
+  int64_t end = 0;
+  for (const Parameter& parameter : table.parameters()) {
+    FINETUNE_CHECK(parameter.offset >= end);
+    std::fill(arena + end, arena + parameter.offset, 0.0f);
+    end = parameter.offset + parameter.size();
+  }
+  std::fill(arena + end, arena + table.size(), 0.0f);
+}
+
 }  // namespace
 
 Engine::Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
@@ -185,12 +196,18 @@ std::shared_ptr<const float> Engine::weights_on_host() {
   return {copy, copy.get()};
 }
 
-void Engine::set_weights(const std::function<void(float*)>& fill) {
+std::shared_ptr<float> Engine::set_weights(const std::function<void(float*)>& fill) {
   backend_->forget_packed();
-  if (backend_->uses_host_memory()) return fill(weights_as_they_are());
-  std::vector<float> arena(size_t(table_.size()), 0);
-  fill(arena.data());
-  backend_->upload(weights_as_they_are(), arena.data(), arena.size() * sizeof(float));
+  if (backend_->uses_host_memory()) {
+    fill(weights_as_they_are());
+    return {weights_, weights_as_they_are()};
+  }
+  const size_t count = size_t(table_.size());
+  std::shared_ptr<float[]> arena(new float[count]);
+  zero_gaps(table_, arena.get());
+  fill(arena.get());
+  backend_->upload(weights_as_they_are(), arena.get(), count * sizeof(float));
+  return {arena, arena.get()};
 }
 
 void Engine::share_weights(Communicator& comm) {

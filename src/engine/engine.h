@@ -89,8 +89,9 @@ class Engine {
   }
   // The same where the program can read them: backend memory itself, or a copy.
   std::shared_ptr<const float> weights_on_host();
-  // fill(arena) writes all weights.
-  void set_weights(const std::function<void(float*)>& fill);
+  // fill(arena) writes all weights. Returns the arena: backend memory where that is the host's,
+  // else the host's copy, which nobody else keeps.
+  std::shared_ptr<float> set_weights(const std::function<void(float*)>& fill);
   // Collective, after rank 0 has set all weights: to every process that has a copy on its device.
   void share_weights(Communicator& comm);
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }

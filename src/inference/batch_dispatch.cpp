@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "core/phase_times.h"
 #include "data/packing.h"
 #include "data/plan.h"
 #include "inference/window_pool.h"
@@ -79,13 +80,13 @@ TokenizedSamples take_samples(std::span<const int32_t>& words) {
 void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& batch) {
   std::vector<uint32_t> indices(size_t(range.size()));
   std::iota(indices.begin(), indices.end(), uint32_t(range.begin));
-  pack(samples, indices, {}, batch);
+  pack(samples, indices, {}, batch, TokenOrder::none);
 }
 
 }  // namespace
 
 BatchDispatcher::BatchDispatcher(Engine& engine, Communicator& comm)
-    : engine_(engine), comm_(comm) {
+    : engine_(engine), comm_(comm), pending_(engine) {
   const Head head = engine.table().head();
   if (head.kind == HeadKind::sequence) cache_.emplace(head.outputs);
 }
@@ -102,6 +103,7 @@ void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting,
 }
 
 void BatchDispatcher::give(const PackedBatch& batch, const float* logits, LogitsSink& sink) {
+  if (given_++ == 0) phase_ended("first micro-batch");
   if (!cache_) return sink.add(batch, logits);
   cache_->computed(logits, batch.sequences());
   cache_->give(sink);
@@ -137,9 +139,26 @@ void BatchDispatcher::infer(std::span<const PackedBatch> batches, std::vector<fl
   if (!batches.empty()) engine_.infer(batches[0], logits);
 }
 
+// The device begins with the waiting micro-batch before the host gives on what the one before it
+// has brought.
+void BatchDispatcher::start(LogitsSink& sink) {
+  PackedBatch& batch = started_[size_t(pending_.count())];
+  std::swap(batch, waiting_[0]);
+  count_ = 0;
+  pending_.start(batch);
+  if (pending_.count() == PendingLogits::kMost) take_oldest(sink);
+}
+
+void BatchDispatcher::take_oldest(LogitsSink& sink) {
+  const float* logits = pending_.take();
+  give(started_[0], logits, sink);
+  std::rotate(started_.begin(), started_.begin() + 1, started_.end());
+}
+
 // One round: each replica computes those of the waiting micro-batches that are for it.
 void BatchDispatcher::flush(LogitsSink& sink) {
   if (count_ == 0) return;
+  if (comm_.size() == 1 && pending_.possible()) return start(sink);
   std::vector<std::vector<uint8_t>> parts(size_t(comm_.size()));
   for (int rank = 1; rank < comm_.size(); ++rank) {
     parts[size_t(rank)] = to_bytes(waiting_for(replica_of(rank)));
@@ -175,7 +194,11 @@ void BatchDispatcher::flush(LogitsSink& sink) {
 std::optional<int64_t> BatchDispatcher::evaluate(Evaluator& evaluator, int64_t micro_batch_tokens,
                                                  const std::function<bool(double)>& poll) {
   if (cache_) cache_->begin();
-  count_ = 0;
+  count_ = given_ = 0;
+  struct Drop {  // also if this ends early
+    ~Drop() { pending.drop(); }
+    PendingLogits& pending;
+  } drop{pending_};
   WindowPool rows(evaluator, engine_.table().head().outputs);
   TokenizedSamples waiting;
   int64_t samples = 0, done = 0;  // of all samples; of those to be computed
@@ -195,7 +218,10 @@ std::optional<int64_t> BatchDispatcher::evaluate(Evaluator& evaluator, int64_t m
       if (!poll(evaluator.share() * share)) return std::nullopt;
       add(waiting, range, done, rows);
     }
-    if (all) flush(rows);
+    if (all) {
+      flush(rows);
+      while (pending_.count() > 0) take_oldest(rows);
+    }
     if (ranges.empty()) continue;
     drop_first(ranges.back().end, waiting);
     done += ranges.back().end;

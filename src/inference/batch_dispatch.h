@@ -6,6 +6,7 @@
 // windows come to the evaluator as one (window_pool.h).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "data/plan.h"
 #include "engine/engine.h"
 #include "inference/logits_cache.h"
+#include "inference/overlap/pending_logits.h"
 #include "inference/replica_stages.h"
 #include "tasks/evaluator.h"
 
@@ -53,6 +55,8 @@ class BatchDispatcher {
            LogitsSink& sink);
   void flush(LogitsSink& sink);
   void give(const PackedBatch& batch, const float* logits, LogitsSink& sink);
+  void start(LogitsSink& sink);
+  void take_oldest(LogitsSink& sink);
   void infer(std::span<const PackedBatch> batches, std::vector<float>& logits);
 
   int replicas() const { return stages_ ? stages_->layout().dp() : comm_.size(); }
@@ -68,6 +72,9 @@ class BatchDispatcher {
   // Up to in_flight() for each replica, whose micro-batches are neighbours.
   std::vector<PackedBatch> waiting_;
   size_t count_ = 0;
+  PendingLogits pending_;  // of one process on a device
+  std::array<PackedBatch, PendingLogits::kMost> started_;
+  int64_t given_ = 0;  // micro-batches
 };
 
 }  // namespace finetune

@@ -9,6 +9,8 @@
 #include "comm/placement.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/phase_times.h"
+#include "core/threads/parallel.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
 #include "distributed/reduce/tensor_sums.h"
@@ -66,6 +68,7 @@ TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
 
 FineTuned open_fine_tuned(const InferenceOptions& options, const TakeGiven& take_given) {
   FineTuned out;
+  out.early_backend = std::make_unique<EarlyBackend>(options.device, options.precision);
   out.model = open_model(options.model);
   out.kind = stored_task(out.model.config, *open_weights_of(out.model));
   if (out.kind == TaskKind::classification && !out.model.config.labels_fault.empty()) {
@@ -140,16 +143,26 @@ void sum_weights(FineTuned& model, const ParameterTable& whole) {
   Engine& engine = *model.engine;
   std::vector<HeldRun> runs;
   if (speaks_for_weights(engine, *model.groups)) runs.push_back(all_weights(engine));
-  with_whole_tensors(
-      model.groups->world(), engine.backend(), whole,
-      held_parts(whole, held_slices(engine.table()), runs),
-      [&](ModelTensors& tensors) { model.weights_sha256 = weights_sha256(tensors); });
+  with_whole_tensors(model.groups->world(), engine.backend(), whole,
+                     held_parts(whole, held_slices(engine.table()), runs),
+                     [&](ModelTensors& tensors) { model.gathered_sum = weights_sha256(tensors); });
 }
 
 // Replicas alone hand nothing to each other.
 std::unique_ptr<LayoutPeers> connect(Backend& backend, const LayoutGroups& groups, double timeout) {
   if (groups.layout().dp() == groups.layout().world()) return nullptr;
   return std::make_unique<LayoutPeers>(backend, groups, timeout);
+}
+
+std::unique_ptr<Backend> backend_of(FineTuned& model, const std::string& device, int64_t threads,
+                                    const std::string& precision, int local_rank) {
+  if (const auto early = std::move(model.early_backend)) {
+    if (std::unique_ptr<Backend> made = early->take(device, precision)) {
+      set_threads(int(threads));
+      return made;
+    }
+  }
+  return make_backend(device, threads, precision, local_rank);
 }
 
 // What every process does once rank 0 knows what to load.
@@ -166,12 +179,14 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   model.layout = describe(groups, split, shards);
   std::unique_ptr<Backend> backend;
   std::string unused_gpu;
+  if (model.early_backend) model.early_backend->wait();
   const std::string device = agreed_device(comm, options.device, unused_gpu);
   if (!unused_gpu.empty() && comm.rank() == 0) log(unused_gpu);
   const std::string precision = agreed_precision(comm, device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
-  agree_on_errors(comm,
-                  [&] { backend = make_backend(device, threads, precision, comm.local_rank()); });
+  agree_on_errors(
+      comm, [&] { backend = backend_of(model, device, threads, precision, comm.local_rank()); });
+  if (comm.rank() == 0) phase_ended("device ready");
   std::unique_ptr<WeightSource> source;
   const ParameterTable whole(model.model.config, loading.head);
   agree_on_errors(comm, [&] {
@@ -205,17 +220,24 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
       std::move(backend), model.model.config, loading.head, groups.data(),
       part_of(split, groups.layout(), shards, comm.rank()), model.tensor_sum.get());
   model.peers = std::move(peers);
+  std::shared_ptr<float> arena;
   agree_on_errors(comm, [&] {
     if (!reads(groups)) return;
-    model.engine->set_weights([&](float* arena) {
+    arena = model.engine->set_weights([&](float* arena) {
       const PretrainedReport report =
           load_pretrained(whole, model.engine->table(), *source,
                           model.model.config.initializer_range, 0, HeadPolicy::require, arena);
       if (const std::string remark = source->remark(); !remark.empty()) log(remark);
       if (!report.warning.empty()) log(report.warning);
+      if (comm.rank() == 0) phase_ended("weights read");
     });
     source.reset();
   });
+  const bool has_whole = groups.layout().dp() == groups.layout().world();
+  if (options.sum_weights && has_whole && comm.rank() == 0) {
+    model.weights_sum = std::make_unique<WeightsSum>(whole, std::move(arena));
+  }
+  arena.reset();
   model.engine->share_weights(groups.data());
   require_equal_weights(comm, groups.data(), *model.engine);
   // No micro-batch has more sequences than tokens: there is no need of room for them.
@@ -223,19 +245,22 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
       std::min(options.batch_size.value_or(0), model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
   model.stages = std::make_unique<ReplicaStages>(*model.engine, groups, stages);
-  if (options.sum_weights) sum_weights(model, whole);
+  if (comm.rank() == 0) phase_ended("weights in place");
+  if (options.sum_weights && !has_whole) sum_weights(model, whole);
 }
 
 }  // namespace
 
 void begin_inference(Communicator& comm, const InferenceOptions& options, std::string_view given,
                      const std::function<void()>& open) {
+  if (comm.rank() == 0) phase_ended("program started");
   comm.set_timeout(options.comm_timeout);
   agree_on_errors(comm, [&] { layout_of(options, comm.size()); });
   require_equal_processes(comm, given);
   agree_on_errors(comm, [&] {
     if (comm.rank() == 0) open();
   });
+  if (comm.rank() == 0) phase_ended("model's files and data opened");
 }
 
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,

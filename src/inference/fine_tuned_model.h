@@ -11,6 +11,8 @@
 #include "comm/communicator.h"
 #include "distributed/layout/layout_groups.h"
 #include "engine/engine.h"
+#include "inference/overlap/early_backend.h"
+#include "inference/overlap/weights_sum.h"
 #include "inference/replica_stages.h"
 #include "tasks/registry.h"
 
@@ -25,7 +27,7 @@ struct InferenceOptions {
   int64_t threads = 0;                   // 0: all cores
   bool no_calibration = false;           // the model's own probabilities
   bool no_ngram_mix = false;             // the model without the n-grams beside it
-  bool sum_weights = false;              // FineTuned::weights_sha256 is wanted
+  bool sum_weights = false;              // FineTuned::weights_sum is wanted
   std::optional<int64_t> tensor_shards;  // V; none: the tensor ranks
   std::optional<int64_t> tp;             // tensor ranks; none: 1
   std::optional<int64_t> pp;             // pipeline stages; none: 1
@@ -45,6 +47,7 @@ struct FineTuned {
   ModelFiles model;
   TaskKind kind = TaskKind::classification;
   TaskOptions options;  // without files
+  std::unique_ptr<EarlyBackend> early_backend;
   std::unique_ptr<LayoutGroups> groups;
   std::unique_ptr<TensorSum> tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
@@ -52,7 +55,11 @@ struct FineTuned {
   std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
   std::vector<std::string> layout;  // for the log; empty where replicas are single processes
-  std::string weights_sha256;       // rank 0's, of the whole model in f32; empty unless asked for
+  // Rank 0's, of the whole model, if it was asked for and this process has read the whole model.
+  std::unique_ptr<WeightsSum> weights_sum;
+  std::string gathered_sum;  // rank 0's, where processes have parts of the model
+
+  std::string weights_sha256() { return weights_sum ? weights_sum->hex() : gathered_sum; }
 };
 
 // Changes the options that a model was trained with to those that the user gives.

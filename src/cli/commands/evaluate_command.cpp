@@ -16,6 +16,7 @@
 #include "core/files/output_directory.h"
 #include "core/files/path_advice.h"
 #include "core/log.h"
+#include "core/phase_times.h"
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
@@ -253,13 +254,13 @@ std::optional<uint64_t> seed_of(const FineTuned& model) {
   return std::nullopt;
 }
 
-RunIdentity identity_of(const EvaluateOptions& o, const Subject& subject) {
-  const FineTuned& model = subject.model;
+RunIdentity identity_of(const EvaluateOptions& o, Subject& subject) {
+  FineTuned& model = subject.model;
   return {o.shared.output,
           std::string(name_of(model.kind)),
           options_given(o),
           seed_of(model),
-          model.weights_sha256,
+          model.weights_sha256(),
           {{"evaluated", date_text(date_now())}, {"data_sha256", subject.sum->result()}}};
 }
 
@@ -365,6 +366,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   if (o.shared.json && !o.shared.quiet) std::fputs(report.c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));
   code = std::max(code, int64_t(keep_promise(model, evaluator->promise())));
+  phase_ended("results written");
   comm.broadcast(&code, sizeof code, 0);
   exit_code = int(code);
 }

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/files/files.h"
 #include "core/log.h"
+#include "core/phase_times.h"
 #include "data/input_file.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
@@ -231,6 +232,7 @@ void run(PredictOptions& o, std::string_view given) {
     return true;
   });
   evaluator->commit_outputs();
+  phase_ended("results written");
   log_outcome(*evaluator, seconds_now() - start, dispatcher.cache_hits());
   clear_progress();
   dispatcher.done();
