@@ -1,8 +1,17 @@
 """Samples for Hugging Face models, as its examples make them. Options are hf_peer.py's."""
 import csv
 import json
+import os
+import time
 
 MODEL_INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the second where the tokenizer gives it
+
+
+def seconds_since_start():
+    """Seconds since this process started, including the interpreter's start."""
+    with open("/proc/self/stat", encoding="ascii") as stat:
+        started = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def encoded_rows(options, tokenizer, rows, labels):

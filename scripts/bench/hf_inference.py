@@ -2,7 +2,8 @@
 """Trainer.evaluate and Trainer.predict of Hugging Face, as peers to measure against.
 
 Prints one JSON object: sequences per second of both as the Trainer reports them, of the batch size
-that evaluates fastest, the loss, versions. Each call is made ready by two batches before it.
+that evaluates fastest, the loss, versions; seconds from the process's start until everything is imported,
+and until model and tokens are ready; on a GPU the memory that torch has reserved at most. Each call is made ready by two batches before it.
 
   hf_inference.py --model run/model --data dev.csv --label-column category --batch-sizes 8,32,64
   hf_inference.py --model run/model --data dev-v1.1.json --bf16
@@ -12,7 +13,7 @@ import json
 import os
 import tempfile
 
-from hf_data import accuracy, encoded_rows, longest_first, question_samples, read_rows
+from hf_data import accuracy, encoded_rows, longest_first, question_samples, read_rows, seconds_since_start
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -41,6 +42,7 @@ def main():
     import transformers
     from transformers import (AutoModelForQuestionAnswering, AutoModelForSequenceClassification, AutoTokenizer,
                               DataCollatorWithPadding, Trainer, TrainingArguments)
+    started = seconds_since_start()
     if options.threads:
         torch.set_num_threads(options.threads)
     transformers.logging.set_verbosity_error()
@@ -66,6 +68,7 @@ def main():
         return Trainer(model=model, args=arguments, data_collator=DataCollatorWithPadding(tokenizer),
                        compute_metrics=None if questions else accuracy)
 
+    ready = seconds_since_start()
     with tempfile.TemporaryDirectory() as scratch:
         tried = {}
         for size in map(int, options.batch_sizes.split(",")):
@@ -78,6 +81,8 @@ def main():
         predicted = own.predict(unlabelled).metrics
     lengths = [len(sample["input_ids"]) for sample in samples]
     print(json.dumps({
+        "started": started, "ready": ready,
+        "device_peak_memory_mb": torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None,
         "sequences": len(samples), "tokens": sum(lengths), "squared_lengths": sum(n * n for n in lengths),
         "batch_size": best, "evaluate": tried[best]["eval_samples_per_second"],
         "predict": predicted["test_samples_per_second"], "loss": tried[best]["eval_loss"],

@@ -21,18 +21,12 @@ import tempfile
 import time
 
 from hf_data import (MODEL_INPUTS, accuracy, answers_of, classification_samples, encoded_rows, encoded_windows, longest_first,
-                     masked_samples, question_samples, read_questions, read_rows)
+                     masked_samples, question_samples, read_questions, read_rows,
+                     seconds_since_start)
 from hf_shapes import ARCHITECTURES, SHAPES, write_encoder, write_shape
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-
-
-def seconds_since_start():
-    """Seconds since this process started, including the interpreter's start."""
-    with open("/proc/self/stat", encoding="ascii") as stat:
-        started = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def parse_arguments():

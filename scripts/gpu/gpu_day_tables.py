@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Turns the result files of gpu_day.sh into tables, and into rows of docs/benchmarks.
+
+  gpu_day_tables.py OUT                                   prints them
+  gpu_day_tables.py OUT --machine h200 --output docs/benchmarks
+"""
+import argparse
+import datetime
+import json
+import re
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+for folder in ("bench", "plots"):
+    sys.path.insert(0, str(PROJECT / "scripts" / folder))
+import csv_files  # noqa: E402
+import gpu_model  # noqa: E402
+
+PHASE = re.compile(r"^finetune: time ([\d.]+) s, (\d+) MiB: (.*)$", re.MULTILINE)
+# Environments of gpu_day.sh and the change that they turn off, as gpu_model.py calls it.
+CHANGE_OF = {"FINETUNE_CUDA_GRAPHS=0": "graphs", "FINETUNE_CUDA_ATTENTION=cudnn": "own attention"}
+
+
+def results_of(out, step):
+    """Measurements of a step; a line that a time limit cut is left out."""
+    results = []
+    for path in sorted(out.glob(f"[0-9][0-9]-{step}.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                results.append(json.loads(line))
+            except ValueError:
+                continue
+    return [each for each in results if each["status"] == 0]
+
+
+def step_ms(result):
+    return 1e3 * result["result"]["batch_size"] / result["result"]["samples_per_second"]
+
+
+def title(work):
+    return gpu_model.TITLES.get(work, work)
+
+
+def step_rows(out):
+    """The default settings' steps: the best of a work's runs, and how far they are apart."""
+    by_work = {}
+    for each in results_of(out, "train"):
+        if not each["switches"]:
+            by_work.setdefault(each["case"], []).append(each["result"])
+    rows = []
+    for work, runs in by_work.items():
+        best = max(runs, key=lambda run: run["samples_per_second"])
+        rates = [run["samples_per_second"] for run in runs]
+        peak = best.get("matmul_peak_flops_per_second")
+        rows.append({"work": title(work), "backend": best["backend"], "samples/s": f"{max(rates):.1f}",
+                     "TFLOP/s": f"{best['flops_per_second'] / 1e12:.1f}",
+                     "share of large matrix products, %": f"{100 * best['flops_per_second'] / peak:.1f}" if peak else "",
+                     "memory of the GPU, MiB": f"{best.get('device_peak_memory_mb', 0):.0f}",
+                     "spread, %": f"{100 * (max(rates) / min(rates) - 1):.1f}"})
+    return rows
+
+
+def change_rows(out):
+    """What each change saves: a run with one switch against the fastest run without any."""
+    measured = results_of(out, "train") + results_of(out, "switches")
+    rows = []
+    for each in measured:
+        change = CHANGE_OF.get(each["switches"])
+        plain = [step_ms(other) for other in measured if other["case"] == each["case"] and not other["switches"]]
+        if change and plain:
+            rows.append({"work": each["case"], "change": change, "with, ms": f"{min(plain):.3f}",
+                         "without, ms": f"{step_ms(each):.3f}", "saved, ms": f"{step_ms(each) - min(plain):.3f}"})
+    return list({(row["work"], row["change"]): row for row in rows}.values())
+
+
+def loop_seconds(phases):
+    """From the weights in place to the results: all of the data, without the start."""
+    times = dict((name, seconds) for seconds, _, name in phases)
+    if "weights in place" not in times or "results written" not in times:
+        return None
+    return times["results written"] - times["weights in place"]
+
+
+def process_rows(out):
+    """Whole processes and their loops, ours and PyTorch's."""
+    rows, texts = [], [path.read_text(encoding="utf-8", errors="replace")
+                       for path in sorted(out.glob("[0-9][0-9]-infer.txt"))]
+    found = [(float(seconds), int(memory), name) for text in texts for seconds, memory, name in PHASE.findall(text)]
+    commands = []  # the phases of each command
+    for phase in found:
+        if phase[2] == "program started" or not commands:
+            commands.append([])
+        commands[-1].append(phase)
+    for each, phases in zip(results_of(out, "infer"), commands):
+        loop = loop_seconds(phases)
+        switches = each["switches"].replace("FINETUNE_TIMES=1", "").strip()
+        rows.append({"work": each["case"], "side": " ".join(["finetune", switches]).strip(), "whole process, s": f"{each['seconds']:.3f}",
+                     "loop, s": f"{loop:.3f}" if loop else "", "memory of the host, MiB": str(max(phase[1] for phase in phases)),
+                     "phases": "; ".join(f"{name} {seconds:.3f}" for seconds, _, name in phases)})
+    for each in results_of(out, "peer"):
+        result = each["result"]
+        if "sequences" not in result:
+            continue
+        rows.append({"work": each["case"].replace(" peer", " evaluate"), "side": "PyTorch",
+                     "whole process, s": f"{each['seconds']:.3f}",
+                     "loop, s": f"{result['sequences'] / result['evaluate']:.3f}",
+                     "memory of the GPU, MiB": f"{result.get('device_peak_memory_mb') or 0:.0f}",
+                     "phases": f"started {result['started']:.3f}; ready {result['ready']:.3f}"
+                               if "ready" in result else ""})
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--machine", help="the name of this machine's rows, such as h200")
+    parser.add_argument("--output", type=Path, help="docs/benchmarks")
+    parser.add_argument("--date", default=str(datetime.date.today()))
+    options = parser.parse_args()
+    if options.output and not options.machine:
+        sys.exit("gpu_day_tables: error: --output needs --machine")
+    tables = {"gpu-steps": step_rows(options.out), "gpu-changes": change_rows(options.out),
+              "gpu-processes": process_rows(options.out)}
+    if not any(tables.values()):
+        sys.exit(f"gpu_day_tables: error: {options.out}: holds no results of gpu_day.sh")
+    key = {"machine": options.machine or "", "part": "gpu", "date": options.date}
+    for name, rows in tables.items():
+        if options.output and rows:
+            csv_files.update(options.output / f"{name}.csv", [{**key, **row} for row in rows], ("machine", "part"))
+            continue
+        print(f"== {name}")
+        for row in rows:
+            print("   " + "; ".join(f"{column}: {value}" for column, value in row.items() if value))
+
+
+if __name__ == "__main__":
+    main()
