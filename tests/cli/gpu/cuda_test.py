@@ -158,31 +158,26 @@ def test_graphs(directory):
 
 
 def test_two_batches_in_flight(directory):
-    """Evaluation and prediction are the same whether the host waits for each micro-batch or works beside the next, and
-    whenever the device does its work. The weights' sum, made beside them, is the file's."""
+    """Results do not depend on them, nor on when the device works; the weights' sum, made beside them, is the CPU's."""
     prepared()
     rows, questions = directory / "rows.csv", directory / "questions.json"
     rows.write_text("".join(EVAL.read_text().splitlines(keepends=True)[:17]))
-    article = json.loads(SQUAD.read_text())["data"][0]
-    paragraph = {**article["paragraphs"][0], "qas": article["paragraphs"][0]["qas"][:4]}
-    questions.write_text(json.dumps({"version": "1.1", "data": [{**article, "paragraphs": [paragraph]}]}))
+    paragraph = json.loads(SQUAD.read_text())["data"][0]["paragraphs"][0]
+    paragraph["qas"] = paragraph["qas"][:4]
+    questions.write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": [paragraph]}]}))
     predict = ["predict", "--model", MODEL, "--input", rows, "--label-column", "category", "--all-probabilities",
                "--batch-size", 3, "--output", "-", "--device", "cuda"]
-    evaluate = ["evaluate", "--model", QA_MODEL, "--data", questions, "--batch-size", 2, "--json", "--device", "cuda",
-                "--max-length", 96, "--doc-stride", 32]
+    evaluate = ["evaluate", "--model", QA_MODEL, "--data", questions, "--batch-size", 2, "--json", "--max-length", 96,
+                "--doc-stride", 32, "--device", "cuda"]
     alone = {"FINETUNE_BATCHES_IN_FLIGHT": "1", "HOST_CUDA_STREAMS": "early"}
     expected, metrics = succeed(*predict, env=alone).out, json.loads(succeed(*evaluate, env=alone).out)
-    assert expected.count("\n") > 12 and metrics["eval_f1"] >= 0, (expected, metrics)
-    on_cpu = [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in evaluate]
-    assert metrics["weights_sha256"] == json.loads(succeed(*on_cpu).out)["weights_sha256"]
+    assert metrics["weights_sha256"] == json.loads(succeed(*evaluate[:-1], "cpu").out)["weights_sha256"]
     for streams in ("early", "late", "priority"):
         env = {"HOST_CUDA_STREAMS": streams, "FINETUNE_TIMES": "1"}
         result = succeed(*predict, env=env)
-        assert result.out == expected, streams
-        assert result.err.index("weights in place") < result.err.index("first micro-batch"), result.err
+        assert result.out == expected and len(expected) > 900 and "first micro-batch" in result.err, (streams, result.err)
     beside = json.loads(succeed(*evaluate, env={"HOST_CUDA_STREAMS": "late"}).out)
-    for name in metrics:
-        assert beside[name] == metrics[name] or "runtime" in name or "per_second" in name, name
+    assert all(beside[name] == metrics[name] for name in metrics if name.startswith("eval_")), (beside, metrics)
 
 
 def test_failure(directory):
