@@ -10,6 +10,8 @@
 
 namespace finetune {
 
+constexpr int64_t kMostArenaMegabytes = 65536;
+
 struct Bandwidth {
   int processes = 0;
   int hosts = 0;

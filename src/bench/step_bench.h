@@ -13,6 +13,8 @@
 
 namespace finetune {
 
+constexpr int64_t kMostStepSequences = 65536;  // since many batches are in memory
+
 struct StepBenchOptions {
   std::string shape = "minilm";    // named_shape(), or a directory with config.json
   std::string lengths = "bank";    // length_distribution()
@@ -64,9 +66,9 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm);
 
 // The config of --shape. Error(usage) for a name that is neither a shape nor a directory.
 EncoderConfig shape_config(const std::string& shape);
-// Error(usage) for values that are out of range.
+// Error(usage) for a clock that does not suit the threads or the device.
 void check(const StepBenchOptions& options);
-void check_threads(Clock clock, int64_t threads);
+void check_clock(Clock clock, int64_t threads);
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);
 // Measures again on the options' device and keeps the better values.

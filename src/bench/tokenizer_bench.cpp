@@ -44,7 +44,7 @@ std::vector<size_t> chunks_of(const std::vector<std::string_view>& lines) {
 
 TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
                                      int64_t thread_count, Clock clock) {
-  check_threads(clock, thread_count);
+  check_clock(clock, thread_count);
   TokenizerBenchResult result{model, input};
   const InputFile file = as_text(in_memory(std::filesystem::path(input), kSecondsForWriter));
   const std::string text = read_text_file(file.content);

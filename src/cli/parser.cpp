@@ -11,14 +11,6 @@
 #include "core/error.h"
 
 namespace finetune {
-namespace {
-
-// No option means something by an empty word, which is what a shell makes of a variable not set.
-std::string fault_of_empty(const std::string& given) {
-  return given.empty() ? "its value is empty" : "";
-}
-
-}  // namespace
 
 Option Option::required() const {
   return Option(option_->required());
@@ -42,10 +34,6 @@ Option Option::default_str(const std::string& text) const {
   return Option(option_->default_str(text));
 }
 
-Option Option::capture_default_str() const {
-  return Option(option_->capture_default_str());
-}
-
 Option Option::expected(int count) const {
   return Option(option_->expected(count));
 }
@@ -66,34 +54,9 @@ Option Option::take_all() const {
   return Option(option_->take_all());
 }
 
-Option Option::check(const Check& check) const {
-  return Option(option_->check(CLI::Validator(check, "", "")));
-}
-
-Option Option::transform(const Check& check) const {
-  return Option(option_->transform(CLI::Validator(check, "", "")));
-}
-
 Subcommand Subcommand::add_subcommand(const std::string& name, const std::string& help) const {
   return Subcommand(app_->add_subcommand(name, help));
 }
-
-template <typename Value>
-Option Subcommand::add_option(const std::string& name, Value& value,
-                              const std::string& help) const {
-  CLI::Option* option = app_->add_option(name, value, help);
-  return Option(option->check(CLI::Validator(fault_of_empty, "", "")));
-}
-
-using Text = std::string;
-using Texts = std::vector<std::string>;
-template Option Subcommand::add_option(const Text&, Text&, const Text&) const;
-template Option Subcommand::add_option(const Text&, Texts&, const Text&) const;
-template Option Subcommand::add_option(const Text&, int64_t&, const Text&) const;
-template Option Subcommand::add_option(const Text&, double&, const Text&) const;
-template Option Subcommand::add_option(const Text&, std::optional<Text>&, const Text&) const;
-template Option Subcommand::add_option(const Text&, std::optional<Texts>&, const Text&) const;
-template Option Subcommand::add_option(const Text&, std::optional<int64_t>&, const Text&) const;
 
 Option Subcommand::add_flag(const std::string& name, bool& value, const std::string& help) const {
   return Option(app_->add_flag(name, value, help));

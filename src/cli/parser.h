@@ -17,9 +17,6 @@ class Option;
 
 namespace finetune {
 
-// Changes an option's words or says what is wrong with them; empty: nothing.
-using Check = std::function<std::string(std::string& given)>;
-
 // A handle; the parser owns the option. Each setting returns the handle for the next.
 class Option {
  public:
@@ -30,9 +27,8 @@ class Option {
   Option group(const std::string& name) const;
   // The short --help shows it.
   Option common() const;
-  // What --help shows; capture_default_str: the value that the variable has.
+  // What --help shows.
   Option default_str(const std::string& text) const;
-  Option capture_default_str() const;
   // How many words it takes.
   Option expected(int count) const;
   Option expected(int least, int most) const;
@@ -40,9 +36,6 @@ class Option {
   // Given several times, the last one counts, or all.
   Option take_last() const;
   Option take_all() const;
-  Option check(const Check& check) const;
-  // Before checks: may change the word.
-  Option transform(const Check& check) const;
 
  private:
   CLI::Option* option_;
@@ -55,9 +48,6 @@ class Subcommand {
   explicit Subcommand(CLI::App* app) : app_(app) {}
 
   Subcommand add_subcommand(const std::string& name, const std::string& help) const;
-  // Defined for the types that options have (parser.cpp).
-  template <typename Value>
-  Option add_option(const std::string& name, Value& value, const std::string& help) const;
   Option add_flag(const std::string& name, bool& value, const std::string& help) const;
   // `take` gets the word; what it returns is wrong with it, if it is not empty.
   Option add_option_function(const std::string& name,

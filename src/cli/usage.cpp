@@ -244,17 +244,11 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   std::string text = error.what();
   const std::string option = text.substr(0, text.find(':'));
   if (dynamic_cast<const CLI::ConversionError*>(&error)) {
+    // Only flags are converted by CLI11; other values are read by their rows.
     constexpr std::string_view prefix = "Could not convert: ";
-    size_t equals = text.find(" = ");
-    if (text.rfind(prefix, 0) != 0 || equals == std::string::npos) {
-      return concat(option, ": a flag takes no value");
-    }
-    std::string name = text.substr(prefix.size(), equals - prefix.size());
-    std::string value = text.substr(equals + 3);
-    const CLI::Option* info = command.get_option_no_throw(name);
-    if (info && is_flag(*info)) return concat(name, ": a flag takes no value");
-    return concat(name, ": ", in_quotes(value),
-                  parse_double(value) ? " is not a whole number" : " is not a number");
+    const size_t begin = text.starts_with(prefix) ? prefix.size() : 0;
+    const size_t end = begin > 0 ? text.find(" = ") : text.find(':');
+    return concat(text.substr(begin, end - begin), ": a flag takes no value");
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
     if (text.find("missing") != std::string::npos) return concat(option, ": its value is missing");
@@ -273,23 +267,6 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
                   " shows what it takes)");
   }
   return text;
-}
-
-Option one_of(Option option, const std::vector<std::string>& words) {
-  return option.type_name(join(words, "|")).check([words](std::string& given) {
-    if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
-    return concat(in_quotes(given), " is none of ", join(words, ", "));
-  });
-}
-
-Option whole_number(Option option, int64_t least, int64_t most) {
-  return option.type_name("N").check([least, most](std::string& given) {
-    auto value = parse_int(given);
-    if (value && *value >= least && *value <= most) return std::string();
-    return concat(
-        in_quotes(given), " is not a whole number ",
-        most == INT64_MAX ? concat("of at least ", least) : concat("from ", least, " to ", most));
-  });
 }
 
 }  // namespace finetune

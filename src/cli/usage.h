@@ -31,9 +31,4 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
 // What a failed parse was about, in our words.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
-// One of these words; they are shown as the option's type.
-Option one_of(Option option, const std::vector<std::string>& words);
-// A whole number from `least` on (and up to `most`).
-Option whole_number(Option option, int64_t least, int64_t most = INT64_MAX);
-
 }  // namespace finetune

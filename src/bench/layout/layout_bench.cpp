@@ -79,7 +79,6 @@ void LayoutBench::check() {
     given = with_fixed_recipe(given);
     validate_values(given);
     validate_pipeline(given);
-    if (o_.steps < 1) throw usage_error("--steps ", o_.steps, ": must be at least 1");
     settings_.options = given;
     settings_.options.device = "cpu";
     settings_.options.max_length = o_.length;

@@ -41,6 +41,12 @@ void run(const TrainOptions& options, int& exit_code) {
   run_training_command(options, exit_code);
 }
 
+constexpr OptionInfo kConfig{.name = "config",
+                             .group = "Data",
+                             .common = commands::all,
+                             .help = "config.toml of another run; the command line wins",
+                             .value = "FILE"};
+
 }  // namespace
 
 void add_adapt_command(Subcommand program, int& exit_code) {
@@ -51,10 +57,7 @@ void add_adapt_command(Subcommand program, int& exit_code) {
   options->task = name_of(TaskKind::mlm);
   add_options(command, train_options(), *options,
               {.command = commands::adapt, .task = TaskKind::mlm, .hides_others = true});
-  command.add_option("--config", *config, "config.toml of another run; the command line wins")
-      .type_name("FILE")
-      .group("Data")
-      .common();
+  add_option(command, kConfig, config.get(), {});
   command.footer(kAdaptExamples);
   command.callback([options, config, &exit_code] { run(*options, exit_code); });
 }

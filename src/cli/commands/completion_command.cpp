@@ -3,8 +3,8 @@
 
 #include "cli/command.h"
 #include "cli/completion/completion_scripts.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
-#include "cli/usage.h"
 #include "core/error.h"
 
 namespace finetune {
@@ -39,14 +39,22 @@ std::string script_for(const std::string& shell, const CommandEntry& program) {
   return fish_script(program);
 }
 
+constexpr OptionInfo kShell{.name = "shell",
+                            .required = commands::all,
+                            .is_argument = true,
+                            .help = "whose completion is printed",
+                            .words = "bash|zsh|fish"};
+
+constexpr OptionInfo kCommand{
+    .name = "command", .is_argument = true, .help = "whose options are shown", .value = "COMMAND"};
+
 }  // namespace
 
 void add_completion_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "completion", "Print the script that completes commands and options in a shell");
   auto shell = std::make_shared<std::string>();
-  one_of(command.add_option("shell", *shell, "whose completion is printed").required(),
-         {"bash", "zsh", "fish"});
+  add_option(command, kShell, shell.get(), {});
   command.footer(kCompletionExamples);
   command.callback(
       [program, shell] { write_standard_output(script_for(*shell, describe(program))); });
@@ -57,7 +65,7 @@ void add_help_command(Subcommand program, int&) {
       program.add_subcommand("help", "Show the help of a command, as COMMAND --help does");
   auto man = std::make_shared<bool>(false), markdown = std::make_shared<bool>(false);
   auto name = std::make_shared<std::string>();
-  command.add_option("command", *name, "whose options are shown").type_name("COMMAND");
+  add_option(command, kCommand, name.get(), {});
   command.add_flag("--man", *man, "the manual page instead, of finetune or a command, for man -l");
   command.add_flag("--markdown", *markdown, "the reference of all commands instead, in Markdown");
   command.footer(kHelpExamples);

@@ -31,6 +31,12 @@ constexpr const char* kTrainExamples =
     "ahead of it (4 if N is left out). A larger N hides slower copies, but keeps N + 1 inputs of\n"
     "layers on the GPU; a smaller one saves memory, until the GPU waits for copies.";
 
+constexpr OptionInfo kConfig{.name = "config",
+                             .group = "Data",
+                             .common = commands::all,
+                             .help = "TOML file with the same names; the command line wins",
+                             .value = "FILE"};
+
 }  // namespace
 
 void run_training_command(const TrainOptions& options, int& exit_code) {
@@ -51,10 +57,7 @@ void add_train_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
   add_options(command, train_options(), *options, {.command = commands::train});
-  command.add_option("--config", *config, "TOML file with the same names; the command line wins")
-      .type_name("FILE")
-      .group("Data")
-      .common();
+  add_option(command, kConfig, config.get(), {});
   command.footer(kTrainExamples);
   command.callback([options, config, &exit_code] { run_training_command(*options, exit_code); });
 }

@@ -1,7 +1,9 @@
 // finetune bench: throughput of training steps, operations, the tokenizer and communication.
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "bench/comm_bench.h"
@@ -11,11 +13,13 @@
 #include "bench/tokenizer_bench.h"
 #include "cli/command.h"
 #include "cli/commands/bench/bench_layout.h"
-#include "cli/usage.h"
+#include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "core/log.h"
+#include "core/threads/parallel.h"
 #include "distributed/rank0_values.h"
 #include "tasks/registry.h"
+#include "train/options/train_options.h"
 
 namespace finetune {
 namespace {
@@ -68,82 +72,140 @@ void print(const Result& result, bool as_json) {
   std::fputs(text.c_str(), stdout);
 }
 
-struct BenchOptions {
-  StepBenchOptions step;
+struct BenchOptions : StepBenchOptions {
   std::string model, input;
-  std::string clock = "wall";
+  std::string clock_name = "wall";
   int64_t megabytes = 64;
   bool json = false;
 };
 
-void add_device_option(Subcommand command, BenchOptions& options) {
-  one_of(command.add_option("--device", options.step.device,
-                            "where to compute (auto: as train; with --clock cpu the CPU)"),
-         {"auto", "cpu", "cuda"})
-      .capture_default_str()
-      .take_last()
-      .common();
+using BenchRow = OptionRow<BenchOptions>;
+
+// A function, since the table of tasks may be made after this file's constants.
+std::span<const BenchRow> shape_rows() {
+  static const BenchRow rows[] = {
+      {{.name = "shape",
+        .common = commands::all,
+        .help = "model shape, or a model (directory or id)",
+        .value = "tiny|minilm|base|large|DIR|ID"},
+       &BenchOptions::shape},
+      {{.name = "lengths",
+        .common = commands::all,
+        .help = "lengths of the samples, in tokens",
+        .value = "bank|squad|N"},
+       &BenchOptions::lengths},
+      {{.name = "task",
+        .common = commands::all,
+        .help = "what is trained (default: qa for squad lengths)",
+        .words = task_words()},
+       &BenchOptions::task},
+      {{.name = "batch-size",
+        .common = commands::all,
+        .help = "sequences of a step (default: 32; qa 8)",
+        .range = between(1, kMostStepSequences)},
+       &BenchOptions::batch_size},
+  };
+  return rows;
 }
 
-void add_machine_options(Subcommand command, BenchOptions& options) {
-  one_of(command.add_option("--precision", options.step.precision,
-                            "of the matrix products (auto: bf16 where the machine is fast at it)"),
-         {"auto", "fp32", "bf16"})
-      .capture_default_str()
-      .take_last()
-      .common();
-  command
-      .add_option("--threads", options.step.threads,
-                  "threads (default: all cores this process may use)")
-      .type_name("N")
-      .take_last()
-      .common();
-  one_of(command.add_option("--clock", options.clock,
-                            "cpu: processor time, for a busy machine; needs --threads 1"),
-         {"wall", "cpu"})
-      .capture_default_str()
-      .take_last()
-      .common();
-  command.add_flag("--json", options.json, "one JSON object").common();
-}
+const BenchRow kStepRows[] = {
+    {{.name = "steps",
+      .common = commands::all,
+      .help = "steps to measure (default: as many as take 5 seconds)",
+      .range = at_least(1)},
+     &BenchOptions::steps},
+    {{.name = "micro-batch-tokens",
+      .help = "most tokens computed at once (default: as train)",
+      .range = at_least(1)},
+     &BenchOptions::micro_batch_tokens},
+    {{.name = "virtual-shards",
+      .help = "shards of the batch (default: one a process)",
+      .value = "K",
+      .range = between(1, kMostVirtualShards)},
+     &BenchOptions::virtual_shards},
+    {{.name = "tensor-shards",
+      .help = "parts of each layer",
+      .value = "V",
+      .range = between(1, kMostVirtualShards)},
+     &BenchOptions::tensor_shards},
+    {{.name = "recompute", .help = "compute activations again in the backward pass"},
+     &BenchOptions::recompute},
+};
 
-void add_shape_options(Subcommand command, BenchOptions& options) {
-  command.add_option("--shape", options.step.shape, "model shape, or a model (directory or id)")
-      .type_name("tiny|minilm|base|large|DIR|ID")
-      .capture_default_str()
-      .take_last()
-      .common();
-  command.add_option("--lengths", options.step.lengths, "lengths of the samples, in tokens")
-      .type_name("bank|squad|N")
-      .capture_default_str()
-      .take_last()
-      .common();
-  one_of(command.add_option("--task", options.step.task,
-                            "what is trained (default: qa for squad lengths)"),
-         task_names())
-      .take_last()
-      .common();
-  command
-      .add_option("--batch-size", options.step.batch_size,
-                  "sequences of a step (default: 32; qa 8)")
-      .type_name("N")
-      .take_last()
-      .common();
+const BenchRow kDeviceRows[] = {
+    {{.name = "device",
+      .common = commands::all,
+      .help = "where to compute (auto: as train; with --clock cpu the CPU)",
+      .words = "auto|cpu|cuda"},
+     &BenchOptions::device},
+};
+
+const BenchRow kMachineRows[] = {
+    {{.name = "precision",
+      .common = commands::all,
+      .help = "of the matrix products (auto: bf16 where the machine is fast at it)",
+      .words = "auto|fp32|bf16"},
+     &BenchOptions::precision},
+    {{.name = "threads",
+      .common = commands::all,
+      .help = "threads (default: all cores this process may use)",
+      .range = between(1, kMostThreads)},
+     &BenchOptions::threads},
+    {{.name = "clock",
+      .common = commands::all,
+      .help = "cpu: processor time, for a busy machine; needs --threads 1",
+      .words = "wall|cpu"},
+     &BenchOptions::clock_name},
+};
+
+const BenchRow kTokenizerRows[] = {
+    {{.name = "model",
+      .required = commands::all,
+      .help = "directory with the tokenizer's files, or an id in the Hugging Face cache",
+      .value = "DIR|ID"},
+     &BenchOptions::model},
+    {{.name = "input",
+      .required = commands::all,
+      .help = "text file, a text a line",
+      .value = "FILE"},
+     &BenchOptions::input},
+};
+
+const BenchRow kCommRows[] = {
+    {{.name = "megabytes",
+      .common = commands::all,
+      .help = "MiB of each process's arena",
+      .range = between(1, kMostArenaMegabytes)},
+     &BenchOptions::megabytes},
+};
+
+const BenchRow kJsonRows[] = {
+    {{.name = "json", .common = commands::all, .help = "one JSON object"}, &BenchOptions::json},
+};
+
+using Rows = std::span<const BenchRow>;
+
+Subcommand add_bench(Subcommand bench, const char* name, const char* help, const char* footer,
+                     std::initializer_list<Rows> parts, BenchOptions& options) {
+  const Subcommand command = bench.add_subcommand(name, help);
+  for (Rows rows : parts) add_options(command, rows, options);
+  add_options(command, kJsonRows, options);
+  command.footer(footer);
+  return command;
 }
 
 Clock clock_of(const BenchOptions& options) {
-  return options.clock == "cpu" ? Clock::cpu : Clock::wall;
+  return options.clock_name == "cpu" ? Clock::cpu : Clock::wall;
 }
 
 // The options with --clock's value, and --device's, on which all processes agree.
 const StepBenchOptions& resolved(BenchOptions& options) {
-  StepBenchOptions& step = options.step;
-  step.clock = clock_of(options);
-  if (step.clock == Clock::cpu && step.device == "auto") step.device = "cpu";
+  options.clock = clock_of(options);
+  if (options.clock == Clock::cpu && options.device == "auto") options.device = "cpu";
   std::string unused_gpu;
-  step.device = agreed_device(world(), step.device, unused_gpu);
+  options.device = agreed_device(world(), options.device, unused_gpu);
   if (!unused_gpu.empty() && world().rank() == 0) log(unused_gpu);
-  return step;
+  return options;
 }
 
 }  // namespace
@@ -162,67 +224,21 @@ void add_bench_command(Subcommand program, int&) {
       "  mpirun -n 2 --bind-to none finetune bench comm\n"
       "  mpirun -n 4 --bind-to none finetune bench layout --pp 2");
 
-  const Subcommand step =
-      bench.add_subcommand("step", "Training steps and the time of each operation");
-  add_shape_options(step, *options);
-  step.add_option("--steps", options->step.steps,
-                  "steps to measure (default: as many as take 5 seconds)")
-      .type_name("N")
-      .take_last()
-      .common();
-  step.add_option("--micro-batch-tokens", options->step.micro_batch_tokens,
-                  "most tokens computed at once (default: as train)")
-      .type_name("N")
-      .take_last();
-  step.add_option("--virtual-shards", options->step.virtual_shards,
-                  "shards of the batch (default: one a process)")
-      .type_name("K")
-      .take_last();
-  step.add_option("--tensor-shards", options->step.tensor_shards,
-                  "parts of each layer (default: 1)")
-      .type_name("V")
-      .take_last();
-  step.add_flag("--recompute", options->step.recompute,
-                "compute activations again in the backward pass");
-  add_device_option(step, *options);
-  add_machine_options(step, *options);
-  step.footer(kStepFooter);
-  step.callback([options] { print(bench_step(resolved(*options), world()), options->json); });
-
-  const Subcommand ops = bench.add_subcommand("ops", "Each operation of a step on its own");
-  add_shape_options(ops, *options);
-  add_device_option(ops, *options);
-  add_machine_options(ops, *options);
-  ops.footer(kOpsFooter);
-  ops.callback([options] { print(bench_ops(resolved(*options)), options->json); });
-
-  const Subcommand tokenizer = bench.add_subcommand("tokenizer", "Text to ids and offsets");
-  tokenizer
-      .add_option("--model", options->model,
-                  "directory with the tokenizer's files, or an id in the Hugging Face cache")
-      .required()
-      .type_name("DIR|ID");
-  tokenizer.add_option("--input", options->input, "text file, a text a line")
-      .required()
-      .type_name("FILE");
-  add_machine_options(tokenizer, *options);
-  tokenizer.footer(kTokenizerFooter);
-  tokenizer.callback([options] {
-    print(
-        bench_tokenizer(options->model, options->input, options->step.threads, clock_of(*options)),
-        options->json);
-  });
-
-  const Subcommand comm =
-      bench.add_subcommand("comm", "Processes of mpirun: latency and bandwidth");
-  comm.add_option("--megabytes", options->megabytes, "MiB of each process's arena")
-      .type_name("N")
-      .capture_default_str()
-      .take_last();
-  comm.add_flag("--json", options->json, "one JSON object");
-  comm.footer(kCommFooter);
-  comm.callback([options] { print(bench_comm(world(), options->megabytes), options->json); });
-
+  add_bench(bench, "step", "Training steps and the time of each operation", kStepFooter,
+            {shape_rows(), kStepRows, kDeviceRows, kMachineRows}, *options)
+      .callback([options] { print(bench_step(resolved(*options), world()), options->json); });
+  add_bench(bench, "ops", "Each operation of a step on its own", kOpsFooter,
+            {shape_rows(), kDeviceRows, kMachineRows}, *options)
+      .callback([options] { print(bench_ops(resolved(*options)), options->json); });
+  add_bench(bench, "tokenizer", "Text to ids and offsets", kTokenizerFooter,
+            {kTokenizerRows, kMachineRows}, *options)
+      .callback([options] {
+        print(bench_tokenizer(options->model, options->input, options->threads, clock_of(*options)),
+              options->json);
+      });
+  add_bench(bench, "comm", "Processes of mpirun: latency and bandwidth", kCommFooter, {kCommRows},
+            *options)
+      .callback([options] { print(bench_comm(world(), options->megabytes), options->json); });
   add_bench_layout(bench);
 
   bench.callback([bench, options] {

@@ -3,11 +3,11 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "bench/layout/layout_bench_report.h"
 #include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
-#include "cli/usage.h"
 #include "cli/world.h"
 #include "core/log.h"
 #include "tasks/registry.h"
@@ -29,10 +29,34 @@ forecast. The bubble is simulated with the processor time of every pass. No spee
 processes that share cores say nothing of it. What V tensor shards cost one process:
   finetune bench step --clock cpu --threads 1 --tensor-shards 1  and 2, 4)";
 
-struct BenchLayoutOptions {
-  LayoutBenchOptions bench;
+struct BenchLayoutOptions : LayoutBenchOptions {
   bool json = false;
 };
+
+std::span<const OptionRow<BenchLayoutOptions>> layout_rows() {
+  static const OptionRow<BenchLayoutOptions> rows[] = {
+      {{.name = "shape",
+        .common = commands::all,
+        .help = "model shape, or a model (directory or id)",
+        .value = "tiny|minilm|base|large|DIR|ID"},
+       &BenchLayoutOptions::shape},
+      {{.name = "length",
+        .common = commands::all,
+        .help = "tokens of every sample",
+        .range = at_least(1)},
+       &BenchLayoutOptions::length},
+      {{.name = "steps",
+        .common = commands::all,
+        .help = "steps to count, after one to warm up",
+        .range = between(1, 1 << 20)},
+       &BenchLayoutOptions::steps},
+      {{.name = "task", .common = commands::all, .help = "what is trained", .words = task_words()},
+       &BenchLayoutOptions::task},
+      {{.name = "json", .common = commands::all, .help = "one JSON object"},
+       &BenchLayoutOptions::json},
+  };
+  return rows;
+}
 
 }  // namespace
 
@@ -40,31 +64,11 @@ void add_bench_layout(Subcommand bench) {
   auto options = std::make_shared<BenchLayoutOptions>();
   const Subcommand layout =
       bench.add_subcommand("layout", "Processes of mpirun: bytes, memory and bubble of a layout");
-  LayoutBenchOptions& o = options->bench;
-  layout.add_option("--shape", o.shape, "model shape, or a model (directory or id)")
-      .type_name("tiny|minilm|base|large|DIR|ID")
-      .capture_default_str()
-      .take_last()
-      .common();
-  layout.add_option("--length", o.length, "tokens of every sample")
-      .type_name("N")
-      .capture_default_str()
-      .take_last()
-      .common();
-  whole_number(layout.add_option("--steps", o.steps, "steps to count, after one to warm up"), 1,
-               1 << 20)
-      .capture_default_str()
-      .take_last()
-      .common();
-  one_of(layout.add_option("--task", o.task, "what is trained"), task_names())
-      .capture_default_str()
-      .take_last()
-      .common();
-  layout.add_flag("--json", options->json, "one JSON object").common();
-  add_options(layout, train_options(), o.train, {.command = commands::bench_layout});
+  add_options(layout, layout_rows(), *options);
+  add_options(layout, train_options(), options->train, {.command = commands::bench_layout});
   layout.footer(kLayoutFooter);
   layout.callback([options] {
-    const LayoutBenchResult result = bench_layout(options->bench, world());
+    const LayoutBenchResult result = bench_layout(*options, world());
     if (world().rank() > 0) return;
     for (const std::string& line : layout_warnings(result.run)) count_warning(line);
     write_standard_output(options->json ? to_json(result).dump(2) + "\n" : to_text(result));
