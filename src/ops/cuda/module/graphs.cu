@@ -116,7 +116,6 @@ void Graphs::end(Context& context) {
 }
 
 void Graphs::give_up(Context& context, const char* why) {
-  wanted_ = false;
   if (std::exchange(recording_, nullptr)) {
     cudaGraph_t recorded = nullptr;
     cudaStreamEndCapture(context.stream, &recorded);
@@ -124,6 +123,11 @@ void Graphs::give_up(Context& context, const char* why) {
     cudaGetLastError();  // clears the failed recording's error
   }
   clear(context);
+  if (!std::exchange(has_failed_, true)) {
+    context.log((std::string("CUDA graphs are recorded again, since one failed: ") + why).c_str());
+    return;
+  }
+  wanted_ = false;
   context.log((std::string("warning: going on without CUDA graphs: ") + why).c_str());
 }
 

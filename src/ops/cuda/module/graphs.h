@@ -24,12 +24,13 @@ class Graphs {
   Graphs(const Graphs&) = delete;
   Graphs& operator=(const Graphs&) = delete;
 
-  // If graphs fail, the work is called directly, now and from then on. Throws if the device fails.
+  // If a graph fails, the work is called directly: now, and from the second failure on for good.
+  // Throws if the device fails.
   Replay begin(Context& context, std::vector<int64_t> key);
   // Launches the recorded graph.
   void end(Context& context);
-  // Discards the recording, stops recording for good, and tells the user. Throws if the device
-  // fails.
+  // Discards the recording and all graphs. They are recorded again, once; the second time recording
+  // stops for good. Tells the user either way. Throws if the device fails.
   void give_up(Context& context, const char* why);
   // Frees all graphs to gain memory. Returns false if there are none.
   bool give_back(Context& context);
@@ -56,6 +57,7 @@ class Graphs {
 
   size_t most_;  // number of keys; beyond it the least recently used key is dropped
   bool wanted_;
+  bool has_failed_ = false;
   std::map<Key, Entry> entries_;
   std::deque<Retired> retired_;  // in the order in which the device finishes them
   Entry* recording_ = nullptr;
