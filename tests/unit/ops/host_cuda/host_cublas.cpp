@@ -1,7 +1,10 @@
 // cuBLASLt's functions as plain loops, replacing the library.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -172,6 +175,25 @@ void sum_products(const double* left, uint64_t left_stride, const double* right,
   }
 }
 
+// The words of the workspace that every product uses.
+constexpr size_t kWorkspaceWords = 64;
+
+// A product keeps partial sums in its workspace from one of its kernels to the next. Here each kind
+// of product leaves a mark there at its begin and finds it at its end: products that share a
+// workspace must not run beside each other. Between products it holds nothing of use.
+void begin_workspace(uint64_t* workspace, uint64_t mark) {
+  const host_cuda::DeviceAccess access;
+  std::fill_n(workspace, kWorkspaceWords, mark);
+}
+void end_workspace(uint64_t* workspace, uint64_t mark) {
+  const host_cuda::DeviceAccess access;
+  if (std::count(workspace, workspace + kWorkspaceWords, mark) != int64_t(kWorkspaceWords)) {
+    std::fputs("host cuBLASLt: another product has written to this one's workspace\n", stderr);
+    std::abort();
+  }
+  std::fill_n(workspace, kWorkspaceWords, ~uint64_t{0});
+}
+
 bool aligned(const void* pointer, uint32_t bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
 }
@@ -202,6 +224,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *found = left.rows == 1 ? 0 : 1;
   if (*found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
+  results[0].workspaceSize = kWorkspaceWords * sizeof(uint64_t);
   std::memcpy(results[0].algo.alignment, preference->alignment, sizeof preference->alignment);
   // The worst that the caller permits.
   results[0].algo.rounds_parts =
@@ -213,8 +236,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t* algo, void*, size_t,
-                              cudaStream_t stream) {
+                              const cublasLtMatmulAlgo_t* algo, void* workspace,
+                              size_t workspace_size, cudaStream_t stream) {
   const void* operands[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i) {
     if (!aligned(operands[i], algo->alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
@@ -222,6 +245,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const bool bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (bias && !aligned(desc->bias, algo->alignment[3])) return CUBLAS_STATUS_INVALID_VALUE;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  if (!workspace || workspace_size < kWorkspaceWords * sizeof(uint64_t)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  static uint64_t products = 0;
+  const uint64_t mark = ++products;
+  auto* const words = static_cast<uint64_t*>(workspace);
+  host_cuda::enqueue(stream, [=] { begin_workspace(words, mark); });
   const bool rounds = algo->rounds_parts && d_layout->type == CUDA_R_16BF;
   host_cuda::enqueue(stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout,
                               d_layout = *d_layout] {
@@ -252,5 +282,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       }
     }
   });
+  host_cuda::enqueue(stream, [=] { end_workspace(words, mark); });
   return CUBLAS_STATUS_SUCCESS;
 }
