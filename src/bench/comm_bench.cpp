@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/clock.h"
@@ -99,17 +98,17 @@ Bandwidth bench_comm(Communicator& communicator, int64_t megabytes) {
   return measure_bandwidth(communicator, megabytes);
 }
 
-nlohmann::ordered_json to_json(const Bandwidth& result) {
-  nlohmann::ordered_json out;
-  out["processes"] = result.processes;
-  out["hosts"] = result.hosts;
-  out["megabytes"] = result.megabytes;
-  out["barrier_microseconds"] = 1e6 * result.barrier_seconds;
-  out["all_gather_microseconds"] = 1e6 * result.all_gather_seconds;
-  out["reduce_gigabytes_per_second"] = result.reduce_bytes_per_second / 1e9;
+JsonObject to_json(const Bandwidth& result) {
+  JsonObject out;
+  out.add("processes", result.processes);
+  out.add("hosts", result.hosts);
+  out.add("megabytes", result.megabytes);
+  out.add("barrier_microseconds", 1e6 * result.barrier_seconds);
+  out.add("all_gather_microseconds", 1e6 * result.all_gather_seconds);
+  out.add("reduce_gigabytes_per_second", result.reduce_bytes_per_second / 1e9);
   if (result.hosts > 1) {
-    out["exchange_microseconds"] = 1e6 * result.exchange_seconds;
-    out["exchange_gigabytes_per_second"] = result.exchange_bytes_per_second / 1e9;
+    out.add("exchange_microseconds", 1e6 * result.exchange_seconds);
+    out.add("exchange_gigabytes_per_second", result.exchange_bytes_per_second / 1e9);
   }
   return out;
 }

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "comm/communicator.h"
+#include "core/text/json_writer.h"
 
 namespace finetune {
 
@@ -31,7 +31,7 @@ struct Bandwidth {
 // Error(usage) with a single process.
 Bandwidth bench_comm(Communicator& communicator, int64_t megabytes);
 
-nlohmann::ordered_json to_json(const Bandwidth& result);
+JsonObject to_json(const Bandwidth& result);
 std::string to_text(const Bandwidth& result);
 
 }  // namespace finetune

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "bench/synthetic_task.h"
@@ -253,18 +252,19 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
   return result;
 }
 
-nlohmann::ordered_json to_json(const OpsBenchResult& result) {
-  nlohmann::ordered_json out;
-  out["shape"] = result.shape;
-  out["lengths"] = result.lengths;
-  out["backend"] = result.backend;
-  out["device"] = result.device;
-  out["batch_size"] = result.batch_size;
-  out["tokens"] = result.tokens;
-  out["matmul_peak_flops_per_second"] = to_json(result.peaks.matmul);
-  out["memory_peak_bytes_per_second"] = result.peaks.memory;
-  out["ops"] = nlohmann::ordered_json::array();
-  for (const OpLine& line : result.lines) out["ops"].push_back(to_json(line));
+JsonObject to_json(const OpsBenchResult& result) {
+  JsonObject out;
+  out.add("shape", result.shape);
+  out.add("lengths", result.lengths);
+  out.add("backend", result.backend);
+  out.add("device", result.device);
+  out.add("batch_size", result.batch_size);
+  out.add("tokens", result.tokens);
+  out.add("matmul_peak_flops_per_second", result.peaks.matmul);
+  out.add("memory_peak_bytes_per_second", result.peaks.memory);
+  JsonArray ops;
+  for (const OpLine& line : result.lines) ops.add(to_json(line));
+  out.add("ops", ops);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/report.h"
+#include "core/text/json_writer.h"
 
 namespace finetune {
 
@@ -19,7 +20,7 @@ struct OpsBenchResult {
 // Uses shape, lengths, batch size, device, precision and threads of the options.
 OpsBenchResult bench_ops(const StepBenchOptions& options);
 
-nlohmann::ordered_json to_json(const OpsBenchResult& result);
+JsonObject to_json(const OpsBenchResult& result);
 std::string to_text(const OpsBenchResult& result);
 
 }  // namespace finetune

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace finetune {
@@ -95,69 +94,67 @@ double flops_per_token(const StepBenchResult& result) {
   return flops / result.profiled_tokens;
 }
 
-nlohmann::ordered_json to_json(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-}
-
 std::string rate_text(const MachinePeaks& peaks) {
   if (!peaks.matmul) return "not measured: oneDNN is not built in";
   return format("%.1f GFLOP/s", *peaks.matmul / 1e9);
 }
 
-nlohmann::ordered_json to_json(const OpLine& line) {
-  nlohmann::ordered_json out;
-  out["phase"] = name_of(line.key.phase);
-  out["op"] = line.key.op;
-  if (!line.key.detail.empty()) out["detail"] = line.key.detail;
-  out["calls"] = line.calls;
-  out["seconds"] = line.seconds;
-  if (line.share) out["share"] = *line.share;
-  out["flops_per_second"] = line.flops_per_second;
-  out["bytes_per_second"] = line.bytes_per_second;
+JsonObject to_json(const OpLine& line) {
+  JsonObject out;
+  out.add("phase", name_of(line.key.phase));
+  out.add("op", line.key.op);
+  if (!line.key.detail.empty()) out.add("detail", line.key.detail);
+  out.add("calls", line.calls);
+  out.add("seconds", line.seconds);
+  if (line.share) out.add("share", *line.share);
+  out.add("flops_per_second", line.flops_per_second);
+  out.add("bytes_per_second", line.bytes_per_second);
   return out;
 }
 
-nlohmann::ordered_json to_json(const StepBenchResult& result) {
+JsonObject to_json(const StepBenchResult& result) {
   const double seconds = total_seconds(result);
   const double flops = flops_per_token(result) * result.tokens;
   const Spread spread = spread_of(result.step_seconds);
-  nlohmann::ordered_json out;
-  out["shape"] = result.shape;
-  out["lengths"] = result.lengths;
-  out["task"] = result.task;
-  out["backend"] = result.backend;
-  out["device"] = result.device;
-  out["precision"] = result.precision == DType::bf16 ? "bf16" : "fp32";
-  out["threads"] = result.threads;
-  out["processes"] = result.processes;
-  out["virtual_shards"] = result.virtual_shards;
-  out["tensor_shards"] = result.tensor_shards;
-  out["clock"] = result.clock == Clock::cpu ? "cpu" : "wall";
-  out["parameters"] = result.parameters;
-  out["batch_size"] = result.batch_size;
-  out["steps"] = result.step_seconds.size();
-  out["tokens_per_sample"] = result.tokens / result.samples;
-  out["samples_per_second"] = result.samples / seconds;
-  out["tokens_per_second"] = result.tokens / seconds;
-  out["flops_per_token"] = flops_per_token(result);
-  out["flops_per_second"] = flops / seconds;
-  out["matmul_peak_flops_per_second"] = to_json(result.peaks.matmul);
-  out["share_of_matmul_peak"] = to_json(share_of(flops / seconds, result.peaks));
-  out["memory_peak_bytes_per_second"] = result.peaks.memory;
-  out["step_seconds_min"] = spread.least;
-  out["step_seconds_median"] = spread.median;
-  out["step_seconds_max"] = spread.most;
-  out["peak_memory_mb"] = result.peak_memory_mb;
-  if (on_gpu(result)) out["device_peak_memory_mb"] = result.device_peak_memory_mb;
-  out["communication_share"] = result.communication_seconds / seconds;
-  out["profiled_step_seconds"] = result.profiled_seconds / result.profiled_steps;
-  out["between_operations_share"] = 1 - seconds_in_operations(result) / result.profiled_seconds;
-  out["ops"] = nlohmann::ordered_json::array();
-  for (const OpLine& line : lines_of(result, false)) out["ops"].push_back(to_json(line));
-  out["matrix_products"] = nlohmann::ordered_json::array();
+  JsonObject out;
+  out.add("shape", result.shape);
+  out.add("lengths", result.lengths);
+  out.add("task", result.task);
+  out.add("backend", result.backend);
+  out.add("device", result.device);
+  out.add("precision", result.precision == DType::bf16 ? "bf16" : "fp32");
+  out.add("threads", result.threads);
+  out.add("processes", result.processes);
+  out.add("virtual_shards", result.virtual_shards);
+  out.add("tensor_shards", result.tensor_shards);
+  out.add("clock", result.clock == Clock::cpu ? "cpu" : "wall");
+  out.add("parameters", result.parameters);
+  out.add("batch_size", result.batch_size);
+  out.add("steps", result.step_seconds.size());
+  out.add("tokens_per_sample", result.tokens / result.samples);
+  out.add("samples_per_second", result.samples / seconds);
+  out.add("tokens_per_second", result.tokens / seconds);
+  out.add("flops_per_token", flops_per_token(result));
+  out.add("flops_per_second", flops / seconds);
+  out.add("matmul_peak_flops_per_second", result.peaks.matmul);
+  out.add("share_of_matmul_peak", share_of(flops / seconds, result.peaks));
+  out.add("memory_peak_bytes_per_second", result.peaks.memory);
+  out.add("step_seconds_min", spread.least);
+  out.add("step_seconds_median", spread.median);
+  out.add("step_seconds_max", spread.most);
+  out.add("peak_memory_mb", result.peak_memory_mb);
+  if (on_gpu(result)) out.add("device_peak_memory_mb", result.device_peak_memory_mb);
+  out.add("communication_share", result.communication_seconds / seconds);
+  out.add("profiled_step_seconds", result.profiled_seconds / result.profiled_steps);
+  out.add("between_operations_share", 1 - seconds_in_operations(result) / result.profiled_seconds);
+  JsonArray ops;
+  for (const OpLine& line : lines_of(result, false)) ops.add(to_json(line));
+  out.add("ops", ops);
+  JsonArray matrix_products;
   for (const OpLine& line : lines_of(result, true)) {
-    if (!line.key.detail.empty()) out["matrix_products"].push_back(to_json(line));
+    if (!line.key.detail.empty()) matrix_products.add(to_json(line));
   }
+  out.add("matrix_products", matrix_products);
   return out;
 }
 

@@ -1,12 +1,12 @@
 // Results of benchmarks as a table for people and as JSON for scripts.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/step_bench.h"
+#include "core/text/json_writer.h"
 
 namespace finetune {
 
@@ -22,15 +22,13 @@ struct OpLine {
 
 double total_seconds(const StepBenchResult& result);
 double flops_per_token(const StepBenchResult& result);
-// null: not measured.
-nlohmann::ordered_json to_json(const std::optional<double>& value);
 std::string rate_text(const MachinePeaks& peaks);  // "123.4 GFLOP/s", or why it is missing
 
 // The whole report; scripts rely on these names.
-nlohmann::ordered_json to_json(const StepBenchResult& result);
+JsonObject to_json(const StepBenchResult& result);
 std::string to_text(const StepBenchResult& result);
 
-nlohmann::ordered_json to_json(const OpLine& line);
+JsonObject to_json(const OpLine& line);
 std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks,
                      const std::string& time_heading);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 #include <vector>
@@ -85,18 +84,18 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
   return result;
 }
 
-nlohmann::ordered_json to_json(const TokenizerBenchResult& result) {
-  nlohmann::ordered_json out;
-  out["model"] = result.model;
-  out["input"] = result.input;
-  out["threads"] = result.threads;
-  out["lines"] = result.lines;
-  out["bytes"] = result.bytes;
-  out["tokens"] = result.tokens;
-  out["passes"] = result.passes;
-  out["megabytes_per_second"] = double(result.bytes) / 1e6 / result.best_seconds;
-  out["median_megabytes_per_second"] = double(result.bytes) / 1e6 / result.median_seconds;
-  out["tokens_per_second"] = double(result.tokens) / result.best_seconds;
+JsonObject to_json(const TokenizerBenchResult& result) {
+  JsonObject out;
+  out.add("model", result.model);
+  out.add("input", result.input);
+  out.add("threads", result.threads);
+  out.add("lines", result.lines);
+  out.add("bytes", result.bytes);
+  out.add("tokens", result.tokens);
+  out.add("passes", result.passes);
+  out.add("megabytes_per_second", double(result.bytes) / 1e6 / result.best_seconds);
+  out.add("median_megabytes_per_second", double(result.bytes) / 1e6 / result.median_seconds);
+  out.add("tokens_per_second", double(result.tokens) / result.best_seconds);
   return out;
 }
 

@@ -1,10 +1,10 @@
 // Measures a tokenizer's speed: ids and byte offsets, without special tokens.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/clock.h"
+#include "core/text/json_writer.h"
 
 namespace finetune {
 
@@ -24,7 +24,7 @@ struct TokenizerBenchResult {
 TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
                                      int64_t threads, Clock clock);
 
-nlohmann::ordered_json to_json(const TokenizerBenchResult& result);
+JsonObject to_json(const TokenizerBenchResult& result);
 std::string to_text(const TokenizerBenchResult& result);
 
 }  // namespace finetune

@@ -2,10 +2,10 @@
 #include "tasks/qa/qa_task.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/json_writer.h"
 #include "data/hold_out.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/qa_evaluator.h"
@@ -132,15 +132,14 @@ class QaTask : public Task {
   bool keeps_head() const override { return true; }
   int64_t max_length() const override { return window_options_.max_length; }
   std::string config_json() const override {
-    nlohmann::ordered_json config;
-    config["finetune"] = {{"task", "qa"},
-                          {"max_length", window_options_.max_length},
-                          {"doc_stride", window_options_.doc_stride},
-                          {"n_best", answer_options_.n_best},
-                          {"max_answer_length", answer_options_.max_answer_length},
-                          {"null_threshold", answer_options_.null_threshold},
-                          {"squad_version", answer_options_.squad_version}};
-    return config.dump();
+    const JsonObject own = {{"task", "qa"},
+                            {"max_length", window_options_.max_length},
+                            {"doc_stride", window_options_.doc_stride},
+                            {"n_best", answer_options_.n_best},
+                            {"max_answer_length", answer_options_.max_answer_length},
+                            {"null_threshold", answer_options_.null_threshold},
+                            {"squad_version", answer_options_.squad_version}};
+    return JsonObject{{"finetune", own}}.text();
   }
 
  private:

@@ -2,15 +2,12 @@
 #include "bench/layout/layout_bench_report.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "core/text/text.h"
 #include "train/run/layout_table.h"
 
 namespace finetune {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct AxisLine {
   Axis axis;
@@ -66,54 +63,55 @@ std::string memory_text(const LayoutBenchResult& r) {
 
 }  // namespace
 
-Json to_json(const LayoutBenchResult& r) {
+JsonObject to_json(const LayoutBenchResult& r) {
   const LayoutRun& run = r.run;
-  Json out = {{"shape", r.shape},
-              {"backend", r.backend},
-              {"precision", run.compute == DType::bf16 ? "bf16" : "fp32"},
-              {"threads", r.threads},
-              {"dp", run.layout.dp()},
-              {"pp", run.layout.pp()},
-              {"tp", run.layout.tp()},
-              {"hosts", run.first_rank.size() - 1},
-              {"placement", letters_of(run.layout.placement())},
-              {"pipeline_schedule", name_of(run.schedule)},
-              {"chunks", run.split.chunks_of_a_stage()},
-              {"tensor_shards", run.tensor_shards},
-              {"virtual_shards", run.virtual_shards},
-              {"replica_micro_batches", run.replica_micro_batches()},
-              {"batch_size", run.batch_size},
-              {"length", run.length},
-              {"recompute", run.recompute},
-              {"steps", r.steps},
-              {"every_step_moves_as_much", r.counts_divide}};
+  JsonObject out = {{"shape", r.shape},
+                    {"backend", r.backend},
+                    {"precision", run.compute == DType::bf16 ? "bf16" : "fp32"},
+                    {"threads", r.threads},
+                    {"dp", run.layout.dp()},
+                    {"pp", run.layout.pp()},
+                    {"tp", run.layout.tp()},
+                    {"hosts", run.first_rank.size() - 1},
+                    {"placement", letters_of(run.layout.placement())},
+                    {"pipeline_schedule", name_of(run.schedule)},
+                    {"chunks", run.split.chunks_of_a_stage()},
+                    {"tensor_shards", run.tensor_shards},
+                    {"virtual_shards", run.virtual_shards},
+                    {"replica_micro_batches", run.replica_micro_batches()},
+                    {"batch_size", run.batch_size},
+                    {"length", run.length},
+                    {"recompute", run.recompute},
+                    {"steps", r.steps},
+                    {"every_step_moves_as_much", r.counts_divide}};
   for (const AxisLine& line : axis_lines(r)) {
-    out[line.metric] = line.counted;
-    out[concat(line.metric, "_formula")] = line.formula;
+    out.add(line.metric, line.counted);
+    out.add(concat(line.metric, "_formula"), line.formula);
   }
   if (run.layout.pp() > 1) {
-    out["recorded_bubble"] = r.recorded_bubble;
-    out["forecast_bubble"] = r.forecast_bubble;
-    out["formula_bubble"] = r.formula_bubble;
+    out.add("recorded_bubble", r.recorded_bubble);
+    out.add("forecast_bubble", r.forecast_bubble);
+    out.add("formula_bubble", r.formula_bubble);
   }
-  out["processes"] = Json::array();
+  JsonArray processes;
   for (const ProcessMemory& m : r.memory) {
-    out["processes"].push_back({{"rank", m.rank},
-                                {"host", m.host},
-                                {"d", m.at.d},
-                                {"p", m.at.p},
-                                {"t", m.at.t},
-                                {"parameters", m.parameters},
-                                {"weights_bytes", m.weights},
-                                {"gradients_bytes", m.gradients},
-                                {"moments_bytes", m.moments},
-                                {"activations_bytes", m.activations},
-                                {"program_bytes", m.program},
-                                {"forecast_bytes", m.model() + m.program},
-                                {"measured_bytes", m.measured},
-                                {"difference", m.difference()},
-                                {"formula_bytes", m.formula}});
+    processes.add(JsonObject{{"rank", m.rank},
+                             {"host", m.host},
+                             {"d", m.at.d},
+                             {"p", m.at.p},
+                             {"t", m.at.t},
+                             {"parameters", m.parameters},
+                             {"weights_bytes", m.weights},
+                             {"gradients_bytes", m.gradients},
+                             {"moments_bytes", m.moments},
+                             {"activations_bytes", m.activations},
+                             {"program_bytes", m.program},
+                             {"forecast_bytes", m.model() + m.program},
+                             {"measured_bytes", m.measured},
+                             {"difference", m.difference()},
+                             {"formula_bytes", m.formula}});
   }
+  out.add("processes", processes);
   return out;
 }
 

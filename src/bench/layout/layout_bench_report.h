@@ -1,14 +1,14 @@
 // bench layout's result as tables for people and as JSON.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "bench/layout/layout_bench.h"
+#include "core/text/json_writer.h"
 
 namespace finetune {
 
-nlohmann::ordered_json to_json(const LayoutBenchResult& result);
+JsonObject to_json(const LayoutBenchResult& result);
 std::string to_text(const LayoutBenchResult& result);
 
 }  // namespace finetune

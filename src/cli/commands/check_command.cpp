@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -17,6 +16,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/counted.h"
+#include "core/text/json_writer.h"
 #include "core/text/printable.h"
 #include "core/threads/signals_blocked.h"
 #include "engine/engine.h"
@@ -151,19 +151,20 @@ std::string text_of(const DataCheck& check) {
 }
 
 std::string json_of(const DataCheck& check) {
-  nlohmann::ordered_json out = {{"train_rows", check.train_rows}};
-  if (check.eval_rows > 0) out["eval_rows"] = check.eval_rows;
-  if (check.held_out_rows > 0) out["held_out_rows"] = check.held_out_rows;
-  if (check.problem != ProblemType::regression) out["labels"] = check.labels;
-  for (const auto& [name, value] : check.baselines) out[name] = value;
-  out["findings"] = nlohmann::ordered_json::array();
+  JsonObject out = {{"train_rows", check.train_rows}};
+  if (check.eval_rows > 0) out.add("eval_rows", check.eval_rows);
+  if (check.held_out_rows > 0) out.add("held_out_rows", check.held_out_rows);
+  if (check.problem != ProblemType::regression) out.add("labels", check.labels);
+  for (const auto& [name, value] : check.baselines) out.add(name, value);
+  JsonArray findings;
   for (const Finding& finding : check.findings) {
-    out["findings"].push_back({{"level", word_of(finding.level)},
-                               {"kind", finding.kind},
-                               {"count", finding.count},
-                               {"text", finding.text}});
+    findings.add(JsonObject{{"level", word_of(finding.level)},
+                            {"kind", finding.kind},
+                            {"count", finding.count},
+                            {"text", finding.text}});
   }
-  return printable_json(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+  out.add("findings", findings);
+  return printable_json(out.text()) + "\n";
 }
 
 TaskOptions checked_options(const TrainOptions& o) {

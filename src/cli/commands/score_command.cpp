@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/counted.h"
+#include "core/text/json_writer.h"
 #include "data/squad.h"
 #include "tasks/scores/prediction_files.h"
 #include "tasks/scores/squad_metrics.h"
@@ -53,15 +53,12 @@ const OptionRow<ScoreOptions> kScoreRows[] = {
 
 void print(const std::map<std::string, double>& metrics, bool as_json) {
   if (as_json) {
-    nlohmann::ordered_json out = nlohmann::ordered_json::object();
+    JsonObject out;
     for (const auto& [name, value] : metrics) {
       // Counts are written as whole numbers.
-      if (name.ends_with("_total"))
-        out[name] = int64_t(value);
-      else
-        out[name] = value;
+      out.add(name, name.ends_with("_total") ? JsonText(int64_t(value)) : JsonText(value));
     }
-    std::printf("%s\n", out.dump().c_str());
+    std::printf("%s\n", out.text().c_str());
     return;
   }
   size_t width = 0;

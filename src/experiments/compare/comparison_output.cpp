@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 #include "core/files/file_kind.h"
+#include "core/text/json_writer.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "data/rows/csv_line.h"
@@ -157,14 +157,14 @@ std::string sentence_of(const RunComparison& c, const RunGroup& group,
   return line;
 }
 
-nlohmann::ordered_json json_of(const Difference& d) {
-  nlohmann::ordered_json out{{"mean", d.mean}};
+JsonObject json_of(const Difference& d) {
+  JsonObject out{{"mean", d.mean}};
   if (d.low) {
-    out["interval"] = {*d.low, *d.high};
-    out["more_than_noise"] = d.more_than_noise;
-    out["noise_of"] = d.noise;
+    out.add("interval", JsonArray{*d.low, *d.high});
+    out.add("more_than_noise", d.more_than_noise);
+    out.add("noise_of", d.noise);
   }
-  if (!d.unknown.empty()) out["unknown"] = d.unknown;
+  if (!d.unknown.empty()) out.add("unknown", d.unknown);
   return out;
 }
 
@@ -229,35 +229,32 @@ std::string comparison_csv(const RunComparison& c, const std::vector<RunRecord>&
 }
 
 std::string comparison_json(const RunComparison& c, const std::vector<RunRecord>& runs) {
-  using Json = nlohmann::ordered_json;
-  Json out{{"metric", c.deciding()},
-           {"larger_is_better", c.larger_is_better},
-           {"options", c.options},
-           {"best", c.best},
-           {"groups", Json::array()}};
+  JsonArray groups, repeats;
   for (const RunGroup& group : c.groups) {
-    Json entry{{"options", Json::object()}, {"runs", Json::array()}, {"seeds", Json::array()}};
-    for (size_t i = 0; i < c.options.size(); ++i) entry["options"][c.options[i]] = group.values[i];
-    for (size_t run : group.runs) entry["runs"].push_back(runs[run].directory.string());
-    for (const std::string& seed : seeds_of(group, runs)) {
-      entry["seeds"].push_back(parse_int(seed).value_or(0));
-    }
-    entry["metrics"] = Json::object();
+    JsonObject options, metrics;
+    JsonArray directories, seeds;
+    for (size_t i = 0; i < c.options.size(); ++i) options.add(c.options[i], group.values[i]);
+    for (size_t run : group.runs) directories.add(runs[run].directory.string());
+    for (const std::string& seed : seeds_of(group, runs)) seeds.add(parse_int(seed).value_or(0));
     for (const std::string& metric : c.metrics) {
       const Estimate& estimate = group.metrics.at(metric);
-      Json values{{"mean", estimate.mean}};
-      if (estimate.runs > 1) values["sd"] = estimate.sd;
-      entry["metrics"][metric] = values;
+      JsonObject values{{"mean", estimate.mean}};
+      if (estimate.runs > 1) values.add("sd", estimate.sd);
+      metrics.add(metric, values);
     }
-    if (group.difference) entry["difference"] = json_of(*group.difference);
-    out["groups"].push_back(std::move(entry));
+    JsonObject entry{
+        {"options", options}, {"runs", directories}, {"seeds", seeds}, {"metrics", metrics}};
+    if (group.difference) entry.add("difference", json_of(*group.difference));
+    groups.add(entry);
   }
-  out["repeated"] = Json::array();
   for (const RepeatedRun& repeated : c.repeated) {
-    out["repeated"].push_back({{"run", runs[repeated.run].directory.string()},
-                               {"of", runs[repeated.of].directory.string()}});
+    repeats.add(JsonObject{{"run", runs[repeated.run].directory.string()},
+                           {"of", runs[repeated.of].directory.string()}});
   }
-  return printable_json(out.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
+  const JsonObject out{{"metric", c.deciding()}, {"larger_is_better", c.larger_is_better},
+                       {"options", c.options},   {"best", c.best},
+                       {"groups", groups},       {"repeated", repeats}};
+  return printable_json(out.text()) + "\n";
 }
 
 }  // namespace finetune

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -17,6 +16,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
+#include "core/text/json_writer.h"
 #include "core/text/printable.h"
 #include "data/rows/csv_line.h"
 #include "experiments/compare/comparison_output.h"
@@ -27,34 +27,32 @@
 namespace finetune {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
-std::string text_of(const OrderedJson& json) {
-  return printable_json(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+std::string text_of(const JsonText& json) {
+  return printable_json(json.text());
 }
 
-OrderedJson json_of(const Grid& grid, const SweepRun& run, const RunReport& report) {
-  OrderedJson out{{"name", run.name},
-                  {"output", run.options.output},
-                  {"status", name_of(report.status)},
-                  {"exit_code", int(report.code)},
-                  {"options", OrderedJson::object()}};
-  for (size_t i = 0; i < grid.options.size(); ++i) out["options"][grid.options[i]] = run.values[i];
-  if (!report.error.empty()) out["error"] = report.error;
-  if (!report.diverged_with.empty()) out["diverged_with"] = report.diverged_with;
-  if (report.metrics.empty()) return out;
-  out["metrics"] = OrderedJson::object();
-  for (const auto& [name, value] : report.metrics) out["metrics"][name] = value;
+JsonObject json_of(const Grid& grid, const SweepRun& run, const RunReport& report) {
+  JsonObject options, metrics;
+  for (size_t i = 0; i < grid.options.size(); ++i) options.add(grid.options[i], run.values[i]);
+  JsonObject out{{"name", run.name},
+                 {"output", run.options.output},
+                 {"status", name_of(report.status)},
+                 {"exit_code", int(report.code)},
+                 {"options", options}};
+  if (!report.error.empty()) out.add("error", report.error);
+  if (!report.diverged_with.empty()) out.add("diverged_with", report.diverged_with);
+  for (const auto& [name, value] : report.metrics) metrics.add(name, value);
+  if (!report.metrics.empty()) out.add("metrics", metrics);
   return out;
 }
 
-OrderedJson json_of_best(const Grid& grid, const std::vector<RunReport>& reports,
-                         const SweepSummary& summary) {
-  if (!summary.best) return nullptr;
-  return {{"run", grid.runs[*summary.best].name},
-          {"model", best_model(grid, *summary.best)},
-          {"metric", summary.metric},
-          {"value", reports[*summary.best].metrics.at(summary.metric)}};
+JsonText json_of_best(const Grid& grid, const std::vector<RunReport>& reports,
+                      const SweepSummary& summary) {
+  if (!summary.best) return {};
+  return JsonObject{{"run", grid.runs[*summary.best].name},
+                    {"model", best_model(grid, *summary.best)},
+                    {"metric", summary.metric},
+                    {"value", reports[*summary.best].metrics.at(summary.metric)}};
 }
 
 std::string comparison_or_null(const SweepSummary& summary) {
@@ -75,8 +73,8 @@ std::string best_model(const Grid& grid, size_t best) {
 
 std::string sweep_json(const Grid& grid, const std::vector<RunReport>& reports,
                        const SweepSummary& summary) {
-  std::string out = concat(kSweepMarker, OrderedJson(FINETUNE_VERSION).dump(),
-                           ",\n\"grid\":", text_of(OrderedJson(grid.file)), ",\n\"runs\":[");
+  std::string out = concat(kSweepMarker, JsonText(FINETUNE_VERSION).text(),
+                           ",\n\"grid\":", text_of(JsonText(grid.file)), ",\n\"runs\":[");
   for (size_t r = 0; r < reports.size(); ++r) {
     out += concat(r == 0 ? "\n" : ",\n", text_of(json_of(grid, grid.runs[r], reports[r])));
   }
@@ -115,20 +113,20 @@ std::string sweep_line(const Grid& grid, const std::vector<RunReport>& reports,
     return std::count_if(reports.begin(), reports.end(),
                          [&](const RunReport& report) { return report.status == status; });
   };
-  std::string line = text_of(OrderedJson{{"sweep", grid.fixed.output},
-                                         {"runs", reports.size()},
-                                         {"finished", count(RunStatus::finished)},
-                                         {"failed", count(RunStatus::failed)},
-                                         {"best", json_of_best(grid, reports, summary)}});
+  std::string line = text_of(JsonObject{{"sweep", grid.fixed.output},
+                                        {"runs", reports.size()},
+                                        {"finished", count(RunStatus::finished)},
+                                        {"failed", count(RunStatus::failed)},
+                                        {"best", json_of_best(grid, reports, summary)}});
   line.pop_back();
   return concat(line, ",\"comparison\":", comparison_or_null(summary), "}\n");
 }
 
 std::string failure_line(const SweepRun& run, const RunReport& report) {
-  return text_of(OrderedJson{{"output", run.options.output},
-                             {"status", name_of(report.status)},
-                             {"exit_code", int(report.code)},
-                             {"error", report.error}}) +
+  return text_of(JsonObject{{"output", run.options.output},
+                            {"status", name_of(report.status)},
+                            {"exit_code", int(report.code)},
+                            {"error", report.error}}) +
          "\n";
 }
 

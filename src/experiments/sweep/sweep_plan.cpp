@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/counted.h"
+#include "core/text/json_writer.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "experiments/compare/run_record.h"
@@ -175,23 +175,22 @@ std::string sweep_plan_text(const Grid& grid, const SweepSettings& settings,
 }
 
 std::string sweep_plan_json(const Grid& grid, const SweepPlan& plan) {
-  using Json = nlohmann::ordered_json;
-  Json runs = Json::array();
+  JsonArray runs;
   for (size_t r = 0; r < plan.runs.size(); ++r) {
     const PlannedRun& run = plan.runs[r];
-    runs.push_back({{"name", grid.runs[r].name},
-                    {"output", grid.runs[r].options.output},
-                    {"state", name_of(run.state)},
-                    {"total_seconds", run.seconds},
-                    {"peak_disk_mb", mebibytes(run.peak)},
-                    {"final_disk_mb", mebibytes(run.left)}});
+    runs.add(JsonObject{{"name", grid.runs[r].name},
+                        {"output", grid.runs[r].options.output},
+                        {"state", name_of(run.state)},
+                        {"total_seconds", run.seconds},
+                        {"peak_disk_mb", mebibytes(run.peak)},
+                        {"final_disk_mb", mebibytes(run.left)}});
   }
-  const Json out{{"sweep", grid.fixed.output},
-                 {"runs", runs},
-                 {"total_seconds", plan.seconds},
-                 {"peak_disk_mb", mebibytes(plan.peak)},
-                 {"final_disk_mb", mebibytes(plan.left)}};
-  return printable_json(out.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
+  const JsonObject out{{"sweep", grid.fixed.output},
+                       {"runs", runs},
+                       {"total_seconds", plan.seconds},
+                       {"peak_disk_mb", mebibytes(plan.peak)},
+                       {"final_disk_mb", mebibytes(plan.left)}};
+  return printable_json(out.text()) + "\n";
 }
 
 }  // namespace finetune

@@ -1,7 +1,7 @@
 // Tables of memory, bytes and time of a layout, and of all layouts of a world.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/text/json_writer.h"
 #include "core/text/text.h"
 #include "train/plan/layout_plan.h"
 #include "train/run/layout_table.h"
@@ -12,8 +12,6 @@ namespace {
 constexpr size_t kShownLayouts = 20;
 // Of more stages the first ones and the last are shown.
 constexpr int kShownStages = 12;
-
-using Json = nlohmann::ordered_json;
 
 double gb(int64_t bytes) {
   return double(bytes) / 1e9;
@@ -164,12 +162,12 @@ std::string all_text(const LayoutPlan& plan) {
   return out + table_text(rows);
 }
 
-Json stage_json(const LayoutForecast& forecast, int stage) {
+JsonObject stage_json(const LayoutForecast& forecast, int stage) {
   const StageMemory& m = forecast.stages[size_t(stage)];
   const AxisBytes bytes = axis_bytes(forecast.run, stage);
-  Json chunks = Json::array();
+  JsonArray chunks;
   for (IndexRange chunk : forecast.run.split.chunks[size_t(stage)]) {
-    chunks.push_back({chunk.begin, chunk.end});
+    chunks.add(JsonArray{chunk.begin, chunk.end});
   }
   return {{"layers", forecast.run.split.layers(stage)},
           {"chunks", chunks},
@@ -189,7 +187,7 @@ Json stage_json(const LayoutForecast& forecast, int stage) {
           {"dp_bytes", bytes.data}};
 }
 
-Json forecast_json(const LayoutForecast& f) {
+JsonObject forecast_json(const LayoutForecast& f) {
   const LayoutRun& run = f.run;
   int64_t whole = 0;
   for (const StageMemory& m : f.stages) {
@@ -236,28 +234,28 @@ std::string layout_text(const LayoutPlan& plan) {
 
 std::string layout_plan_json(const LayoutPlan& plan) {
   const LayoutRun& run = plan.chosen.run;
-  Json out = {{"world", run.layout.world()},
-              {"hosts", run.first_rank.size() - 1},
-              {"parameters", plan.parameters},
-              {"placement", letters_of(run.layout.placement())},
-              {"pipeline_schedule", name_of(run.schedule)},
-              {"chunks", run.split.chunks_of_a_stage()},
-              {"tensor_shards", run.tensor_shards},
-              {"virtual_shards", run.virtual_shards},
-              {"batch_size", run.batch_size},
-              {"length", run.length},
-              {"precision", run.compute == DType::bf16 ? "bf16" : "fp32"},
-              {"recompute", run.recompute},
-              {"offload_horizon", run.horizon},
-              {"device_memory_bytes", plan.device_memory}};
-  out.update(forecast_json(plan.chosen));
-  out["stages"] = Json::array();
-  for (int s = 0; s < run.split.stages(); ++s) out["stages"].push_back(stage_json(plan.chosen, s));
-  out["warnings"] = layout_warnings(run);
-  if (plan.all.empty()) return out.dump() + "\n";
-  out["layouts"] = Json::array();
-  for (const LayoutForecast& forecast : plan.all) out["layouts"].push_back(forecast_json(forecast));
-  return out.dump() + "\n";
+  JsonObject out = {{"world", run.layout.world()},
+                    {"hosts", run.first_rank.size() - 1},
+                    {"parameters", plan.parameters},
+                    {"placement", letters_of(run.layout.placement())},
+                    {"pipeline_schedule", name_of(run.schedule)},
+                    {"chunks", run.split.chunks_of_a_stage()},
+                    {"tensor_shards", run.tensor_shards},
+                    {"virtual_shards", run.virtual_shards},
+                    {"batch_size", run.batch_size},
+                    {"length", run.length},
+                    {"precision", run.compute == DType::bf16 ? "bf16" : "fp32"},
+                    {"recompute", run.recompute},
+                    {"offload_horizon", run.horizon},
+                    {"device_memory_bytes", plan.device_memory}};
+  out.add_all(forecast_json(plan.chosen));
+  JsonArray stages, layouts;
+  for (int s = 0; s < run.split.stages(); ++s) stages.add(stage_json(plan.chosen, s));
+  out.add("stages", stages);
+  out.add("warnings", layout_warnings(run));
+  for (const LayoutForecast& forecast : plan.all) layouts.add(forecast_json(forecast));
+  if (!plan.all.empty()) out.add("layouts", layouts);
+  return out.text() + "\n";
 }
 
 }  // namespace finetune

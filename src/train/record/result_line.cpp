@@ -2,10 +2,10 @@
 #include "train/record/result_line.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <type_traits>
 
+#include "core/text/json_writer.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/options/option_values.h"
@@ -15,8 +15,6 @@
 
 namespace finetune {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool has_its_own_member(std::string_view name) {
   return name == "output" || name == "task" || name == "seed";
@@ -69,19 +67,19 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
 
 std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics,
                         std::string_view more) {
-  Json object = Json::object();
-  if (!run.output.empty()) object["output"] = run.output;
-  object["task"] = run.task;
-  if (run.seed) object["seed"] = *run.seed;
-  object["weights_sha256"] = run.weights_sha256;
+  JsonObject object, options;
+  if (!run.output.empty()) object.add("output", run.output);
+  object.add("task", run.task);
+  if (run.seed) object.add("seed", *run.seed);
+  object.add("weights_sha256", run.weights_sha256);
   for (const auto& [name, value] : run.facts) {
-    if (!value.empty()) object[name] = value;
+    if (!value.empty()) object.add(name, value);
   }
-  object["options"] = Json::object();
   for (const ConfigItem& item : run.options) {
-    std::visit([&](const auto& value) { object["options"][item.name] = value; }, item.value);
+    std::visit([&](const auto& value) { options.add(item.name, value); }, item.value);
   }
-  std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  object.add("options", options);
+  std::string line = object.text();
   const std::string numbers = json_line(NamedNumbers(metrics.begin(), metrics.end()));
   if (numbers.size() > 2) {
     line.back() = ',';

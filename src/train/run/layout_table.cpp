@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
 #include "core/text/counted.h"
+#include "core/text/json_writer.h"
 #include "core/text/text.h"
 #include "model/parameters.h"
 
@@ -181,36 +181,36 @@ std::vector<std::string> layout_warnings(const LayoutRun& run) {
 }
 
 std::string layout_json(const LayoutTable& table) {
-  using Json = nlohmann::ordered_json;
   const LayoutRun& run = table.run;
   const Layout& layout = run.layout;
-  auto range = [](IndexRange r) { return Json::array({r.begin, r.end}); };
-  Json out = {{"world", layout.world()},
-              {"dp", layout.dp()},
-              {"pp", layout.pp()},
-              {"tp", layout.tp()},
-              {"placement", letters_of(layout.placement())},
-              {"pipeline_schedule", name_of(run.schedule)},
-              {"chunks", run.split.chunks_of_a_stage()},
-              {"tensor_shards", run.tensor_shards},
-              {"virtual_shards", run.virtual_shards}};
-  out["ranks"] = Json::array();
+  auto range = [](IndexRange r) { return JsonArray{r.begin, r.end}; };
+  JsonObject out = {{"world", layout.world()},
+                    {"dp", layout.dp()},
+                    {"pp", layout.pp()},
+                    {"tp", layout.tp()},
+                    {"placement", letters_of(layout.placement())},
+                    {"pipeline_schedule", name_of(run.schedule)},
+                    {"chunks", run.split.chunks_of_a_stage()},
+                    {"tensor_shards", run.tensor_shards},
+                    {"virtual_shards", run.virtual_shards}};
+  JsonArray ranks;
   for (int rank = 0; rank < layout.world(); ++rank) {
     const RankRow row = row_of(run, rank);
-    Json layers = Json::array();
-    for (IndexRange chunk : row.part.chunks) layers.push_back(range(chunk));
-    out["ranks"].push_back({{"rank", rank},
-                            {"host", table.hosts[size_t(row.host)]},
-                            {"d", row.at.d},
-                            {"p", row.at.p},
-                            {"t", row.at.t},
-                            {"layers", layers},
-                            {"embeddings", row.part.embeddings},
-                            {"head", row.part.head},
-                            {"shards", range(row.part.shards)},
-                            {"parameters", row.parameters}});
+    JsonArray layers;
+    for (IndexRange chunk : row.part.chunks) layers.add(range(chunk));
+    ranks.add(JsonObject{{"rank", rank},
+                         {"host", table.hosts[size_t(row.host)]},
+                         {"d", row.at.d},
+                         {"p", row.at.p},
+                         {"t", row.at.t},
+                         {"layers", layers},
+                         {"embeddings", row.part.embeddings},
+                         {"head", row.part.head},
+                         {"shards", range(row.part.shards)},
+                         {"parameters", row.parameters}});
   }
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  out.add("ranks", ranks);
+  return out.indented(1) + "\n";
 }
 
 void write_layout(const std::filesystem::path& path, const LayoutTable& table) {

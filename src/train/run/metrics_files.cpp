@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/text/json_text.h"
+#include "core/text/json_writer.h"
 
 namespace finetune {
 namespace {
@@ -38,10 +38,6 @@ std::optional<std::string> fact_in(const simdjson::dom::element& json) {
     if (!entry.get(text)) texts.emplace_back(text);
   }
   return join(texts, "; ");
-}
-
-std::string json_string(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // A metrics.jsonl of a size that a run may write. One that is larger would be read for minutes.
@@ -106,7 +102,7 @@ std::string json_line(const NamedNumbers& numbers) {
   for (const auto& [name, value] : numbers) {
     if (!std::isfinite(value)) continue;
     if (line.size() > 1) line += ',';
-    line += concat(json_string(name), ":", number_text(value));
+    line += concat(JsonText(name).text(), ":", number_text(value));
   }
   return line + "}";
 }
@@ -115,7 +111,8 @@ void write_metrics(const fs::path& path, const std::map<std::string, double>& me
   std::string text = "{";
   for (const auto& [name, value] : metrics) {
     if (!std::isfinite(value)) continue;
-    text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", number_text(value));
+    text +=
+        concat(text.size() > 1 ? ",\n  " : "\n  ", JsonText(name).text(), ": ", number_text(value));
   }
   write_file(path, text + "\n}\n");
 }
@@ -145,7 +142,8 @@ std::map<std::string, double> parse_metrics(const std::string& text, const fs::p
 std::string facts_json(const NamedFacts& facts) {
   std::string text = "{";
   for (const auto& [name, value] : facts) {
-    text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", json_string(value));
+    text += concat(text.size() > 1 ? ",\n  " : "\n  ", JsonText(name).text(), ": ",
+                   JsonText(value).text());
   }
   return text + "\n}\n";
 }

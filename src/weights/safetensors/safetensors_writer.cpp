@@ -3,12 +3,12 @@
 // the header is padded with blanks to a multiple of 8.
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/sha256.h"
+#include "core/text/json_writer.h"
 #include "weights/stored_tensor.h"
 #include "weights/weights.h"
 
@@ -55,9 +55,9 @@ std::string header_of(const std::vector<WeightShape>& tensors, const std::vector
   uint64_t offset = 0;
   for (size_t i : order) {
     const uint64_t end = offset + count_of(tensors[i]) * size_of(dtype);
-    json += concat(",", nlohmann::json(tensors[i].name).dump(), ":{\"dtype\":\"",
-                   stored_name(dtype), "\",\"shape\":", nlohmann::json(tensors[i].shape).dump(),
-                   ",\"data_offsets\":[", offset, ",", end, "]}");
+    json += concat(",", JsonText(tensors[i].name).text(), ":{\"dtype\":\"", stored_name(dtype),
+                   "\",\"shape\":", JsonText(tensors[i].shape).text(), ",\"data_offsets\":[",
+                   offset, ",", end, "]}");
     offset = end;
   }
   json += "}";

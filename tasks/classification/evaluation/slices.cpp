@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/json_writer.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "data/rows/row_files.h"
@@ -197,17 +197,17 @@ std::string Slices::table() const {
 std::string Slices::json() const {
   const bool of_numbers = problem_ == ProblemType::regression;
   const std::vector<std::string> names = headings();
-  auto all = nlohmann::ordered_json::array();
+  JsonArray all;
   for (const Slice& slice : slices_) {
     for (const Value* value : by_frequency(slice)) {
-      all.push_back({{"slice", slice.name},
-                     {"value", value->name},
-                     {names[0], value->rows},
-                     {names[1], value->score(false, of_numbers)},
-                     {names[2], value->score(true, of_numbers)}});
+      all.add(JsonObject{{"slice", slice.name},
+                         {"value", value->name},
+                         {names[0], value->rows},
+                         {names[1], value->score(false, of_numbers)},
+                         {names[2], value->score(true, of_numbers)}});
     }
   }
-  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return all.text();
 }
 
 void Slices::write(const std::filesystem::path& path) const {

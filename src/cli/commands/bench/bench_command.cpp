@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
@@ -68,7 +67,7 @@ is between processes of two hosts, both ways at once.)";
 template <typename Result>
 void print(const Result& result, bool as_json) {
   if (world().rank() > 0) return;
-  const std::string text = as_json ? to_json(result).dump(2) + "\n" : to_text(result);
+  const std::string text = as_json ? to_json(result).indented(2) + "\n" : to_text(result);
   std::fputs(text.c_str(), stdout);
 }
 

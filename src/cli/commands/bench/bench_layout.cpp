@@ -2,7 +2,6 @@
 #include "cli/commands/bench/bench_layout.h"
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "bench/layout/layout_bench_report.h"
@@ -71,7 +70,7 @@ void add_bench_layout(Subcommand bench) {
     const LayoutBenchResult result = bench_layout(*options, world());
     if (world().rank() > 0) return;
     for (const std::string& line : layout_warnings(result.run)) count_warning(line);
-    write_standard_output(options->json ? to_json(result).dump(2) + "\n" : to_text(result));
+    write_standard_output(options->json ? to_json(result).indented(2) + "\n" : to_text(result));
   });
 }
 
