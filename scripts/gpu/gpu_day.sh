@@ -10,7 +10,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 # Seconds a step may take, and its name, in order.
-steps=(10:card 60:checks 45:memcheck 60:racecheck 95:train 90:switches 70:kernels 80:infer 60:peer 120:more-checks)
+steps=(10:card 60:checks 45:memcheck 60:racecheck 95:train 40:switches 70:kernels 80:infer 90:peer 120:more-checks)
 # Environments that turn one change off, or one choice on: each is measured beside the defaults.
 switches=(FINETUNE_CUDA_GRAPHS=0 FINETUNE_CUDA_ATTENTION=cudnn)
 # The same of prediction.
@@ -186,8 +186,10 @@ step_peer() {
   local model training=$shared/data/squad/train-v1.1-4000.json more=(--device cuda --bf16) steps=100
   [ -z "$rehearse" ] || training=$squad more=(--device cpu) steps=3
   model=$(model_of base squad) || return
-  measured "base-squad peer" HF_HUB_OFFLINE=1 -- "$python" scripts/bench/hf_inference.py --model "$model" \
-    --data "$squad" --batch-sizes 64 "${more[@]}"
+  for each in evaluate predict; do
+    measured "base-squad $each" HF_HUB_OFFLINE=1 -- "$python" scripts/bench/hf_inference.py --model "$model" \
+      --data "$squad" --batch-sizes 64 --only $each "${more[@]}"
+  done
   measured "base-squad-32 peer" HF_HUB_OFFLINE=1 -- "$python" scripts/bench/hf_peer.py --model "$model" \
     --data "$training" --batch-size 32 --max-steps $steps --uncounted $((steps * 2 / 5 + 1)) "${more[@]}"
 }

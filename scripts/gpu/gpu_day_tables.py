@@ -17,13 +17,14 @@ for folder in ("bench", "plots"):
 import csv_files  # noqa: E402
 import gpu_model  # noqa: E402
 
+GPU_MEMORY = re.compile(r"all computed with (\d+) MiB of the GPU's memory")
 PHASE = re.compile(r"^finetune: time ([\d.]+) s, (\d+) MiB: (.*)$", re.MULTILINE)
 # Environments of gpu_day.sh and the change that they turn off, as gpu_model.py calls it.
 CHANGE_OF = {"FINETUNE_CUDA_GRAPHS=0": "graphs", "FINETUNE_CUDA_ATTENTION=cudnn": "own attention"}
 
 
-def results_of(out, step):
-    """Measurements of a step; a line that a time limit cut is left out."""
+def results_of(out, step, failed=False):
+    """Measurements of a step, also `failed` ones; a line that a time limit cut is left out."""
     results = []
     for path in sorted(out.glob(f"[0-9][0-9]-{step}.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -31,7 +32,7 @@ def results_of(out, step):
                 results.append(json.loads(line))
             except ValueError:
                 continue
-    return [each for each in results if each["status"] == 0]
+    return [each for each in results if failed or each["status"] == 0]
 
 
 def step_ms(result):
@@ -92,19 +93,24 @@ def process_rows(out):
         if phase[2] == "program started" or not commands:
             commands.append([])
         commands[-1].append(phase)
-    for each, phases in zip(results_of(out, "infer"), commands):
+    for each, phases in zip(results_of(out, "infer", failed=True), commands):
+        if each["status"] != 0:
+            continue
         loop = loop_seconds(phases)
         switches = each["switches"].replace("FINETUNE_TIMES=1", "").strip()
         rows.append({"work": each["case"], "side": " ".join(["finetune", switches]).strip(), "whole process, s": f"{each['seconds']:.3f}",
                      "loop, s": f"{loop:.3f}" if loop else "", "memory of the host, MiB": str(max(phase[1] for phase in phases)),
+                     "memory of the GPU, MiB": next(
+                         (match[1] for phase in phases if (match := GPU_MEMORY.search(phase[2]))), ""),
                      "phases": "; ".join(f"{name} {seconds:.3f}" for seconds, _, name in phases)})
     for each in results_of(out, "peer"):
         result = each["result"]
         if "sequences" not in result:
             continue
-        rows.append({"work": each["case"].replace(" peer", " evaluate"), "side": "PyTorch",
+        rate = result["evaluate"] or result["predict"]
+        rows.append({"work": each["case"], "side": "PyTorch",
                      "whole process, s": f"{each['seconds']:.3f}",
-                     "loop, s": f"{result['sequences'] / result['evaluate']:.3f}",
+                     "loop, s": f"{result['sequences'] / rate:.3f}",
                      "memory of the GPU, MiB": f"{result.get('device_peak_memory_mb') or 0:.0f}",
                      "phases": f"started {result['started']:.3f}; ready {result['ready']:.3f}"
                                if "ready" in result else ""})

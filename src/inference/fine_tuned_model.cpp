@@ -274,6 +274,11 @@ void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head hea
 
 // GPUs part together, at once: rank 0 has other things to do before its end.
 void end_inference(FineTuned& model) {
+  const Backend& backend = model.engine->backend();
+  if (!backend.uses_host_memory() && model.groups->world().rank() == 0) {
+    phase_ended(concat("all computed with ", backend.device_memory().peak >> 20,
+                       " MiB of the GPU's memory"));
+  }
   model.stages.reset();
   model.peers.reset();
 }
