@@ -45,14 +45,21 @@ build_all() {
     cuda=enabled
     targets+=(finetune_cuda test_graph_events)
   fi
-  scripts/configure.sh "$build" -Dcuda=$cuda && meson compile -C "$build" "${targets[@]}" || return
-  # Test programs look for the module beside themselves.
+  scripts/configure.sh "$build" -Dcuda=$cuda && meson compile -C "$build" "${targets[@]}"
+}
+# Test programs look for the module beside themselves. A bundle has these links.
+link_module() {
   local folder
   for folder in ops model; do
     ln -sfn ../../../finetune_cuda.so "$build/tests/unit/$folder/finetune_cuda.so" || return
   done
 }
-if [ ! -f bundle.txt ] && [ -z "${GPU_CHECK_AS_BUILT:-}" ] && ! build_all > "$logs/build.txt" 2>&1; then
+make_ready() {
+  [ ! -f bundle.txt ] || return 0
+  [ -n "${GPU_CHECK_AS_BUILT:-}" ] || build_all || return
+  link_module
+}
+if ! make_ready > "$logs/build.txt" 2>&1; then
   tail -n 20 "$logs/build.txt"
   echo "gpu_check: error: the build failed ($logs/build.txt)"
   echo "0 passed, 1 failed, 0 skipped"

@@ -32,6 +32,7 @@ out=$1 && shift
 mkdir -p "$out" || exit 2
 out=$(cd "$out" && pwd)
 shared=${FINETUNE_SHARED:-$PWD/../shared}
+. scripts/gpu/gpu_environment.sh  # finds CUDA's libraries
 finetune=$build/finetune python=${PEER_PYTHON:-python3}
 if [ -n "$rehearse" ]; then
   golden=tests/golden
@@ -140,7 +141,6 @@ inference() {
 
 step_card() {
   nvidia-smi -q -d CLOCK,POWER,MEMORY
-  . scripts/gpu/gpu_environment.sh
   report_libraries
   "$finetune" doctor
 }
