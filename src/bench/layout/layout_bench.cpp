@@ -186,9 +186,9 @@ void LayoutBench::take_memory() {
   const int64_t first = replicas.first_rank(replicas.host());
   RunShape shape{.table = engine.table(),
                  .encoder = learner_.engine->encoder(),
+                 .facts = {.words = words()},
                  .shards = *settings_.options.virtual_shards,
                  .processes = replicas.size(),
-                 .words = words(),
                  .slots = engine.slots(),
                  .here = IndexRange{first, first + replicas.local_size()},
                  .checkpoints = false};

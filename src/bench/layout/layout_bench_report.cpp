@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/run/layout_table.h"
 
@@ -28,10 +29,6 @@ std::vector<AxisLine> axis_lines(const LayoutBenchResult& r) {
   return lines;
 }
 
-std::string right(const std::string& text, size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
-}
-
 std::string mib(int64_t bytes) {
   return format_fixed(double(bytes) / (1 << 20), 1);
 }
@@ -45,14 +42,14 @@ std::string memory_text(const LayoutBenchResult& r) {
                                              "activations", "program", "in all",    "measured",
                                              "difference",  "formula"};
   std::string out = "memory of a process, MiB: forecast, measured (PSS)\n";
-  for (const char* name : names) out += right(name, 12);
+  for (const char* name : names) out += padded(name, 12, true);
   out += "\n";
   for (const ProcessMemory& m : r.memory) {
     for (const std::string& cell :
          {concat(m.rank), mib(m.weights), mib(m.gradients), mib(m.moments), mib(m.activations),
           mib(m.program), mib(m.model() + m.program), mib(m.measured),
           percent(m.difference()) + " %", mib(m.formula)}) {
-      out += right(cell, 12);
+      out += padded(cell, 12, true);
     }
     out += "\n";
   }
@@ -122,12 +119,12 @@ std::string to_text(const LayoutBenchResult& r) {
   for (const std::string& line : layout_warnings(r.run)) out += "warning: " + line + "\n";
   if (!axis_lines(r).empty()) {
     out += "\nbytes that all processes send to each other in a step\n";
-    out += concat("  axis    ", right("counted", 18), right("formula", 18), "\n");
+    out += concat("  axis    ", padded("counted", 18, true), padded("formula", 18, true), "\n");
   }
   for (const AxisLine& line : axis_lines(r)) {
     const std::string name = line.name;
-    out += concat("  ", name, std::string(8 - name.size(), ' '), right(concat(line.counted), 18),
-                  right(concat(line.formula), 18),
+    out += concat("  ", padded(name, 8), padded(concat(line.counted), 18, true),
+                  padded(concat(line.formula), 18, true),
                   line.counted == line.formula && r.counts_divide ? "  equal\n" : "  DIFFERENT\n");
   }
   out += "\n" + memory_text(r);

@@ -81,18 +81,68 @@ double mb(int64_t bytes) {
   return double(bytes) / (1024.0 * 1024.0);
 }
 
-void add_device_numbers(const DevicePlan& device, NamedNumbers& out) {
+// A line of a table, and a member of --json.
+struct SizeRow {
+  std::string name, member;
+  double mb = 0;
+  std::string remark = "";
+  bool is_shown = true;  // in the table; --json has all
+};
+using SizeRows = std::vector<SizeRow>;
+
+SizeRows device_rows(const RunPlan& plan) {
+  const DevicePlan& device = *plan.device;
   const DeviceForecast& m = device.memory;
-  for (const auto& [name, bytes] : {std::pair("weights", m.weights),
-                                    {"gradients", m.gradients},
-                                    {"optimizer", m.optimizer},
-                                    {"activations", m.activations},
-                                    {"scratch", m.scratch},
-                                    {"program", device.program},
-                                    {"peak_memory", device.program + m.total()},
-                                    {"available", device.available}}) {
-    out.emplace_back(concat("device_", name, "_mb"), mb(bytes));
-  }
+  return {
+      {"weights", "weights", mb(m.weights)},
+      {"gradients", "gradients", mb(m.gradients)},
+      {"optimizer", "optimizer", mb(m.optimizer), "m and v"},
+      {"activations", "activations", mb(m.activations), plan.recompute ? "recomputed" : ""},
+      {"scratch", "scratch", mb(m.scratch), "rounded operands, partial sums"},
+      {"program", "program", mb(device.program), "for matrix products and uploads"},
+      {"peak", "peak_memory", mb(device.program + m.total()), "forecast of device_peak_memory_mb"},
+      {"available", "available", mb(device.available), "on this GPU now"}};
+}
+
+// Of the host; beside a GPU it has neither gradients nor moments.
+SizeRows memory_rows(const RunPlan& plan) {
+  const MemoryForecast& m = plan.memory;
+  const bool on_gpu = plan.device.has_value();
+  const char* moments = plan.processes == 1 ? "m and v"
+                        : plan.layout       ? "m and v, once for its replicas"
+                                            : "m and v, once for all processes";
+  const char* activations = on_gpu ? "inputs of layers" : plan.recompute ? "recomputed" : "";
+  const char* peak =
+      on_gpu ? "with the weights' file; forecast of peak_memory_mb" : "forecast of peak_memory_mb";
+  return {
+      {"weights", "weights", mb(m.weights), on_gpu ? "while they are read and written" : ""},
+      {"gradients", "gradients", mb(m.gradients), "", !on_gpu},
+      {"optimizer", "optimizer", mb(m.optimizer), moments, !on_gpu},
+      {"activations", "activations", mb(m.activations), activations, !on_gpu || m.activations > 0},
+      {"data", "data", mb(m.data), "vocabulary, texts and tokens, as measured here"},
+      {"program", "program", mb(m.program), "and its libraries, as measured here"},
+      {"peak", "peak_memory", mb(m.peak), peak},
+      {"all", "all_processes", mb(m.host),
+       concat(plan.processes, " processes, what they share counted once"), plan.processes > 1},
+      {"available", "available", plan.available_mb, "on this machine now", plan.available_mb > 0}};
+}
+
+SizeRows disk_rows(const DiskForecast& disk) {
+  return {{"checkpoint", "checkpoint", mb(int64_t(disk.checkpoint)),
+           concat("each, ", disk.checkpoints, " at once at most")},
+          {"model", "model", mb(int64_t(disk.model))},
+          {"peak", "peak", mb(int64_t(disk.peak))},
+          {"in the end", "final", mb(int64_t(disk.left)), "by --keep-checkpoints"}};
+}
+
+// Members such as "device_weights_mb".
+void add_sizes(const SizeRows& rows, const char* before, const char* after, NamedNumbers& out) {
+  for (const SizeRow& row : rows) out.emplace_back(concat(before, row.member, after), row.mb);
+}
+
+void add_device_numbers(const RunPlan& plan, NamedNumbers& out) {
+  add_sizes(device_rows(plan), "device_", "_mb", out);
+  const DevicePlan& device = *plan.device;
   out.emplace_back("device_fits", device.fits ? 1 : 0);
   out.emplace_back("device_fitting_micro_batch_tokens", double(device.fitting_tokens));
   out.emplace_back("device_fitting_micro_batch_tokens_recomputed",
@@ -100,7 +150,6 @@ void add_device_numbers(const DevicePlan& device, NamedNumbers& out) {
 }
 
 NamedNumbers numbers_of(const RunPlan& plan) {
-  const MemoryForecast& m = plan.memory;
   const Layout layout = plan.layout.value_or(Layout(plan.processes, 1, 1));
   NamedNumbers out = {
       {"processes", double(plan.processes)},
@@ -120,23 +169,10 @@ NamedNumbers numbers_of(const RunPlan& plan) {
       {"largest_micro_batch_tokens", double(plan.work.training.tokens)},
       {"largest_evaluation_tokens", double(plan.work.evaluation.tokens)},
       {"virtual_shards", double(plan.shards)},
-      {"weights_mb", mb(m.weights)},
-      {"gradients_mb", mb(m.gradients)},
-      {"optimizer_mb", mb(m.optimizer)},
-      {"activations_mb", mb(m.activations)},
-      {"data_mb", mb(m.data)},
-      {"program_mb", mb(m.program)},
-      {"peak_memory_mb", mb(m.peak)},
-      {"all_processes_mb", mb(m.host)},
-      {"available_mb", plan.available_mb},
   };
-  for (const auto& [name, bytes] : {std::pair("checkpoint", plan.disk.checkpoint),
-                                    {"model", plan.disk.model},
-                                    {"peak", plan.disk.peak},
-                                    {"final", plan.disk.left}}) {
-    out.emplace_back(concat(name, "_disk_mb"), mb(int64_t(bytes)));
-  }
-  if (plan.device) add_device_numbers(*plan.device, out);
+  add_sizes(memory_rows(plan), "", "_mb", out);
+  add_sizes(disk_rows(plan.disk), "", "_disk_mb", out);
+  if (plan.device) add_device_numbers(plan, out);
   for (const Alternative& other : plan.alternatives) {
     const std::string size = other.divisor == 1 ? "" : other.divisor == 2 ? "half_" : "quarter_";
     if (other.divisor > 1 && other.micro_batches == 0)
@@ -169,6 +205,14 @@ std::string line(const std::string& name, const std::string& value, const std::s
   return out + "\n";
 }
 
+std::string text_of(const SizeRows& rows) {
+  std::string out;
+  for (const SizeRow& row : rows) {
+    if (row.is_shown) out += line(row.name, format_fixed(row.mb, 1), row.remark);
+  }
+  return out;
+}
+
 std::string megabytes(int64_t bytes) {
   return format_fixed(mb(bytes), 1);
 }
@@ -190,16 +234,7 @@ std::string alternatives_text(const RunPlan& plan, const std::string& what, Kept
 
 std::string device_text(const RunPlan& plan) {
   const DevicePlan& device = *plan.device;
-  const DeviceForecast& m = device.memory;
-  std::string out = "memory of the GPU, MiB\n";
-  out += line("weights", megabytes(m.weights), "");
-  out += line("gradients", megabytes(m.gradients), "");
-  out += line("optimizer", megabytes(m.optimizer), "m and v");
-  out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
-  out += line("scratch", megabytes(m.scratch), "rounded operands, partial sums");
-  out += line("program", megabytes(device.program), "for matrix products and uploads");
-  out += line("peak", megabytes(device.program + m.total()), "forecast of device_peak_memory_mb");
-  out += line("available", megabytes(device.available), "on this GPU now");
+  std::string out = "memory of the GPU, MiB\n" + text_of(device_rows(plan));
   if (device.fits) {
     out += "The run fits.\n";
   } else if (device.fitting_tokens > 0) {
@@ -221,47 +256,16 @@ std::string device_text(const RunPlan& plan) {
                    [](const Alternative& a) { return a.recomputed_on_device; });
 }
 
-// Of a process beside its GPU.
-std::string host_text(const RunPlan& plan) {
-  const MemoryForecast& m = plan.memory;
-  std::string out = "\nmemory of the host, MiB\n";
-  out += line("weights", megabytes(m.weights), "while they are read and written");
-  if (m.activations > 0) out += line("activations", megabytes(m.activations), "inputs of layers");
-  out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
-  out += line("program", megabytes(m.program), "and its libraries, as measured here");
-  out += line("peak", megabytes(m.peak), "with the weights' file; forecast of peak_memory_mb");
-  if (plan.available_mb > 0) {
-    out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
-  }
-  return out;
-}
-
 std::string memory_text(const RunPlan& plan) {
-  if (plan.device) return device_text(plan) + host_text(plan);
-  const MemoryForecast& m = plan.memory;
-  std::string out =
+  const std::string table = text_of(memory_rows(plan));
+  if (plan.device) return device_text(plan) + "\nmemory of the host, MiB\n" + table;
+  const std::string out =
       plan.processes == 1 ? "memory, MiB\n" : "memory of the process that reads the data, MiB\n";
-  out += line("weights", megabytes(m.weights), "");
-  out += line("gradients", megabytes(m.gradients), "");
-  out += line("optimizer", megabytes(m.optimizer),
-              plan.processes == 1 ? "m and v"
-              : plan.layout       ? "m and v, once for its replicas"
-                                  : "m and v, once for all processes");
-  out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
-  out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
-  out += line("program", megabytes(m.program), "and its libraries, as measured here");
-  out += line("peak", megabytes(m.peak), "forecast of peak_memory_mb");
-  if (plan.processes > 1) {
-    out += line("all", megabytes(m.host),
-                concat(plan.processes, " processes, what they share counted once"));
-  }
-  if (plan.available_mb > 0) {
-    out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
-  }
-  return out + alternatives_text(
-                   plan, plan.processes == 1 ? "peak" : "all processes",
-                   [](const Alternative& a) { return a.kept.host; },
-                   [](const Alternative& a) { return a.recomputed.host; });
+  return out + table +
+         alternatives_text(
+             plan, plan.processes == 1 ? "peak" : "all processes",
+             [](const Alternative& a) { return a.kept.host; },
+             [](const Alternative& a) { return a.recomputed.host; });
 }
 
 // "27–35", or one figure where both are the same when they are rounded.
@@ -301,15 +305,6 @@ std::string time_text(const RunPlan& plan) {
                       " % of this time.\nThe lower figures are of an idle machine.\n");
 }
 
-std::string disk_text(const DiskForecast& disk) {
-  std::string out = "\ndisk, MiB\n";
-  out += line("checkpoint", megabytes(int64_t(disk.checkpoint)),
-              concat("each, ", disk.checkpoints, " at once at most"));
-  out += line("model", megabytes(int64_t(disk.model)), "");
-  out += line("peak", megabytes(int64_t(disk.peak)), "");
-  return out + line("in the end", megabytes(int64_t(disk.left)), "by --keep-checkpoints");
-}
-
 std::string text_of(const RunPlan& plan) {
   const Workload& work = plan.work;
   std::string out =
@@ -334,7 +329,7 @@ std::string text_of(const RunPlan& plan) {
                   counted(plan.eval_samples, "sample"), ", ", counted(plan.eval_tokens, "token"),
                   ", up to ", work.evaluation.tokens, " at once\n");
   }
-  out += "\n" + memory_text(plan) + disk_text(plan.disk);
+  out += "\n" + memory_text(plan) + "\ndisk, MiB\n" + text_of(disk_rows(plan.disk));
   if (plan.layout && plan.time_wanted) {
     out += "\nNo time is measured: this process alone has no other stages and tensor ranks.\n";
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/text/json_writer.h"
+#include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/plan/layout_plan.h"
 #include "train/run/layout_table.h"
@@ -44,11 +45,9 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   }
   std::string out;
   for (const auto& row : rows) {
-    std::string line = "  " + row[0] + std::string(widths[0] - row[0].size(), ' ');
-    for (size_t i = 1; i < row.size(); ++i) {
-      line += std::string(widths[i] - row[i].size() + 2, ' ') + row[i];
-    }
-    out += line + "\n";
+    out += "  " + padded(row[0], widths[0]);
+    for (size_t i = 1; i < row.size(); ++i) out += "  " + padded(row[i], widths[i], true);
+    out += "\n";
   }
   return out;
 }

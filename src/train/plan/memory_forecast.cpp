@@ -38,7 +38,7 @@ int64_t arena_page(bool shared) {
 int64_t trained_bytes(const RunShape& run) {
   int64_t elements = 0;
   for (const Parameter& parameter : run.table.parameters()) {
-    if (parameter.layer >= run.lowest_layer) elements += parameter.size();
+    if (parameter.layer >= run.facts.lowest_layer) elements += parameter.size();
   }
   return elements * kFloatBytes;
 }
@@ -47,12 +47,12 @@ int64_t trained_bytes(const RunShape& run) {
 // data have.
 int64_t arena_bytes(const RunShape& run) {
   const Parameter* found = word_embeddings(run.table);
-  if (!found || found->layer < run.lowest_layer) return trained_bytes(run);
+  if (!found || found->layer < run.facts.lowest_layer) return trained_bytes(run);
   const Parameter& words = *found;
   const int64_t row = words.shape[1] * kFloatBytes, page = arena_page(run.local().size() > 1);
   int64_t touched = 0, next = 0;  // pages before `next` are counted or not wanted
   for (int64_t i = 0; i < words.shape[0]; ++i) {
-    if (!run.words[size_t(i)]) continue;
+    if (!run.facts.words[size_t(i)]) continue;
     const int64_t end = ((i + 1) * row - 1) / page + 1;
     touched += end - std::max(next, i * row / page);
     next = end;
@@ -103,15 +103,15 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   const bool read = run.processes > 1 && run.checkpoints;
   m.optimizer = 2 * (read ? trained_bytes(run) : arena) * here.size() / run.processes;
   m.activations = std::max(training, activations(work.evaluation, false));
-  m.data = run.data_bytes;
+  m.data = run.facts.data_bytes;
   const bool mpi = run.processes > 1 || !run.alone;
-  m.program = run.program_bytes + kLater + (mpi ? kMpi : 0);
-  const int64_t loading = m.program + m.data + m.weights + run.weight_file_bytes;
+  m.program = run.facts.program_bytes + kLater + (mpi ? kMpi : 0);
+  const int64_t loading = m.program + m.data + m.weights + run.facts.weight_file_bytes;
   m.peak =
       std::max(m.weights + m.gradients + m.optimizer + m.activations + m.data + m.program, loading);
   m.host = m.peak;
   m.shared = m.weights + m.gradients + m.optimizer;
-  const int64_t files = run.program_file_bytes + (mpi ? kMpi / 2 : 0);
+  const int64_t files = run.facts.program_file_bytes + (mpi ? kMpi / 2 : 0);
   m.common = m.data + kLater + files;
   if (run.processes == 1) return m;
   const int64_t evaluating = std::min(run.processes, work.evaluation_batches);
@@ -124,9 +124,9 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
 MemoryForecast forecast_memory_beside_device(const RunShape& run) {
   MemoryForecast m;
   m.weights = run.table.size() * kFloatBytes;
-  m.data = run.data_bytes;
-  m.program = run.program_bytes + kLater;
-  m.peak = m.host = m.weights + m.data + m.program + run.weight_file_bytes;
+  m.data = run.facts.data_bytes;
+  m.program = run.facts.program_bytes + kLater;
+  m.peak = m.host = m.weights + m.data + m.program + run.facts.weight_file_bytes;
   return m;
 }
 
@@ -196,29 +196,24 @@ PlannedParts::PlannedParts(const TrainOptions& options, const EncoderConfig& con
       backend_(backend),
       samples_(samples) {}
 
-MemoryForecast PlannedParts::forecast_of(int rank, const Common& common, int slots,
-                                         const Forecast& forecast) const {
+MemoryForecast PlannedParts::forecast_of(int rank, const RunFacts& facts, int slots,
+                                         const Workload* work, bool recompute) const {
   const ModelPart part = part_of(split_, layout_, *options_.tensor_shards, rank);
   const ParameterTable table(config_, head_, part);
   const auto sum = make_solo_tensor_sum(part.tensor_shards);  // nothing is added
   const Encoder encoder(backend_, config_, table, part, sum.get());
   const RunShape run{.table = table,
                      .encoder = encoder,
-                     .lowest_layer = common.lowest_layer,
+                     .facts = facts,
                      .shards = *options_.virtual_shards,
                      .processes = layout_.dp(),
-                     .words = common.words,
-                     .weight_file_bytes = common.weight_file_bytes,
-                     .program_bytes = common.program_bytes,
-                     .program_file_bytes = common.program_file_bytes,
-                     .data_bytes = common.data_bytes,
                      .slots = slots,
                      .alone = whole(),
                      .scored_share = options_.mask_probability};
-  return forecast(run);
+  return work ? forecast_memory(run, *work, recompute) : forecast_memory_beside_device(run);
 }
 
-MemoryForecast PlannedParts::forecast(const Common& common, const Workload& work,
+MemoryForecast PlannedParts::forecast(const RunFacts& facts, const Workload& work,
                                       int64_t micro_batches, int64_t tokens, bool recompute) const {
   TrainOptions options = options_;
   options.micro_batches = micro_batches > 0 ? std::optional(micro_batches) : std::nullopt;
@@ -230,9 +225,7 @@ MemoryForecast PlannedParts::forecast(const Common& common, const Workload& work
   for (int rank = 0; rank < layout_.world(); ++rank) {
     if (layout_.at(rank).d != 0) continue;  // counted with the first replica
     const int slots = slots_of_stage(shape, shards, layout_.at(rank).p);
-    const MemoryForecast of = forecast_of(rank, common, slots, [&](const RunShape& run) {
-      return forecast_memory(run, work, recompute);
-    });
+    const MemoryForecast of = forecast_of(rank, facts, slots, &work, recompute);
     if (rank == 0) {
       first = of;
     } else {
@@ -242,8 +235,8 @@ MemoryForecast PlannedParts::forecast(const Common& common, const Workload& work
   return first;
 }
 
-MemoryForecast PlannedParts::forecast_beside_device(const Common& common) const {
-  return forecast_of(0, common, 1, forecast_memory_beside_device);
+MemoryForecast PlannedParts::forecast_beside_device(const RunFacts& facts) const {
+  return forecast_of(0, facts, 1, nullptr, false);
 }
 
 }  // namespace finetune

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -19,17 +18,22 @@
 
 namespace finetune {
 
-// What a run has, whatever its micro-batches.
-struct RunShape {
-  const ParameterTable& table;
-  const Encoder& encoder;
+// What every process of a run has in common.
+struct RunFacts {
   int lowest_layer = 0;
-  int64_t shards = 1, processes = 1;
-  std::vector<bool> words;  // rows of the word embedding that the data have
+  std::vector<bool> words{};  // rows of the word embedding that the data have
   int64_t weight_file_bytes = 0;
   // Resident, measured: the program once it has worked, pages of files among it,
   // and what the data add.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
+};
+
+// What a process has, whatever its micro-batches.
+struct RunShape {
+  const ParameterTable& table;
+  const Encoder& encoder;
+  RunFacts facts{};
+  int64_t shards = 1, processes = 1;
   int64_t slots = 1;  // of activations in training (Encoder::reserve)
   // Where the processes are on several hosts, those of this one; else all.
   std::optional<IndexRange> here = std::nullopt;
@@ -82,21 +86,15 @@ class PlannedParts {
 
   // What each process needs and all together; numbers but those of the part are the same for all.
   // `micro_batches`, where not 0, and `tokens` stand in for the run's. The memory is rank 0's.
-  struct Common {
-    int lowest_layer;
-    std::vector<bool> words;
-    int64_t weight_file_bytes, program_bytes, program_file_bytes, data_bytes;
-  };
-  MemoryForecast forecast(const Common& common, const Workload& work, int64_t micro_batches,
+  MemoryForecast forecast(const RunFacts& facts, const Workload& work, int64_t micro_batches,
                           int64_t tokens, bool recompute) const;
   // Of a process that computes on a GPU, which has the whole model.
-  MemoryForecast forecast_beside_device(const Common& common) const;
+  MemoryForecast forecast_beside_device(const RunFacts& facts) const;
 
  private:
-  // forecast(run) of a rank, of activations in so many slots.
-  using Forecast = std::function<MemoryForecast(const RunShape& run)>;
-  MemoryForecast forecast_of(int rank, const Common& common, int slots,
-                             const Forecast& forecast) const;
+  // Of a rank with activations in so many slots. `work` null: it computes on a GPU.
+  MemoryForecast forecast_of(int rank, const RunFacts& facts, int slots, const Workload* work,
+                             bool recompute) const;
 
   TrainOptions options_;
   EncoderConfig config_;

@@ -180,7 +180,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   set_threads(all_threads);
   const int64_t working = bytes_of_mb(resident_memory_mb()) - before;
 
-  const PlannedParts::Common common{
+  const RunFacts facts{
       p.lowest_layer,
       p.task->head().kind == HeadKind::masked
           ? std::vector<bool>(size_t(p.model.config.vocab_size), true)  // the decoder's, too
@@ -190,8 +190,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       bytes_of_mb(resident_file_mb()),
       p.data_bytes};
   auto forecast = [&](const Workload& work, int64_t runs, int64_t tokens, bool recompute) {
-    if (!plan.device) return parts.forecast(common, work, runs, tokens, recompute);
-    MemoryForecast m = parts.forecast_beside_device(common);
+    if (!plan.device) return parts.forecast(facts, work, runs, tokens, recompute);
+    MemoryForecast m = parts.forecast_beside_device(facts);
     m.activations = plan.device->memory.offloaded;
     m.peak += m.activations;
     m.host += m.activations;

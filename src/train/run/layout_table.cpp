@@ -7,19 +7,12 @@
 #include "core/files/files.h"
 #include "core/text/counted.h"
 #include "core/text/json_writer.h"
+#include "core/text/printable.h"
 #include "core/text/text.h"
 #include "model/parameters.h"
 
 namespace finetune {
 namespace {
-
-std::string left(const std::string& text, size_t width) {
-  return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
-}
-
-std::string right(const std::string& text, size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
-}
 
 std::string range_words(IndexRange range) {
   return range.size() == 1 ? concat(range.begin) : concat(range.begin, "-", range.end - 1);
@@ -136,16 +129,16 @@ std::vector<std::string> place_lines(const LayoutTable& table, int most_ranks) {
   }
   const size_t width = std::max<size_t>(2, concat(std::max(layout.dp(), layout.pp())).size() + 1);
   auto place = [&](const std::string& d, const std::string& p, const std::string& t) {
-    return right(d, width) + right(p, width) + right(t, width);
+    return padded(d, width, true) + padded(p, width, true) + padded(t, width, true);
   };
-  lines.push_back(concat(" rank   ", left("host", host_width), place("d", "p", "t"), "  ",
-                         left("holds", part_width), "  parameters"));
+  lines.push_back(concat(" rank   ", padded("host", host_width), place("d", "p", "t"), "  ",
+                         padded("holds", part_width), "  parameters"));
   for (int rank = 0; rank < shown; ++rank) {
     const RankRow& row = rows[size_t(rank)];
-    lines.push_back(
-        concat(" ", left(concat(rank), 7), left(table.hosts[size_t(row.host)], host_width),
-               place(concat(row.at.d), concat(row.at.p), concat(row.at.t)), "  ",
-               left(words_of(row.part), part_width), "  ", right(millions(row.parameters), 10)));
+    lines.push_back(concat(
+        " ", padded(concat(rank), 7), padded(table.hosts[size_t(row.host)], host_width),
+        place(concat(row.at.d), concat(row.at.p), concat(row.at.t)), "  ",
+        padded(words_of(row.part), part_width), "  ", padded(millions(row.parameters), 10, true)));
   }
   if (shown < layout.world()) lines.push_back(concat(" ... ", layout.world() - shown, " more"));
   return lines;
