@@ -39,6 +39,8 @@ inline constexpr std::string_view kLongTextWords = "cut|windows";
 inline constexpr int64_t kMostStride = int64_t{1} << 32;
 inline constexpr int64_t kMostWindows = int64_t{1} << 16;
 
+inline constexpr size_t kMostSideColumns = 64;  // of numbers, and of categories
+
 struct LongTexts {
   bool in_windows = false;    // false: they are cut
   int64_t stride = 32;        // tokens that neighbouring windows share, half a window at most
@@ -61,8 +63,23 @@ struct DataOptions {
   std::vector<std::string> text_columns;  // empty: "text" or the only candidate
   std::string text_pair_column;
   std::string label_column = "label";
+  // Beside the text, for the linear model on n-grams (classification):
+  std::vector<std::string> number_columns, category_columns;
 
-  ColumnNames column_names() const { return {text_columns, text_pair_column, label_column}; }
+  ColumnNames column_names() const {
+    return {text_columns, text_pair_column, label_column, number_columns, category_columns};
+  }
+  bool has_side_columns() const { return !number_columns.empty() || !category_columns.empty(); }
+  void leave_out_side_columns() {
+    number_columns.clear();
+    category_columns.clear();
+  }
+  // Numbers, then categories.
+  std::vector<std::string> side_columns() const {
+    std::vector<std::string> all = number_columns;
+    all.insert(all.end(), category_columns.begin(), category_columns.end());
+    return all;
+  }
 };
 
 struct ClassificationOptions {

@@ -98,6 +98,23 @@ std::string advice(const std::vector<std::string>& columns, std::string_view nam
   return later.empty() ? concat("; choose one with ", option) : later;
 }
 
+// The columns of an option beside the text.
+std::vector<size_t> side_columns(const std::vector<std::string>& words,
+                                 const std::vector<std::string>& columns,
+                                 const std::filesystem::path& file, const std::string& label,
+                                 std::string_view option) {
+  std::vector<size_t> found;
+  for (const std::string& name : named_columns(words, columns)) {
+    if (name == label) throw usage_error(option, " ", in_quotes(name), " is the label column");
+    const size_t column = find_column(columns, name, file, option);
+    if (std::find(found.begin(), found.end(), column) != found.end()) {
+      throw usage_error(option, " ", in_quotes(name), " is given twice");
+    }
+    found.push_back(column);
+  }
+  return found;
+}
+
 }  // namespace
 
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
@@ -113,7 +130,15 @@ std::vector<std::string> ColumnNames::of_texts() const {
   if (columns.empty()) columns.emplace_back("text");
   for (std::string& name : columns) name = std::string(trim(name));
   if (!pair.empty()) columns.push_back(pair);
+  for (const auto* names : {&numbers, &categories}) {
+    for (const std::string& name : *names) columns.emplace_back(trim(name));
+  }
   return columns;
+}
+
+bool TextColumns::is_beside(size_t column) const {
+  return std::find(numbers.begin(), numbers.end(), column) != numbers.end() ||
+         std::find(categories.begin(), categories.end(), column) != categories.end();
 }
 
 TextColumns find_text_columns(const std::vector<std::string>& columns,
@@ -133,6 +158,9 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
     require_name(columns, column, file);
     found.text.push_back(column);
   }
+  found.numbers = side_columns(names.numbers, columns, file, names.label, "--number-columns");
+  found.categories =
+      side_columns(names.categories, columns, file, names.label, "--category-columns");
   if (names.pair == names.label) {
     throw usage_error("--text-pair-column ", in_quotes(names.label), " is the label column too");
   }
@@ -140,13 +168,15 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
 
   std::vector<size_t> candidates;
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i] == names.label || found.pair == i) continue;
-    if (columns[i] == "text") return {{i}, found.pair};
+    if (columns[i] == names.label || found.pair == i || found.is_beside(i)) continue;
+    if (columns[i] == "text") candidates.clear();
     candidates.push_back(i);
+    if (columns[i] == "text") break;
   }
   if (candidates.size() == 1) {
     require_name(columns, candidates[0], file);
-    return {candidates, found.pair};
+    found.text = candidates;
+    return found;
   }
   if (candidates.empty()) {
     throw data_error(

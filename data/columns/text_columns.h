@@ -20,8 +20,9 @@ struct ColumnNames {
   std::vector<std::string> text;  // --text-column; empty: "text", or the only candidate
   std::string pair;               // --text-pair-column, or empty
   std::string label = "label";
+  std::vector<std::string> numbers, categories;  // beside the text
 
-  // The columns that hold the texts; a text column that nobody names is "text".
+  // The columns that are read, without the label; a text column that nobody names is "text".
   std::vector<std::string> of_texts() const;
 };
 
@@ -29,6 +30,9 @@ struct ColumnNames {
 struct TextColumns {
   std::vector<size_t> text;    // joined by one space
   std::optional<size_t> pair;  // second text
+  std::vector<size_t> numbers = {}, categories = {};
+
+  bool is_beside(size_t column) const;  // a number or a category
 };
 
 // Returns the index of the column `name`. Error(data) names the file, its columns and the option

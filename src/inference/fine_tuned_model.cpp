@@ -79,6 +79,8 @@ FineTuned open_fine_tuned(const InferenceOptions& options, const TakeGiven& take
   if (options.no_calibration) out.options.calibration = {};
   out.options.model_directory = out.model.directory.directory;
   out.options.uses_mix = !options.no_ngram_mix && !options.no_calibration;
+  // The mix alone reads columns beside the text.
+  if (!out.options.uses_mix || !out.options.mix) out.options.leave_out_side_columns();
   return out;
 }
 

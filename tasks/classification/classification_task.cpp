@@ -74,6 +74,12 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   for (const auto& [name, texts] : {std::pair("train", &train), {"eval", &eval}}) {
     for (std::string& line : text_warnings(name, *texts)) lines.push_back(std::move(line));
   }
+  for (size_t i = 0; i < data.train.unnumbered.size(); ++i) {
+    if (data.train.unnumbered[i] == 0) continue;
+    lines.push_back(concat("train: column ", in_quotes(data.number_columns[i]),
+                           " has no number in ", counted(data.train.unnumbered[i], "row"),
+                           "; its mean stands for them"));
+  }
   if (!data.split.empty()) lines.push_back(data.split);
   const std::vector<uint8_t>& repeated = data.eval.repeated;
   std::string line = describe_repeated(
@@ -266,6 +272,10 @@ CalibrationReport ClassificationTask::calibrate(Evaluator& evaluator, Metrics& m
     report.line = concat("no mix with n-grams: ", why_no_mix, "; ", report.line);
     report.facts.emplace_back("ngram_mix", concat("none: ", why_no_mix));
     report.why_no_mix = why_no_mix;
+  }
+  if (!mix_ && options_.has_side_columns()) {
+    report.line +=
+        concat("; columns beside the text have no effect: ", join(options_.side_columns(), ", "));
   }
   if (!mix_) return report;
   const Metrics alone = own.metrics();

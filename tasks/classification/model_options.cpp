@@ -70,6 +70,8 @@ void take_columns(const Stored& stored, TaskOptions& options) {
   options.text_columns = value_or(stored, "text_column", options.text_columns);
   options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
   options.label_column = value_or(stored, "label_column", options.label_column);
+  options.number_columns = value_or(stored, "number_columns", options.number_columns);
+  options.category_columns = value_or(stored, "category_columns", options.category_columns);
   const std::string& label = options.label_column;
   if (label.empty()) throw model_error("config.json: finetune.label_column is empty");
   std::vector<std::string> texts = options.text_columns;
@@ -150,6 +152,8 @@ std::string classification_config_json(const TaskOptions& options, const Classif
   own["text_column"] = data.text_columns;
   if (!options.text_pair_column.empty()) own["text_pair_column"] = options.text_pair_column;
   own["label_column"] = options.label_column;
+  if (!data.number_columns.empty()) own["number_columns"] = data.number_columns;
+  if (!data.category_columns.empty()) own["category_columns"] = data.category_columns;
   own["max_length"] = data.max_length;
   if (options.long_texts.in_windows) {
     own["long_text"] = kWindowsWord;

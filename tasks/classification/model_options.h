@@ -18,9 +18,10 @@ namespace finetune {
 const std::vector<std::string>& trained_labels(const EncoderConfig& config);
 
 // {"id2label", "label2id", "problem_type", "finetune": {"task", "text_column", "text_pair_column",
-//  "label_column", "max_length", "long_text", "window_stride", "max_windows", "multi_label",
-//  "normalize_labels", "label_smoothing", "class_weights",
-//  "calibration": {"temperature", "thresholds"}, "ngram_mix": {"model", "ngrams", "sha256"}}}
+//  "label_column", "number_columns", "category_columns", "max_length", "long_text",
+//  "window_stride", "max_windows", "multi_label", "normalize_labels", "label_smoothing",
+//  "class_weights", "calibration": {"temperature", "thresholds"}, "ngram_mix": {"model", "ngrams",
+//  "sha256"}}}
 std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
                                        std::span<const float> class_weights,
                                        const LogitCalibration& calibration = {},

@@ -38,6 +38,26 @@ void validate_head(const TrainOptions& o) {
     throw usage_error(changes, " is for labels; with --regression a row has a number");
 }
 
+// Columns beside the text join the linear model, which counts only in a mix.
+void validate_side_columns(const TrainOptions& o) {
+  const char* given = !o.number_columns.empty()     ? "--number-columns"
+                      : !o.category_columns.empty() ? "--category-columns"
+                                                    : nullptr;
+  if (given == nullptr) return;
+  if (o.number_columns.size() > kMostSideColumns || o.category_columns.size() > kMostSideColumns) {
+    throw usage_error(given, ": at most ", kMostSideColumns, " columns of a kind are allowed");
+  }
+  const bool is_evaluated = !o.eval.empty() || o.eval_fraction != 0;
+  if (is_evaluated && mixes_with_ngrams(o)) return;
+  const char* why = !o.multi_label.empty() ? "with --multi-label there is none"
+                    : o.regression         ? "with --regression there is none"
+                    : o.no_calibration     ? "leave out --no-calibration"
+                    : o.no_ngram_baseline  ? "leave out --no-ngram-baseline"
+                    : !is_evaluated        ? "give --eval or --eval-fraction, which fit it"
+                                           : "give --ngram-mix yes";
+  throw usage_error(given, " is for the linear model that is mixed with the encoder: ", why);
+}
+
 void validate_evaluation(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
@@ -148,6 +168,7 @@ void validate(const TrainOptions& o) {
         "--ignore-unknown-labels and --normalize-labels");
   }
   validate_head(o);
+  validate_side_columns(o);
   if (o.resume && o.overwrite) throw usage_error("--resume and --overwrite exclude each other");
   if (!o.tolerances.empty() && o.baselines.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
@@ -252,6 +273,8 @@ constexpr TaskSetting kSettings[] = {
     {"text-column", [](From o, To t) { t.text_columns = o.text_columns; }},
     {"text-pair-column", [](From o, To t) { t.text_pair_column = o.text_pair_column; }},
     {"label-column", [](From o, To t) { t.label_column = o.label_column; }},
+    {"number-columns", [](From o, To t) { t.number_columns = o.number_columns; }},
+    {"category-columns", [](From o, To t) { t.category_columns = o.category_columns; }},
     {"multi-label", [](From o, To t) { t.multi_label_separator = o.multi_label; }},
     {"regression", [](From o, To t) { t.regression = o.regression; }},
     {"no-standardize", [](From o, To t) { t.standardized_targets = !o.no_standardize; }},

@@ -22,6 +22,7 @@ struct TrainOptions {
   std::vector<std::string> text_columns;
   std::string text_pair_column;
   std::string label_column = "label";
+  std::vector<std::string> number_columns, category_columns;
   std::string multi_label;
   bool regression = false;
   bool no_standardize = false;

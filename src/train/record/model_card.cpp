@@ -230,6 +230,8 @@ std::string data(const ModelCard& card) {
       row("training", concat(file_names(given.train), ": ", count(card.train_rows))),
       has_eval ? row("evaluation", concat(evaluation_data(card), ": ", count(card.eval_rows))) : "",
       row("text", join(given.text_columns, ", ")), row("second text", given.text_pair_column),
+      row("numbers", join(given.number_columns, ", ")),
+      row("categories", join(given.category_columns, ", ")),
       card.task != TaskKind::classification
           ? ""
           : row(given.regression ? "number" : "label", given.label_column),
@@ -273,7 +275,10 @@ std::string limits(const ModelCard& card) {
   if (card.metrics.contains("baseline_unmixed_accuracy")) {
     text +=
         "- The results are those of `finetune`, which combines the model with n-grams of words "
-        "(`ngrams.bin`).\n  transformers computes BERT alone.\n";
+        "(`ngrams.bin`).\n  transformers computes BERT alone";
+    if (!card.given.number_columns.empty() || !card.given.category_columns.empty())
+      text += ", which cannot take the columns beside the text";
+    text += ".\n";
   }
   return text + "- It repeats what is wrong or one-sided in its training rows.\n";
 }

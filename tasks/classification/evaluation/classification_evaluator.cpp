@@ -45,7 +45,7 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_files(
   made->take_labels(files->data());
   made->class_weights_ = made->stored_weights_;
   made->rows_ = std::move(files);
-  made->open_mix();
+  made->open_mix(options);
   made->start_scores();
   return made;
 }
@@ -61,7 +61,7 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_input(
   made->max_length_ =
       checked_max_length(options.max_length, model.config, model.tokenizer.special(),
                          !options.text_pair_column.empty());
-  made->open_mix();
+  made->open_mix(options);
   made->rows_ = std::make_unique<InputRows>(request, options, model, made->max_length_);
   PredictionFormat format = made->format();
   format.top_k = request.top_k.value_or(1);
@@ -95,8 +95,8 @@ PredictionFormat ClassificationEvaluator::format() const {
   return format;
 }
 
-void ClassificationEvaluator::open_mix() {
-  ngrams_ = open_ngram_mix(options_, outputs_);
+void ClassificationEvaluator::open_mix(const TaskOptions& options) {
+  ngrams_ = open_ngram_mix(options, outputs_);
   if (!ngrams_) return;
   mix_ = ngrams_->weights;
   options_.calibration = {};  // the mix has it in its weights
@@ -121,6 +121,9 @@ std::string ClassificationEvaluator::answers_line() const {
 
 std::vector<std::string> ClassificationEvaluator::describe_samples() const {
   std::vector<std::string> lines = rows_->describe_samples();
+  if (ngrams_) {
+    for (std::string& line : ngrams_->unread_lines()) lines.push_back(std::move(line));
+  }
   if (scores_) return lines;
   if (std::string line = answers_line(); !line.empty()) lines.push_back(std::move(line));
   if (unsure_ > 0) {
@@ -148,6 +151,7 @@ void ClassificationEvaluator::add_margins(size_t first_waiting) {
   for (size_t i = first_waiting; i < waiting_.size(); ++i) {
     WaitingRow& row = waiting_[i];
     if (explains_) row.text = texts[sample];
+    ngrams_->count_unread(texts[sample]);
     const auto next = margins.begin() + int64_t(sample) * outputs_;
     sample += 1 + row.words.size();
     row.margins.assign(next, margins.begin() + int64_t(sample) * outputs_);
@@ -182,7 +186,9 @@ Explanation ClassificationEvaluator::explanation_of(const WaitingRow& row) {
   if (mix_) mix_logits(*mix_, row.margins, answers);
   for (float& logit : answers) logit = float(double(logit) / options_.calibration.temperature);
   Explanation found = explained(answers, outputs_, row.words);
-  if (ngrams_) explain_ngrams(ngrams_->scorer.model(), row.text, mix_->ngrams, found);
+  if (ngrams_) {
+    explain_ngrams(ngrams_->scorer.model(), row.text, mix_->ngrams, ngrams_->columns, found);
+  }
   return found;
 }
 

@@ -79,7 +79,7 @@ class ClassificationEvaluator final : public Evaluator {
  private:
   ClassificationEvaluator() = default;
   void take_labels(const ClassificationData& data);
-  void open_mix();
+  void open_mix(const TaskOptions& options);
   void start_scores();
   std::string answers_line() const;
   void add_margins(size_t first_waiting);

@@ -43,6 +43,10 @@ InputRows::InputRows(const PredictionRequest& request, const TaskOptions& option
       reader_(request.input, reading(request, options)) {
   const bool is_plain = reader_.format() == RowFormat::plain_text;
   if (is_plain) check_plain_text(request);
+  if (is_plain && options.has_side_columns()) {
+    throw data_error(name_, ": is read as one text a line; the model reads columns too: ",
+                     join(options.side_columns(), ", "));
+  }
   // Plain text has one column, whatever columns the model was trained on.
   text_ = is_plain ? TextColumns{{0}, std::nullopt}
                    : find_text_columns(reader_.columns(), request.input, options.column_names());
@@ -79,7 +83,7 @@ void InputRows::leave_out_words(std::deque<WaitingRow>& waiting) {
 }
 
 std::vector<std::string> InputRows::texts() {
-  return whole_texts(left_out_ ? left_out_->rows() : chunk_.rows(), text_);
+  return linear_inputs(left_out_ ? left_out_->rows() : chunk_.rows(), text_);
 }
 
 std::vector<TextSum> InputRows::token_sums() const {

@@ -213,13 +213,14 @@ void LabelledFiles::keep_for_baselines(const Row& row, const WaitingRow& waiting
   if (!kept_) return;
   const std::span<const int32_t> labels =
       data_.problem == ProblemType::single_label ? std::span(&waiting.label, 1) : waiting.labels;
-  kept_->add(options_.ngram_baseline ? whole_text(row.values, text_) : std::string(), labels,
+  kept_->add(options_.ngram_baseline ? linear_input(row.values, text_) : std::string(), labels,
              waiting.target);
 }
 
 void LabelledFiles::take_training_rows(const TaskOptions& training) {
   TaskOptions trained = training;
   trained.eval_files.clear();
+  if (!options_.has_side_columns()) trained.leave_out_side_columns();
   if (options_.promise) {
     std::vector<InputFile> files = training.train_files;
     files.insert(files.end(), training.eval_files.begin(), training.eval_files.end());

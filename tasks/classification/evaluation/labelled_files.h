@@ -40,7 +40,7 @@ class LabelledFiles final : public RowSource {
   std::optional<SampleChunk> next(std::deque<WaitingRow>& waiting,
                                   const PredictionLines* lines) override;
   double share() const override { return double(read_) / double(rows_); }
-  std::vector<std::string> texts() override { return whole_texts(chunk_.rows(), text_); }
+  std::vector<std::string> texts() override { return linear_inputs(chunk_.rows(), text_); }
   std::vector<std::string> columns() const override { return files_.columns(); }
   Slices* slices() override { return slices_.empty() ? nullptr : &slices_; }
   std::vector<std::string> describe(const std::string& answers) const override;

@@ -45,7 +45,7 @@ class RowSource {
   virtual bool answers_each_chunk() const { return false; }
   virtual double seconds_waited() const { return 0; }
   virtual void rewind() {}  // of rows in memory: next() begins again
-  // The whole texts of the rows that next() gave last, for n-grams.
+  // Of the rows that next() gave last: the inputs of the linear model (linear_input()).
   virtual std::vector<std::string> texts() { return {}; }
   virtual std::vector<std::string> columns() const = 0;
   virtual Slices* slices() { return nullptr; }  // null: none were asked for

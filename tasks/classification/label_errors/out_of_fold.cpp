@@ -44,7 +44,10 @@ void require_labels(const CheckedData& data, int folds, std::string_view option)
 std::vector<float> scores_of(const CheckedData& data, const std::vector<int32_t>& labels,
                              int folds) {
   TextRows rows;
-  for (size_t i = 0; i < labels.size(); ++i) rows.add(data.train.texts[i], {&labels[i], 1});
+  rows.columns = counts_of(data.train.text);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    rows.add(linear_input(data.train.values(i), data.train.text), {&labels[i], 1});
+  }
   rows.flush();
   try {
     return scores_out_of_fold({data.labels.size(), rows, folds});

@@ -53,7 +53,7 @@ NextRows::NextRows(const PredictionRequest& request, const TaskOptions& options,
   check_files(request, options);
   max_length_ = checked_max_length(options.max_length, model.config, model.tokenizer.special(),
                                    !options.text_pair_column.empty());
-  ngrams_ = open_ngram_mix(options_, outputs_);
+  ngrams_ = open_ngram_mix(options, outputs_);
   if (ngrams_) options_.calibration = {};  // the mix has it in its weights
   rows_ = std::make_unique<InputRows>(request, options, model, max_length_);
   PredictionFormat format;
@@ -113,6 +113,10 @@ std::optional<SampleChunk> NextRows::next() {
   const std::vector<float> margins =
       ngrams_ ? ngrams_->scorer.margins_of(texts) : std::vector<float>();
   for (size_t i = 0; i < texts.size(); ++i) {
+    if (ngrams_) {
+      ngrams_->count_unread(texts[i]);
+      texts[i] = split_columns(texts[i], ngrams_->scorer.model().index().columns().counts()).text;
+    }
     Waiting& row = waiting_.emplace_back();
     if (!is_new(sums[i], texts[i], labelled[i])) continue;
     row.candidate = int64_t(candidates_.size());
@@ -210,6 +214,9 @@ void NextRows::commit_outputs() {
 
 std::vector<std::string> NextRows::describe_samples() const {
   std::vector<std::string> lines = rows_->describe_samples();
+  if (ngrams_) {
+    for (std::string& line : ngrams_->unread_lines()) lines.push_back(std::move(line));
+  }
   const char* texts = chosen_ == 1 ? " rows have its text" : " rows have their texts";
   lines.push_back(concat(
       "chose ", counted(chosen_, "row"), " of ", counted(candidates_.size(), "text"),

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/numeric/dtype.h"
 #include "core/sha256.h"
+#include "tasks/task.h"
 
 namespace finetune {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kFileMagic = "ftngrams";
-constexpr uint32_t kFileVersion = 1;
+constexpr uint32_t kFileVersion = 1, kVersionWithColumns = 2;
 constexpr uint64_t kMostTexts = uint64_t{1} << 40;
 constexpr uint32_t kMostOutputs = UINT16_MAX;
 constexpr size_t kSumBytes = 64, kNgramBytes = 8 + 4 + 2, kWeightBytes = 2 + 2;
@@ -36,6 +37,14 @@ struct FileSizes {
   }
 };
 static_assert(sizeof(FileSizes) == 32);
+
+// Behind the sizes of version 2.
+struct FileColumns {
+  uint32_t numbers = 0, categories = 0;
+
+  uint64_t bytes() const { return sizeof(FileColumns) + uint64_t{numbers} * sizeof(NumberScale); }
+};
+static_assert(sizeof(NumberScale) == 16);
 
 uint16_t half_of(float value) {
   const uint16_t half = float_to_half(value);
@@ -119,8 +128,10 @@ FileArrays arrays_of(const NgramModel& model, uint16_t least) {
 // N-grams by hash: a directory of the hashes' first bits, then halving.
 class SortedNgrams final : public NgramIndex {
  public:
-  SortedNgrams(std::vector<uint64_t> hashes, std::vector<uint32_t> counts, int64_t texts)
+  SortedNgrams(std::vector<uint64_t> hashes, std::vector<uint32_t> counts, int64_t texts,
+               SideColumns columns)
       : hashes_(std::move(hashes)), counts_(std::move(counts)), texts_(texts) {
+    columns_ = std::move(columns);
     const int bits = std::max<int>(1, std::bit_width(hashes_.size()));
     shift_ = 64 - bits;
     begins_.resize((size_t{1} << bits) + 1);
@@ -159,13 +170,15 @@ class NgramInput {
     if (rest_.size() < sizeof sizes_) throw fault("is cut short");
     std::memcpy(&sizes_, rest_.data(), sizeof sizes_);
     rest_.remove_prefix(sizeof sizes_);
-    if (sizes_.version != kFileVersion) {
-      throw fault("has version ", sizes_.version, ", this program reads ", kFileVersion);
+    if (sizes_.version != kFileVersion && sizes_.version != kVersionWithColumns) {
+      throw fault("has version ", sizes_.version, ", this program reads ", kFileVersion, " and ",
+                  kVersionWithColumns);
     }
+    const uint64_t column_bytes = sizes_.version == kVersionWithColumns ? take_columns() : 0;
     const bool possible = sizes_.outputs > 0 && sizes_.outputs <= kMostOutputs &&
                           sizes_.texts <= kMostTexts && sizes_.ngrams <= bytes.size() &&
                           sizes_.weights <= bytes.size();
-    if (!possible || sizes_.bytes() != bytes.size()) {
+    if (!possible || sizes_.bytes() + column_bytes != bytes.size()) {
       throw fault("has ", bytes.size(), " bytes, which its ", sizes_.outputs, " outputs, ",
                   sizes_.ngrams, " n-grams and ", sizes_.weights, " weights do not have");
     }
@@ -183,6 +196,7 @@ class NgramInput {
     return out;
   }
   const FileSizes& sizes() const { return sizes_; }
+  SideColumns columns;
   template <typename... Parts>
   Error fault(const Parts&... parts) const {
     return model_error(where_, ": ", parts...);
@@ -191,6 +205,25 @@ class NgramInput {
   std::string sha256;
 
  private:
+  // Returns their bytes.
+  uint64_t take_columns() {
+    FileColumns counts;
+    if (rest_.size() < sizeof counts) throw fault("is cut short");
+    counts = take<FileColumns>(1)[0];
+    if (counts.numbers > kMostSideColumns || counts.categories > kMostSideColumns) {
+      throw fault("has ", counts.numbers, " columns of numbers and ", counts.categories,
+                  " of categories");
+    }
+    if (rest_.size() < counts.bytes()) throw fault("is cut short");
+    columns = {take<NumberScale>(counts.numbers), counts.categories};
+    for (const NumberScale& scale : columns.numbers) {
+      if (std::isfinite(scale.mean) && std::isfinite(scale.deviation) && scale.deviation > 0)
+        continue;
+      throw fault("has a column of mean ", scale.mean, " and deviation ", scale.deviation);
+    }
+    return counts.bytes();
+  }
+
   const std::string& where_;
   std::string_view rest_;
   FileSizes sizes_;
@@ -217,7 +250,8 @@ std::unique_ptr<const NgramIndex> take_index(NgramInput& in) {
       throw in.fault("has an n-gram in ", count, " of ", sizes.texts, " texts");
     }
   }
-  return std::make_unique<SortedNgrams>(std::move(hashes), std::move(texts), int64_t(sizes.texts));
+  return std::make_unique<SortedNgrams>(std::move(hashes), std::move(texts), int64_t(sizes.texts),
+                                        in.columns);
 }
 
 std::vector<uint64_t> take_begins(NgramInput& in) {
@@ -262,10 +296,17 @@ std::string ngram_file_of(const NgramModel& model, size_t most_bytes) {
   sizes.texts = uint64_t(model.index().texts());
   sizes.ngrams = arrays.hashes.size();
   sizes.weights = arrays.values.size();
+  const SideColumns& columns = model.index().columns();
+  const bool has_columns = columns.counts().all() > 0;
+  if (has_columns) sizes.version = kVersionWithColumns;
   std::string text(kFileMagic);
   text.reserve(sizes.bytes());
   NgramOutput out(text);
   out.add(sizes);
+  if (has_columns) {
+    out.add(FileColumns{uint32_t(columns.numbers.size()), uint32_t(columns.categories)});
+    out.add(columns.numbers);
+  }
   for (double bias : model.weights().biases()) out.add(finite_bias(bias));
   out.add(arrays.hashes);
   out.add(arrays.texts);

@@ -4,7 +4,9 @@
 // that n-grams were counted in, n-grams, weights (u64 each); of each output its bias (f32); of each
 // n-gram its hash (u64, ascending), how many of the texts have it (u32), how many weights it has
 // (u16); of each weight, by n-gram, its output (u16, ascending) and value (f16); the SHA-256 of all
-// that as 64 hexadecimal digits.
+// that as 64 hexadecimal digits. Version 2 is written with columns beside the text, whose features
+// are n-grams here: behind the sizes it has the numbers of columns of numbers and of categories
+// (u32 each), and of each column of numbers mean and deviation (f64 each; side_columns.h).
 #pragma once
 
 #include <cstddef>

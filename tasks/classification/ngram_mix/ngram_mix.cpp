@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "tasks/classification/ngram_mix/ngram_file.h"
 
@@ -91,7 +92,25 @@ void read_ngrams_of(const fs::path& directory, const std::string& sha256, const 
   });
 }
 
-std::unique_ptr<NgramMix> open_ngram_mix(const ClassificationOptions& options, int64_t outputs) {
+std::vector<std::string> NgramMix::unread_lines() const {
+  return unread_.describe(columns, scorer.model().index().columns().numbers.size());
+}
+
+namespace {
+
+void require_columns_of(const NgramMix& mix, const TaskOptions& options) {
+  const ColumnCounts counts = mix.scorer.model().index().columns().counts();
+  if (counts == ColumnCounts{options.number_columns.size(), options.category_columns.size()})
+    return;
+  throw usage_error("the model reads ", counted(counts.numbers, "column"), " of numbers and ",
+                    counts.categories, " of categories; --number-columns names ",
+                    options.number_columns.size(), ", --category-columns ",
+                    options.category_columns.size());
+}
+
+}  // namespace
+
+std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs) {
   if (!options.uses_mix || options.model_directory.empty()) return nullptr;
   const fs::path path = options.model_directory / kNgramFile;
   if (!options.mix) {
@@ -106,6 +125,8 @@ std::unique_ptr<NgramMix> open_ngram_mix(const ClassificationOptions& options, i
               path, concat("has ", ngrams.outputs(), " outputs, the model ", outputs, " labels"));
         }
         mix = std::make_unique<NgramMix>(options.mix->weights, std::move(ngrams));
+        require_columns_of(*mix, options);
+        mix->columns = options.side_columns();
       });
   return mix;
 }

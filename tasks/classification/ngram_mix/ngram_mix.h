@@ -13,6 +13,7 @@
 
 #include "tasks/calibration.h"
 #include "tasks/classification/ngrams/ngram_model.h"
+#include "tasks/classification/side_columns/unread_values.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -48,13 +49,23 @@ void read_ngrams_of(const std::filesystem::path& directory, const std::string& s
 struct NgramMix {
   NgramMix(const MixWeights& of_both, NgramModel ngrams)
       : weights(of_both), scorer(std::move(ngrams)) {}
+  // Counts a row's values of columns that the model cannot use.
+  void count_unread(std::string_view input) {
+    if (!columns.empty()) unread_.add(input, scorer.model().index());
+  }
+  std::vector<std::string> unread_lines() const;
 
   MixWeights weights;
   NgramScorer scorer;
+  std::vector<std::string> columns;  // beside the text, by name: numbers, then categories
+
+ private:
+  UnreadValues unread_;
 };
 // Null: the model has none, or options.uses_mix is false. Error(model) where config.json
-// (options.mix) and the file in options.model_directory are not of one run.
-std::unique_ptr<NgramMix> open_ngram_mix(const ClassificationOptions& options, int64_t outputs);
+// (options.mix) and the file in options.model_directory are not of one run. Error(usage) where
+// options name another number of columns than the model reads.
+std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs);
 // For the log.
 std::string describe_mix(const MixWeights& weights);
 

@@ -40,11 +40,12 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
         1, size_t((text_bytes(keep) + kMostTrainingBytes - 1) / kMostTrainingBytes));
   }
   for (size_t i = 0; i < keep.rows.size(); i += stride) {
-    out->add(keep.has_texts ? whole_text(keep.rows[i], keep.columns) : std::string(),
+    out->add(keep.has_texts ? linear_input(keep.rows[i], keep.columns) : std::string(),
              labels_of(keep.side, keep.problem, i), is_regression ? keep.side.targets[i] : 0);
   }
   out->flush();
   out->of = int64_t(keep.rows.size());
+  out->columns = counts_of(keep.columns);
   return out;
 }
 
@@ -153,10 +154,15 @@ std::string whole_text(RowValues row, const TextColumns& columns) {
   return text;
 }
 
-std::vector<std::string> whole_texts(std::span<const RowValues> rows, const TextColumns& columns) {
-  std::vector<std::string> texts;
-  for (RowValues row : rows) texts.push_back(whole_text(row, columns));
-  return texts;
+std::string linear_input(RowValues row, const TextColumns& columns) {
+  return with_columns(whole_text(row, columns), row, columns);
+}
+
+std::vector<std::string> linear_inputs(std::span<const RowValues> rows,
+                                       const TextColumns& columns) {
+  std::vector<std::string> inputs;
+  for (RowValues row : rows) inputs.push_back(linear_input(row, columns));
+  return inputs;
 }
 
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,

@@ -37,7 +37,9 @@ constexpr int64_t kMostNgramLabels = 10'000;  // with more labels only the major
 std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
 // The text of a row with its pair, if it has one.
 std::string whole_text(RowValues row, const TextColumns& columns);
-std::vector<std::string> whole_texts(std::span<const RowValues> rows, const TextColumns& columns);
+// What the linear model reads of a row: its whole text, and the columns beside it.
+std::string linear_input(RowValues row, const TextColumns& columns);
+std::vector<std::string> linear_inputs(std::span<const RowValues> rows, const TextColumns& columns);
 
 // Baselines of the rows in `eval`, whose labels are ids of `data`. `train` null: only the majority.
 // `model`: an empty file for the linear model (mix/ngram_file.h), which stays empty if there is

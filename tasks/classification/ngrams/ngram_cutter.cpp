@@ -12,19 +12,18 @@ namespace {
 constexpr uint64_t kWordSeed = 0x9E3779B97F4A7C15, kPairSeed = 0xD1B54A32D192ED03,
                    kCharacterSeed = 0x8CB92BA72F3D8DD7;
 
-// A bijection of `hash` for each value (splitmix64's finalizer): extending keeps n-grams apart.
-uint64_t extended(uint64_t hash, uint64_t value) {
-  hash ^= value + 0x632BE59BD9B4E019;
-  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9;
-  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EB;
-  return hash ^ (hash >> 31);
-}
-
 bool is_space(char32_t c) {
   return unicode::has(c, unicode::kSpace);
 }
 
 }  // namespace
+
+uint64_t extended_hash(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x632BE59BD9B4E019;
+  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9;
+  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EB;
+  return hash ^ (hash >> 31);
+}
 
 void NgramCutter::cut(std::string_view text, Ngrams& out) {
   out.words.clear();
@@ -48,14 +47,14 @@ void NgramCutter::cut_words(Ngrams& out) {
     uint64_t hash = kWordSeed;
     size_t end = begin;
     for (; end < size && unicode::has(characters_[end], unicode::kWord); ++end) {
-      hash = extended(hash, characters_[end]);
+      hash = extended_hash(hash, characters_[end]);
     }
     if (end - begin >= 2) hashes_.push_back(hash);
     begin = end + 1;
   }
   out.words = hashes_;
   for (size_t i = 1; i < hashes_.size(); ++i) {
-    out.words.push_back(extended(extended(kPairSeed, hashes_[i - 1]), hashes_[i]));
+    out.words.push_back(extended_hash(extended_hash(kPairSeed, hashes_[i - 1]), hashes_[i]));
   }
 }
 
@@ -73,10 +72,10 @@ void NgramCutter::cut_characters(Ngrams& out) {
       return at == begin || at == end + 1 ? U' ' : characters_[at - 1];
     };
     for (size_t first = begin; first <= end; ++first) {
-      uint64_t hash = extended(kCharacterSeed, character(first));
+      uint64_t hash = extended_hash(kCharacterSeed, character(first));
       const size_t last = std::min(first + kLongestCharacterNgram, end + 2);
       for (size_t at = first + 1; at < last; ++at) {
-        hash = extended(hash, character(at));
+        hash = extended_hash(hash, character(at));
         out.characters.push_back(hash);
       }
     }

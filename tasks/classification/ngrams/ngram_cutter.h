@@ -14,6 +14,9 @@ struct Ngrams {
   std::vector<uint64_t> characters;  // two to five of a word between blanks, these included
 };
 
+// A bijection of `hash` for each value (splitmix64's finalizer): extending keeps n-grams apart.
+uint64_t extended_hash(uint64_t hash, uint64_t value);
+
 constexpr size_t kLongestCharacterNgram = 5;
 // Longer texts are cut: each byte takes 60 bytes of memory, and transactions are not that long.
 constexpr size_t kMostNgramBytes = size_t{1} << 20;

@@ -161,6 +161,7 @@ class Child {
 struct Work {
   ProblemType problem;
   int64_t outputs;
+  ColumnCounts columns;
   std::string what;
 };
 
@@ -185,7 +186,8 @@ void run_child(const Work& work, std::initializer_list<int> descriptors) {
   }
   const int workers = std::min(available_cores(), kMostWorkers);
   Child child({"finetune", kWord, concat(int(work.problem)), concat(work.outputs), concat(workers),
-               work.what, concat(::getpid())},
+               concat(work.columns.numbers), concat(work.columns.categories), work.what,
+               concat(::getpid())},
               numbers);
   child.wait(numbers[size_t(kPredictedRows - kTrainRows)]);
 }
@@ -202,7 +204,7 @@ void write_fold_scores(const NgramTraining& training, int folds) {
 }  // namespace
 
 double predict_with_ngrams(const NgramJob& job) {
-  run_child({job.problem, job.outputs, job.model ? kWithModel : kWithoutModel},
+  run_child({job.problem, job.outputs, job.train.columns, job.model ? kWithModel : kWithoutModel},
             {job.train.descriptor(), job.eval.descriptor(), job.predictions.descriptor(),
              job.model ? job.model->number() : -1});
   return memory_told(job.predictions.descriptor());
@@ -210,7 +212,7 @@ double predict_with_ngrams(const NgramJob& job) {
 
 std::vector<float> scores_out_of_fold(const FoldJob& job) {
   const TextRows out;
-  run_child({ProblemType::single_label, job.outputs, concat(kFolds, job.folds)},
+  run_child({ProblemType::single_label, job.outputs, job.rows.columns, concat(kFolds, job.folds)},
             {job.rows.descriptor(), job.rows.descriptor(), out.descriptor()});
   std::vector<float> scores(size_t(job.rows.size() * job.outputs));
   auto* bytes = reinterpret_cast<char*>(scores.data());
@@ -228,9 +230,9 @@ bool has_ngram_process() {
 
 int serve_ngram_process(int argc, char** argv) {
   can_begin = true;
-  if (argc != 7 || std::string_view(argv[1]) != kWord) return -1;
+  if (argc != 9 || std::string_view(argv[1]) != kWord) return -1;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (parse_int(argv[6]) != ::getppid()) return int(ExitCode::internal);  // it died before that
+  if (parse_int(argv[8]) != ::getppid()) return int(ExitCode::internal);  // it died before that
   for (const int number : kIgnored) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
   const Descriptor messages = above_children(kPredictedRows);  // which the rows' writer closes
@@ -239,7 +241,8 @@ int serve_ngram_process(int argc, char** argv) {
     training.problem = ProblemType(parse_int(argv[2]).value());
     training.outputs = parse_int(argv[3]).value();
     training.workers = int(parse_int(argv[4]).value());
-    const std::string_view what = argv[5];
+    training.columns = {size_t(parse_int(argv[5]).value()), size_t(parse_int(argv[6]).value())};
+    const std::string_view what = argv[7];
     if (what.starts_with(kFolds)) {
       write_fold_scores(training, int(parse_int(what.substr(kFolds.size())).value()));
       return 0;

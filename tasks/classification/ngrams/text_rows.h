@@ -1,5 +1,4 @@
 // Rows of text and their labels in a nameless file in $TMPDIR, for another process to learn from.
-// them.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "core/files/temporary_name.h"
+#include "tasks/classification/side_columns/side_columns.h"
 
 namespace finetune {
 
@@ -27,6 +27,7 @@ class TextRows {
   int descriptor() const { return file_.descriptor(); }
   // The number of rows that these were chosen from.
   int64_t of = 0;
+  ColumnCounts columns;  // that follow each text
 
  private:
   NamelessFile file_;

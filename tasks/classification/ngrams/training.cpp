@@ -266,16 +266,22 @@ class WorkerPool {
   std::atomic<int32_t>* next_ = nullptr;
 };
 
-NgramTable count_ngrams(int rows) {
+NgramTable count_ngrams(int rows, const ColumnCounts& counts) {
   NgramTable table;
   NgramCutter cutter;
   Ngrams ngrams;
+  SideColumns columns{std::vector<NumberScale>(counts.numbers), counts.categories};
+  ScaleSums sums(counts.numbers);
   TextRowReader reader(rows);
   for (TextRow row; reader.next(row);) {
-    cutter.cut(row.text, ngrams);
-    table.add(ngrams);
+    const SideRow side = split_columns(row.text, counts);
+    cutter.cut(side.text, ngrams);
+    table.add(ngrams, side_features(side, columns));  // their hashes depend on no scale
+    sums.add(side);
   }
   table.number();
+  columns.numbers = sums.scales();
+  table.set_columns(std::move(columns));
   return table;
 }
 
@@ -338,7 +344,7 @@ TrainingRows rows_outside(const TrainingRows& all, std::span<const int32_t> fold
 
 NgramModel train_ngram_model(int rows, const NgramTraining& training) {
   set_print_string_function([](const char*) {});
-  NgramTable table = count_ngrams(rows);
+  NgramTable table = count_ngrams(rows, training.columns);
   const int64_t features = table.size();
   SparseWeights weights;
   {
@@ -350,7 +356,7 @@ NgramModel train_ngram_model(int rows, const NgramTraining& training) {
 
 std::vector<float> out_of_fold_scores(int file, const NgramTraining& training, int folds) {
   set_print_string_function([](const char*) {});
-  const NgramTable table = count_ngrams(file);
+  const NgramTable table = count_ngrams(file, training.columns);
   const TrainingRows all = read_rows(file, table);
   const std::vector<int32_t> fold_of = folds_of(vector_sums(all.matrix), all.labels, folds);
   const auto outputs = size_t(training.outputs);

@@ -14,7 +14,8 @@ namespace finetune {
 struct NgramTraining {
   ProblemType problem = ProblemType::single_label;
   int64_t outputs = 0;
-  int workers = 1;  // processes that share the labels; changes no bit
+  ColumnCounts columns = {};  // behind the texts
+  int workers = 1;            // processes that share the labels; changes no bit
   // Matrix entries that one pass over all labels may read. If there would be more, each label is
   // trained against its competitors and a sample of the other rows only.
   int64_t most_entries = 400'000'000;

@@ -43,9 +43,10 @@ void NgramTable::count(uint64_t hash) {
   }
 }
 
-void NgramTable::add(const Ngrams& ngrams) {
+void NgramTable::add(const Ngrams& ngrams, std::span<const SideFeature> features) {
   for (uint64_t hash : ngrams.words) count(hash);
   for (uint64_t hash : ngrams.characters) count(hash);
+  for (const SideFeature& feature : features) count(feature.hash);
   ++texts_;
 }
 
@@ -80,11 +81,20 @@ std::vector<KnownNgram> NgramTable::ngrams() const {
 Vectorizer::Vectorizer(const NgramIndex& index) : index_(&index), counts_(index.idf().size()) {}
 
 std::span<const Feature> Vectorizer::operator()(std::string_view text) {
-  cutter_.cut(text, ngrams_);
+  const SideRow row = split_columns(text, index_->columns().counts());
+  cutter_.cut(row.text, ngrams_);
   features_.clear();
   add_block(ngrams_.words);
   add_block(ngrams_.characters);
+  add_columns(row);
   return features_;
+}
+
+void Vectorizer::add_columns(const SideRow& row) {
+  for (const SideFeature& feature : side_features(row, index_->columns())) {
+    const int64_t number = index_->number_of(feature.hash);
+    if (number >= 0) features_.push_back({uint32_t(number), feature.value});
+  }
 }
 
 void Vectorizer::add_block(const std::vector<uint64_t>& hashes) {

@@ -1,14 +1,17 @@
 // Texts to sparse vectors: TF-IDF of the n-grams of words and of those of characters.
 // The weight of an n-gram that a text has t times is (1 + ln t) * idf, idf = 1 + ln((1 + n) /
 // (1 + df)) with n texts, df of which have it. Words and characters have the length 1 each.
+// Features of columns beside the text (side_columns.h) follow as they are.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tasks/classification/ngrams/ngram_cutter.h"
+#include "tasks/classification/side_columns/side_columns.h"
 
 namespace finetune {
 
@@ -31,10 +34,12 @@ class NgramIndex {
   virtual std::vector<KnownNgram> ngrams() const = 0;  // by number
   virtual int64_t texts() const = 0;                   // that they were counted in
   std::span<const float> idf() const { return idf_; }  // by number
+  const SideColumns& columns() const { return columns_; }
 
  protected:
   static float idf_of(int64_t texts, int64_t texts_with_it);
   std::vector<float> idf_;
+  SideColumns columns_;
 };
 
 // The n-grams of a collection of texts.
@@ -47,8 +52,9 @@ class NgramTable final : public NgramIndex {
   };
 
   NgramTable();
-  // Counts the n-grams of one more text.
-  void add(const Ngrams& ngrams);
+  // Counts the n-grams of one more text, and the features of its columns.
+  void add(const Ngrams& ngrams, std::span<const SideFeature> features = {});
+  void set_columns(SideColumns columns) { columns_ = std::move(columns); }
   // Ends counting: n-grams are numbered as they first came.
   void number();
   int64_t number_of(uint64_t hash) const override;
@@ -75,7 +81,8 @@ class NgramTable final : public NgramIndex {
   std::vector<uint64_t> order_;  // hashes as they first came
 };
 
-// Makes vectors of texts, those that the index has counted or others. For one thread.
+// Makes vectors of rows (with_columns()), those that the index has counted or others. For one
+// thread.
 class Vectorizer {
  public:
   explicit Vectorizer(const NgramIndex& index);
@@ -85,6 +92,7 @@ class Vectorizer {
 
  private:
   void add_block(const std::vector<uint64_t>& hashes);
+  void add_columns(const SideRow& row);
 
   const NgramIndex* index_;
   std::vector<uint32_t> counts_;  // by id; 0 between calls

@@ -46,23 +46,35 @@ Explanation explained(std::span<const float> answers, int64_t outputs,
   return out;
 }
 
-void explain_ngrams(const NgramModel& model, std::string_view text, double weight,
-                    Explanation& explanation) {
+void explain_ngrams(const NgramModel& model, std::string_view input, double weight,
+                    std::span<const std::string> columns, Explanation& explanation) {
+  const NgramIndex& index = model.index();
+  const SideRow row = split_columns(input, index.columns().counts());
   std::unordered_map<int64_t, std::string> names;
-  for (auto& [hash, name] : named_ngrams(text)) {
-    if (const int64_t number = model.index().number_of(hash); number >= 0) {
+  for (auto& [hash, name] : named_ngrams(row.text)) {
+    if (const int64_t number = index.number_of(hash); number >= 0) {
       names.try_emplace(number, std::move(name));
     }
   }
-  Vectorizer vectorizer(model.index());
-  for (const Feature& feature : vectorizer(text)) {
+  for (const SideFeature& feature : side_features(row, index.columns())) {
+    if (const int64_t number = index.number_of(feature.hash); number >= 0) {
+      names[number] = concat(columns[feature.column], "=", trim(row.values[feature.column]));
+    }
+  }
+  Vectorizer vectorizer(index);
+  for (const Feature& feature : vectorizer(input)) {
     double difference = 0;
     for (const SparseWeights::Weight& of : model.weights().of(int64_t(feature.id))) {
       if (of.output == explanation.label) difference += double(of.value);
       if (of.output == explanation.against) difference -= double(of.value);
     }
-    explanation.ngrams.emplace_back(names[int64_t(feature.id)],
-                                    float(weight * difference * double(feature.value)));
+    const auto adds = float(weight * difference * double(feature.value));
+    std::string& name = names[int64_t(feature.id)];
+    // A number has two features.
+    if (!explanation.ngrams.empty() && explanation.ngrams.back().first == name)
+      explanation.ngrams.back().second += adds;
+    else
+      explanation.ngrams.emplace_back(name, adds);
   }
   put_largest_first(explanation.ngrams);
 }

@@ -30,9 +30,10 @@ Explanation explained(std::span<const float> answers, int64_t outputs,
 
 // All n-grams of a text that the model knows: `weight` times what each adds to the score of
 // explanation.label less that of explanation.against. With weight times the difference of the two
-// biases this is the whole difference.
-void explain_ngrams(const NgramModel& model, std::string_view text, double weight,
-                    Explanation& explanation);
+// biases this is the whole difference. Columns behind the text (linear_input()) are parts, too:
+// "amount=-12.00" by the names in `columns`.
+void explain_ngrams(const NgramModel& model, std::string_view input, double weight,
+                    std::span<const std::string> columns, Explanation& explanation);
 
 inline constexpr size_t kShownNgrams = 8;  // of a row
 

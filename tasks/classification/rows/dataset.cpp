@@ -17,6 +17,7 @@
 #include "tasks/classification/rows/head_labels.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
+#include "tasks/classification/side_columns/unread_values.h"
 #include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
@@ -241,11 +242,13 @@ void add_warning(std::string warning, ClassificationData& data) {
   if (!warning.empty()) data.label_warnings.push_back(std::move(warning));
 }
 
-// The text columns by name, so that a trained model can say what it was trained on.
-std::vector<std::string> column_names(const Source& source) {
-  std::vector<std::string> names;
-  for (size_t column : source.text.text) names.push_back(source.table->columns()[column]);
-  return names;
+void take_column_names(const Source& source, ClassificationData& data) {
+  const auto take = [&](const std::vector<size_t>& columns, std::vector<std::string>& names) {
+    for (size_t column : columns) names.push_back(source.table->columns()[column]);
+  };
+  take(source.text.text, data.text_columns);
+  take(source.text.numbers, data.number_columns);
+  take(source.text.categories, data.category_columns);
 }
 
 }  // namespace
@@ -289,7 +292,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   if (options.train_files.empty()) names = label_names(options, data.problem, known, nullptr);
   if (!options.train_files.empty()) {
     train = read_source(options.train_files, options, data.problem, 0);
-    data.text_columns = column_names(*train);
+    take_column_names(*train, data);
     names = label_names(options, data.problem, known, &*train);
     rewrite_labels(*train, options, data.problem, names, joined);
     LabelMap labels;
@@ -298,8 +301,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     if (data.keeps_head && options.extends_head && knows_none(config, labels)) {
       add_warning(
           "--extend-head: the data has none of the head's labels; check that they are written "
-          "alike "
-          "(--normalize-labels), or start a new head with --reinit-head",
+          "alike (--normalize-labels), or start a new head with --reinit-head",
           data);
     }
     const bool knows_labels = data.keeps_head && !knows_none(config, labels);
@@ -319,7 +321,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   if (!options.eval_files.empty()) {
     eval = read_source(options.eval_files, options, data.problem, options.max_eval_samples);
     rewrite_labels(*eval, options, data.problem, names, joined);
-    if (data.text_columns.empty()) data.text_columns = column_names(*eval);
+    if (data.text_columns.empty()) take_column_names(*eval, data);
   } else if (options.eval_fraction > 0 && train) {
     const UsableRows usable{*train->table, train->rows, train->text, train->label};
     const HoldOut parts = split_rows(usable, options, data);
@@ -342,6 +344,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   if (train) {
     cut(train->rows, options.max_train_samples);
     data.train = make_side(*train, data, options, tokenizer, true);
+    data.train.unnumbered = unnumbered_rows(*train->table, train->rows, train->text.numbers);
     if (options.baselines) data.trained_texts = TrainedTexts(text_sums(*train));
     train->table->check_intact();
     train.reset();

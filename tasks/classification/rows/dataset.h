@@ -36,6 +36,7 @@ struct ClassificationSide {
   std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
   std::vector<uint32_t> rows;          // the table's row of each sample
   std::shared_ptr<TextRows> texts;     // options.baselines
+  std::vector<int64_t> unnumbered;     // rows whose value is no number, of each number column
   std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
   std::vector<uint8_t> parts;          // eval, of labels: folds.h, for cross-fitting
 };
@@ -51,11 +52,12 @@ struct ClassificationData {
   std::string joined_labels;                // the changes of --normalize-labels, or empty
   int64_t max_length = 0;
   int64_t positions = 0;                  // the model's: the largest max_length
-  std::vector<std::string> text_columns;  // as resolved
-  TargetScale target_scale;               // regression: logits give numbers by it
-  std::string split;                      // how evaluation rows were held out, for the log
-  std::string split_fault;                // what is odd about the split, or empty
-  TrainedTexts trained_texts;             // of the training rows; with options.baselines
+  std::vector<std::string> text_columns;  // as resolved, as are the following
+  std::vector<std::string> number_columns, category_columns;
+  TargetScale target_scale;    // regression: logits give numbers by it
+  std::string split;           // how evaluation rows were held out, for the log
+  std::string split_fault;     // what is odd about the split, or empty
+  TrainedTexts trained_texts;  // of the training rows; with options.baselines
   ClassificationSide train;
   bool has_eval = false;
   ClassificationSide eval;

@@ -231,7 +231,7 @@ def test_a_linear_model_that_was_killed(directory):
 
 def test_a_linear_model_without_its_training_ends_at_once(directory):
     foreign = os.getppid()  # as if the parent had died before the child could request a signal
-    done = run("ngram-baseline-process", 0, 2, 1, "without-model", foreign)
+    done = run("ngram-baseline-process", 0, 2, 1, 0, 0, "without-model", foreign)
     assert done.code == 1 and done.out == done.err == "", done
 
 

@@ -97,7 +97,7 @@ TEST_CASE("n-grams add up to the difference of two scores") {
   Explanation explanation;
   explanation.label = 1;
   explanation.against = 0;
-  explain_ngrams(model, "STEEL hammer for apples", 2, explanation);
+  explain_ngrams(model, "STEEL hammer for apples", 2, {}, explanation);
   const auto scores = model.score("STEEL hammer for apples");
   const auto biases = model.weights().biases();
   double sum = 2 * (biases[1] - biases[0]);
