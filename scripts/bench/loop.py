@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
 
-usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain, next (default: all)
+usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain, next,
+                                                         columns (default: all)
 
-label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise and next need FINETUNE_SHARED, and
-like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences of
-docs/quality.md from the file.
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise, next and columns need
+FINETUNE_SHARED, and like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences
+of docs/quality.md from the file.
 """
 import argparse
 import os
@@ -94,7 +95,19 @@ def next_rows(binary, directory):
             yield name, quantity, value, len(found)
 
 
-PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows}
+def columns(binary, directory):
+    import side_columns
+    for name, made, more in (("Toronto accounts", side_columns.accounts, ["amount", "amount, merchant's class"]),
+                             ("Toronto debits and credits", side_columns.ledger, ["amount"])):
+        for columns in ["none", *more]:
+            options = [] if columns == "none" else ["--number-columns", "amount"]
+            options += ["--category-columns", "mcc_description"] if "class" in columns else []
+            mixed, alone = side_columns.accuracy(binary, MINILM, SHARED, made, options, directory)
+            yield name, f"{columns}: mixed, %", f"{mixed:.1f}", 1
+            yield name, f"{columns}: linear model alone, %", f"{alone:.1f}", 1
+
+
+PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows, "columns": columns}
 
 
 def main():
