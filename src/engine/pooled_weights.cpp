@@ -111,12 +111,9 @@ std::vector<float> values_of(const Parameter& parameter, const LinearHead& head,
 class PooledWeights final : public WeightSource {
  public:
   PooledWeights(const WeightSource& encoder, const EncoderConfig& config, const LinearHead& head)
-      : encoder_(encoder) {
-    path_ = encoder_.path();
-    format_ = encoder_.format();
-    files_ = encoder_.files();
-    name_advice_ = encoder_.name_advice();
-    ignored_ = encoder_.ignored();
+      : WeightSource(encoder), encoder_(encoder) {
+    tensors_.clear();
+    by_name_.clear();
     add_tensors(config, head);
     own_ = tensors_.size();
     for (const WeightInfo& info : encoder_.tensors()) {
@@ -166,8 +163,12 @@ Pooling pooling_of(const EncoderConfig& config) {
   return json.is_object() && json.contains(kPoolingKey) ? Pooling::mean : Pooling::first;
 }
 
+bool can_pass_on(const EncoderConfig& config) {
+  return pass_on(config.head).has_value();
+}
+
 EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory) {
-  if (!pass_on(config.head)) {
+  if (!can_pass_on(config)) {
     throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
                       " cannot pass on the features of a frozen encoder; use --recipe auto");
   }

@@ -23,6 +23,9 @@ enum class Pooling { mean, first };  // of all tokens' last states; of the first
 // How such a model pools; without a layer that does, its head reads the first token.
 Pooling pooling_of(const EncoderConfig& config);
 
+// Whether the dense layer of the model's head can pass features on to the last layer.
+bool can_pass_on(const EncoderConfig& config);
+
 // The configuration of the model in `directory` with the layer that pools by mean. It has none if
 // the encoder cannot get it, or was trained with its first token (sentence-transformers'
 // 1_Pooling/config.json), and no second one. Error(usage) for a head that cannot pass features on.

@@ -109,7 +109,8 @@ std::string pooler_module(const ParameterTable& table) {
   return dense.substr(0, dense.rfind('.'));
 }
 
-void describe(const ParameterTable& table, const WeightSource& source, PretrainedReport& report) {
+void describe(const ParameterTable& table, const WeightSource& source, HeadPolicy policy,
+              PretrainedReport& report) {
   report.lines.push_back(concat("weights: ", file_of(source), " (", source.format(), "), ",
                                 counted(report.loaded.size(), "tensor")));
   if (std::string remark = source.remark(); !remark.empty()) {
@@ -118,9 +119,11 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
   if (report.pooler_initialized) {
     report.lines.push_back("the weights have no pooler: newly initialised");
   }
-  report.lines.push_back(report.head_kept
-                             ? concat("the head (", head_module(table), ") of the weights is kept")
-                             : concat("the head (", head_module(table), ") is newly initialised"));
+  if (policy != HeadPolicy::fitted) {
+    report.lines.push_back(
+        report.head_kept ? concat("the head (", head_module(table), ") of the weights is kept")
+                         : concat("the head (", head_module(table), ") is newly initialised"));
+  }
   if (!report.unused.known.empty()) {
     report.lines.push_back(concat("not needed: ", some_tensors(report.unused.known)));
   }
@@ -293,7 +296,7 @@ PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTab
     return report;
   }
   report.unused = find_unused(table.architecture(), source, report.loaded);
-  describe(table, source, report);
+  describe(table, source, policy, report);
   return report;
 }
 

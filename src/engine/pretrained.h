@@ -15,6 +15,7 @@
 namespace finetune {
 
 enum class HeadPolicy {
+  fitted,       // all are there, the head from a fit to the frozen encoder (--head-init fit)
   keep_or_new,  // keep a head that fits, start a new one where there is none (train)
   renew_all,    // nothing is read: every weight is new (--reinit)
   renew,        // start a new one whatever there is (--reinit-head); the pooler is kept

@@ -88,6 +88,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   if (options.task.empty()) options.task = value("task");
   if (options.precision == "auto") options.precision = value("precision");
   if (options.ngram_mix == "auto") options.ngram_mix = value("ngram-mix");
+  if (options.head_init == "auto") options.head_init = value("head-init");
   if (options.recipe.empty()) options.recipe = value("recipe");
   adopt_number(options.max_length, "max-length");
   adopt_recipe(options, kept, adopted);

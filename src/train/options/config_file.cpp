@@ -118,7 +118,7 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   };
   const bool is_split = parse_double(value("eval-fraction")).value_or(0) != 0;
   const std::optional<TaskKind> task = task_named(value("task"));
-  const bool mixes = !task || !is_foreign(find_train_option("ngram-mix")->info, *task);
+  const bool has_labels = !task || !is_foreign(find_train_option("ngram-mix")->info, *task);
   add("tensor-shards", "1");
   add("recipe", "hf");
   add("mask-probability", "0.15");
@@ -127,7 +127,8 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   add("reinit", "false");
   add("extend-head", "false");
   add("drop-labels", "false");
-  add("ngram-mix", mixes ? "no" : "auto");
+  add("head-init", !has_labels ? "auto" : value("recipe") == kQuickWord ? "fit" : "random");
+  add("ngram-mix", has_labels ? "no" : "auto");
   add("eval-split", is_split ? "random" : "stratified");
   add("long-text", "cut");
   add("window-stride", "32");

@@ -60,6 +60,7 @@ struct TrainOptions {
   std::optional<double> dropout;
   double label_smoothing = 0;
   std::string freeze = "none";
+  std::string head_init = "auto";  // of a run: fit or random
   uint64_t seed = 42;
   bool no_shuffle = false;
   std::optional<int64_t> max_train_samples;
@@ -126,6 +127,11 @@ inline constexpr std::string_view kRecipeWords = "hf|auto|quick", kQuickWord = "
 
 inline bool is_quick(const TrainOptions& options) {
   return options.recipe == kQuickWord;
+}
+
+// Of a run's options: its new head begins as a linear fit (train/quick/head_fit.h).
+inline bool fits_head(const TrainOptions& options) {
+  return options.head_init == "fit";
 }
 
 }  // namespace finetune

@@ -73,7 +73,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
                 p.task->head_rows());
   read_assertions(o, metrics_of_run(o, p.layout, *p.task, !p.backend->uses_host_memory()));
   checked_best_metric(o, *p.task);
-  p.recipe = fill_recipe(o, given, recipe_facts(*p.task, p.model.config));
+  p.recipe = fill_recipe(o, given, recipe_facts(o, *p.task, p.model.config));
   const Schedule schedule = make_schedule(o, p.task->train_set().samples.size());
   p.steps = schedule.total_steps;
   p.warning = warmup_fault(schedule);

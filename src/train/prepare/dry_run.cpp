@@ -86,7 +86,7 @@ std::optional<RecipeFacts> facts_with_evaluation(const TrainOptions& options,
                                                  SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, false);
   if (!task->eval_set()) return std::nullopt;
-  return recipe_facts(*task, open_model(options.model, !options.reinit).config);
+  return recipe_facts(options, *task, open_model(options.model, !options.reinit).config);
 }
 
 void check_options_of(const std::vector<NamedRun>& runs, int processes, SharedInputs& inputs) {

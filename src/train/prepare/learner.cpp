@@ -19,17 +19,6 @@ PipelineShape shape_of(const Settings& settings, int64_t micro_batches) {
   return pipeline_shape(settings.options, settings.config, settings.split, micro_batches);
 }
 
-// Checks that the model has the weights, and that the disk has room for the run's files.
-void check_weights_and_disk(const Settings& settings, const ParameterTable& table,
-                            const WeightSource& source, const TrainingArrays& arrays, bool leads) {
-  const TrainOptions& options = settings.options;
-  check_initial(options, settings.config, table, source, arrays.head_rows);
-  if (!leads) return;
-  const int64_t epoch = steps_per_epoch(arrays.samples.size(), *options.batch_size);
-  require_disk(options, forecast_disk(options, table, settings.schedule.total_steps, epoch,
-                                      settings.has_eval));
-}
-
 }  // namespace
 
 ModelPart own_part(const Machine& machine, const Settings& settings) {
@@ -58,6 +47,20 @@ std::unique_ptr<CountedTensorSum> make_tensor_sum(const Machine& machine, const 
                              tokens * settings.config.hidden_size));
 }
 
+void check_weights_and_disk(const Machine& machine, const Settings& settings,
+                            const TrainingArrays& arrays, const WeightSource* source) {
+  agree_on_errors(machine.world, [&] {
+    if (!source) return;
+    const TrainOptions& options = settings.options;
+    const ParameterTable table(settings.config, settings.head);
+    check_initial(options, settings.config, table, *source, arrays.head_rows);
+    if (!machine.leads()) return;
+    const int64_t epoch = steps_per_epoch(arrays.samples.size(), *options.batch_size);
+    require_disk(options, forecast_disk(options, table, settings.schedule.total_steps, epoch,
+                                        settings.has_eval));
+  });
+}
+
 PretrainedReport load_weights(const Machine& machine, const Settings& settings,
                               const TrainingArrays& arrays, const WeightSource* source,
                               std::unique_ptr<Backend> backend, Learner& learner) {
@@ -66,10 +69,6 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
   const TrainOptions& options = settings.options;
   const ParameterTable table(settings.config, settings.head);
   Communicator& replicas = machine.groups->data();
-  agree_on_errors(world, [&] {
-    if (!source) return;
-    check_weights_and_disk(settings, table, *source, arrays, machine.leads());
-  });
   auto peers =
       std::make_unique<LayoutPeers>(*backend, *machine.groups, comm_timeout_seconds(options));
   learner.tensor_sum = make_tensor_sum(machine, settings, *backend, peers.get());
@@ -92,19 +91,6 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
   engine.share_weights(replicas);
   require_equal_content(*machine.groups, arrays, engine, source);
   return report;
-}
-
-void load_again(const Machine& machine, const Settings& settings, const WeightSource* source,
-                Learner& learner) {
-  Engine& engine = *learner.engine;
-  const ParameterTable table(settings.config, settings.head);
-  agree_on_errors(machine.world, [&] {
-    if (!source) return;
-    engine.set_weights([&](float* arena) {
-      load_initial(settings.options, settings.config, table, engine.table(), *source, {}, arena);
-    });
-  });
-  engine.share_weights(machine.groups->data());
 }
 
 void reserve_buffers(const Machine& machine, const Settings& settings, Learner& learner) {

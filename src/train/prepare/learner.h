@@ -21,15 +21,16 @@ int64_t activation_slots(const Machine& machine, const Settings& settings);
 std::unique_ptr<CountedTensorSum> make_tensor_sum(const Machine& machine, const Settings& settings,
                                                   Backend& backend, const LayoutPeers* peers);
 
+// Checks that the model has the weights, and on rank 0 that the disk has room for the run's files.
+// `source`: as load_weights'. Collective.
+void check_weights_and_disk(const Machine& machine, const Settings& settings,
+                            const TrainingArrays& arrays, const WeightSource* source);
+
 // Makes the learner's engine and ways to other devices, and loads the pretrained weights. `source`:
 // null where another process reads the weights for this one. Returns what was loaded. Collective.
 PretrainedReport load_weights(const Machine& machine, const Settings& settings,
                               const TrainingArrays& arrays, const WeightSource* source,
                               std::unique_ptr<Backend> backend, Learner& learner);
-
-// Loads weights anew into the learner's engine. Collective, as load_weights().
-void load_again(const Machine& machine, const Settings& settings, const WeightSource* source,
-                Learner& learner);
 
 // Allocates buffers for the largest micro-batches of training and evaluation, and makes the links
 // between stages. The learner has its engine and objective. Collective.

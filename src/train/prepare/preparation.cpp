@@ -22,6 +22,7 @@
 #include "train/options/option_words.h"
 #include "train/prepare/learner.h"
 #include "train/prepare/reading.h"
+#include "train/quick/head_fit.h"
 #include "train/quick/quick_start.h"
 #include "train/recipe/recipe.h"
 #include "train/resume.h"
@@ -117,7 +118,9 @@ int64_t resolve_options(const ChosenMachine& chosen, const Reading& reading, con
     options.best_metric = reading.best_metric;
     options.task = finetune::name_of(task.kind());
     options.max_length = task.max_length();
-    remarks.push_back(fill_recipe(options, settings.given, recipe_facts(task, settings.config)));
+    options.head_init = resolved_head_init(options, task, settings.config);
+    remarks.push_back(
+        fill_recipe(options, settings.given, recipe_facts(options, task, settings.config)));
     facts.micro_batch_tokens = options.micro_batch_tokens.value_or(
         auto_micro_batch_tokens(settings.config, task.max_length(), device_bytes));
     take_layout_defaults(options, chosen.machine.layout());
@@ -197,33 +200,30 @@ void complete_state(const Machine& machine, const TrainOptions& options, const T
   state.loss = named_loss(options);
 }
 
-// With --recipe quick: the weights as the fit leaves them, before it with a head of zeros.
-std::unique_ptr<WeightSource> quick_weights(const Settings& settings, const WeightSource* encoder,
-                                            const LinearHead* head) {
-  if (!encoder || !is_quick(settings.options)) return nullptr;
+// The weights of a run whose head is fitted: before the fit, with a head of zeros. Null for others.
+std::unique_ptr<WeightSource> weights_to_start_with(const Settings& settings,
+                                                    const WeightSource* encoder,
+                                                    const LinearHead* head) {
+  if (!encoder || !fits_head(settings.options)) return nullptr;
   const auto outputs = size_t(settings.head.outputs);
   const LinearHead none{std::vector<float>(outputs * size_t(settings.config.hidden_size)),
                         std::vector<float>(outputs)};
   return pooled_weights(*encoder, settings.config, head ? *head : none);
 }
 
-// Fits the head of --recipe quick to the features of the training samples. Collective.
-void start_quick(const Context& context, const Machine& machine, const Settings& settings,
-                 const TrainingArrays& arrays, const WeightSource* encoder, Learner& learner,
-                 Books* books, CheckpointState& state) {
-  const QuickFit fit = fit_quick(machine, settings, arrays, encoder, [&] {
+// Fits the head to the features of the training samples. Collective.
+HeadFit fit_first_head(const Context& context, const Machine& machine, const Settings& settings,
+                       const TrainingArrays& arrays, const WeightSource* encoder) {
+  if (context.leads()) {
+    open_console(settings.options.quiet);
+    enable_progress(!settings.options.no_progress);
+  }
+  return fit_head(machine, settings, arrays, encoder, [&] {
     const StopRequest request = context.signals.request();
     if (request == StopRequest::none) return;
     throw Error(exit_code_of(request),
-                "stopped by a signal before the head was fitted; --resume begins again");
+                "stopped by a signal before the head was fitted; the same command begins again");
   });
-  const auto weights = quick_weights(settings, encoder, &fit.head);
-  load_again(machine, settings, weights.get(), learner);
-  learner.has_new_fit = true;
-  take_fit(fit, arrays.samples.size(), state);
-  if (!books) return;
-  books->log->append_step(
-      {{"step", 1}, {"epoch", 1}, {"loss", fit.loss}, {"lr", 0}, {"grad_norm", 0}});
 }
 
 std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings settings,
@@ -254,19 +254,28 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   PretrainedReport loaded;
   CheckpointState state;
   std::unique_ptr<WeightSource>& source = reading.model.source;
-  const bool fits = is_quick(options) && first_step < 0;
+  std::optional<HeadFit> fit;
   const SampleSet* eval = context.leads() ? reading.inputs.task->eval_set() : nullptr;
   try {
-    const auto pooled = quick_weights(settings, source.get(), nullptr);
-    loaded = load_weights(machine, settings, samples.arrays, pooled ? pooled.get() : source.get(),
+    auto fitted = weights_to_start_with(settings, source.get(), nullptr);
+    check_weights_and_disk(machine, settings, samples.arrays, fitted ? fitted.get() : source.get());
+    if (fits_head(options) && first_step < 0) {
+      set_threads(own_threads);
+      fit = fit_first_head(context, machine, settings, samples.arrays, source.get());
+      fitted = weights_to_start_with(settings, source.get(), &fit->head);
+    }
+    loaded = load_weights(machine, settings, samples.arrays, fitted ? fitted.get() : source.get(),
                           std::move(chosen.backend), learner);
-    if (pooled) loaded.lines = {concat("weights: ", source->path().string(), ", frozen")};
+    if (is_quick(options) && source) {
+      loaded.lines = {concat("weights: ", source->path().string(), ", frozen")};
+    }
+    if (fit) loaded.lines.push_back(fit->line);
     if (context.leads()) {
       start_sums(context, reading.model, reading.inputs);
     } else {
       reading.inputs.task.reset();
     }
-    if (!fits) source.reset();  // its mapping is as large as the weights
+    source.reset();  // its mapping is as large as the weights
     set_threads(own_threads);
     reserve_buffers(machine, settings, learner);
     learner.step =
@@ -274,6 +283,10 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
                                        step_options(options, settings.config), *options.batch_size,
                                        stage_plan(machine, settings, learner));
     state = first_state(machine, reading.inputs, learner, output, first_step);
+    if (fit && is_quick(options)) {
+      take_fit(*fit, training.size(), state);
+      learner.has_new_fit = true;
+    }
   } catch (const OutOfDeviceMemory&) {
     throw too_little_memory(machine, settings, learner, eval);
   }
@@ -310,12 +323,13 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
     books->log =
         std::make_unique<RunLog>(directory, resumed ? state.step : -1, evaluated_step(state),
                                  options.log_every, options.tensorboard);
+    if (learner.has_new_fit) {
+      books->log->append_step(
+          {{"step", 1}, {"epoch", 1}, {"loss", fit->loss}, {"lr", 0}, {"grad_norm", 0}});
+    }
     books->startup_seconds = seconds_since_start() - began;
+    if (learner.has_new_fit) books->startup_seconds -= fit->seconds;  // of training, there
   });
-  if (fits) {
-    start_quick(context, machine, settings, samples.arrays, source.get(), learner, books.get(),
-                state);
-  }
   return std::unique_ptr<TrainingRun>(new TrainingRun{std::move(machine), std::move(settings),
                                                       std::move(inputs), std::move(learner),
                                                       std::move(books), std::move(state)});

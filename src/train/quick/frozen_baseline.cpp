@@ -12,6 +12,7 @@
 #include "engine/pooled_weights.h"
 #include "inference/batch_dispatch.h"
 #include "train/layout/stages.h"
+#include "train/quick/head_fit.h"
 #include "train/quick/quick_start.h"
 
 namespace finetune {
@@ -44,7 +45,7 @@ std::unique_ptr<Engine> make_engine(const Machine& machine, const Settings& sett
   const auto weights = pooled_weights(encoder, config, head);
   engine->set_weights([&](float* arena) {
     load_pretrained(engine->table(), *weights, config.initializer_range, settings.options.seed,
-                    HeadPolicy::keep_or_new, arena);
+                    HeadPolicy::fitted, arena);
   });
   engine->share_weights(machine.groups->data());
   const int64_t tokens = evaluation_tokens(engine->backend(), config, settings.micro_batch_tokens);
@@ -81,7 +82,7 @@ FrozenBaseline measure_frozen_baseline(TrainOptions options, const DataFiles& fi
   settings.micro_batch_tokens = auto_micro_batch_tokens(settings.config, task->max_length(), 0);
   const Machine machine{
       *alone, make_groups(*alone, o), make_backend("cpu", 1, o.precision)->code_path(), {}};
-  const QuickFit fit = fit_quick(machine, settings, arrays, source.get(), [] {});
+  const HeadFit fit = fit_head(machine, settings, arrays, source.get(), [] {});
   const auto engine = make_engine(machine, settings, *source, fit.head);
   const std::unique_ptr<Evaluator> evaluator = evaluated(machine, settings, *engine, *task);
   FrozenBaseline out;

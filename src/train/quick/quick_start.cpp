@@ -1,82 +1,13 @@
-// Features of a frozen encoder on all processes, and the fit on rank 0.
+// The options that --recipe quick takes, and the configuration of its model.
 #include "train/quick/quick_start.h"
 
-#include <algorithm>
-#include <exception>
 #include <tuple>
 
-#include "comm/agreement.h"
-#include "core/clock.h"
-#include "core/log.h"
-#include "core/text/counted.h"
-#include "core/text/text.h"
-#include "core/threads/parallel.h"
-#include "engine/pretrained.h"
-#include "inference/batch_dispatch.h"
-#include "inference/sample_outputs.h"
-#include "train/quick/linear_fit.h"
+#include "core/error.h"
+#include "engine/pooled_weights.h"
 #include "train/recipe/recipe.h"
-#include "train/resume.h"
 
 namespace finetune {
-namespace {
-
-// The frozen encoder, on this process; its outputs are the features.
-std::unique_ptr<Engine> make_feature_engine(const Machine& machine, const Settings& settings,
-                                            const WeightSource* source) {
-  const EncoderConfig& config = settings.config;
-  Communicator& replicas = machine.groups->data();
-  const Head head{HeadKind::sequence, config.hidden_size};
-  std::unique_ptr<Backend> backend;
-  agree_on_errors(machine.world, [&] {
-    backend = make_backend(device_of(machine.code_path), threads(), settings.options.precision,
-                           machine.world.local_rank());
-  });
-  auto engine = std::make_unique<Engine>(std::move(backend), config, head, replicas);
-  agree_on_errors(machine.world, [&] {
-    if (!source) return;
-    const auto weights = pooled_weights(*source, config, LinearHead::identity(config.hidden_size));
-    engine->set_weights([&](float* arena) {
-      load_pretrained(engine->table(), *weights, config.initializer_range, settings.options.seed,
-                      HeadPolicy::keep_or_new, arena);
-    });
-  });
-  engine->share_weights(replicas);
-  const int64_t tokens = evaluation_tokens(engine->backend(), config, settings.micro_batch_tokens);
-  engine->reserve({}, {tokens, std::min(tokens, engine->evaluation_sequences())});
-  return engine;
-}
-
-// On rank 0 the features; on others nothing.
-std::vector<float> features_of(const Machine& machine, const Settings& settings, Engine& engine,
-                               const SampleView& samples, const std::function<void()>& check_stop) {
-  BatchDispatcher dispatcher(engine, machine.world);
-  std::vector<float> features;
-  std::exception_ptr stopped;
-  if (machine.leads()) {
-    const int64_t tokens =
-        evaluation_tokens(engine.backend(), engine.config(), settings.micro_batch_tokens);
-    features =
-        sample_outputs(dispatcher, samples, engine.table().head(), tokens, [&](double share) {
-          show_progress(concat("features of the encoder  ", format_fixed(100 * share, 0), " %"));
-          try {
-            check_stop();
-          } catch (const Error&) {
-            stopped = std::current_exception();
-          }
-          return stopped == nullptr;
-        });
-    clear_progress();
-  } else {
-    dispatcher.serve();
-  }
-  agree_on_errors(machine.world, [&] {
-    if (stopped) std::rethrow_exception(stopped);
-  });
-  return features;
-}
-
-}  // namespace
 
 void require_quick_options(const TrainOptions& given) {
   if (!is_quick(given)) return;
@@ -113,6 +44,7 @@ void require_quick_options(const TrainOptions& given) {
     if (is_given) refuse(name, kFit);
   }
   if (given.freeze != defaults.freeze) refuse("freeze", "which freezes the whole encoder");
+  if (given.head_init == "random") refuse("head-init random", "which fits the head");
   if (given.reinit) refuse("reinit", "which needs a pretrained encoder");
   for (const auto& [name, value] :
        {std::pair("pp", given.pp), {"tp", given.tp}, {"tensor-shards", given.tensor_shards}}) {
@@ -129,52 +61,6 @@ EncoderConfig config_of_run(const TrainOptions& options, const EncoderConfig& co
                       "be guessed from it; give adapt the pretrained model");
   }
   return without_pooling(config);
-}
-
-QuickFit fit_quick(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
-                   const WeightSource* source, const std::function<void()>& check_stop) {
-  Communicator& world = machine.world;
-  world.note("features of the frozen encoder", -1);
-  const double start = seconds_now();
-  QuickFit out;
-  std::vector<float> features;
-  {
-    const auto engine = make_feature_engine(machine, settings, source);
-    features = features_of(machine, settings, *engine, arrays.samples, check_stop);
-  }
-  const double computed = seconds_now() - start;
-  const int64_t width = settings.config.hidden_size, outputs = settings.head.outputs;
-  world.set_patient(!machine.leads());  // the fit is rank 0's
-  agree_on_errors(world, [&] {
-    if (!machine.leads()) return;
-    LinearFit fit = fit_linear_head(features, width, arrays);
-    out.head = std::move(fit.head);
-    out.loss = fit.loss;
-    const char* pooled =
-        pooling_of(settings.config) == Pooling::mean ? "mean-pooled" : "first-token";
-    log("the encoder is frozen: its ", pooled, " features of ",
-        counted(arrays.samples.size(), "sample"), " took ", format_fixed(computed, 1),
-        " s; a linear head was fitted to them in ",
-        format_fixed(seconds_now() - start - computed, 1), " s, ",
-        counted(fit.iterations, "iteration"), ", loss ", format_fixed(fit.loss, 4));
-  });
-  world.set_patient(false);
-  out.head.weight.resize(size_t(outputs * width));
-  out.head.bias.resize(size_t(outputs));
-  world.broadcast(out.head.weight.data(), out.head.weight.size() * sizeof(float), 0);
-  world.broadcast(out.head.bias.data(), out.head.bias.size() * sizeof(float), 0);
-  out.tokens = int64_t(arrays.samples.ids.size());
-  out.seconds = seconds_now() - start;
-  return out;
-}
-
-void take_fit(const QuickFit& fit, int64_t samples, CheckpointState& state) {
-  state.step = 1;
-  state.epoch = 1;
-  state.totals["loss"] = fit.loss;
-  state.totals["seconds"] = state.totals["runtime"] = fit.seconds;
-  state.totals["tokens"] = double(fit.tokens);
-  state.totals["samples"] = double(samples);
 }
 
 }  // namespace finetune

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/text/text.h"
+#include "engine/pooled_weights.h"
 
 namespace finetune {
 namespace {
@@ -20,6 +21,9 @@ constexpr double kRate = 1e-4;
 // Epochs fall with the rows of a label, where these are many with the sixth root of all rows.
 constexpr double kEpochsOfFew = 222, kEpochsOfMany = 25, kMostEpochsOfMany = 40;
 constexpr double kLeastEpochs = 3, kMostEpochs = 30;
+constexpr int64_t kManySamples = 20'000;
+// A fitted head already knows what the frozen encoder does.
+constexpr double kFittedEpochsOfFew = 80, kFittedEpochs = 4;
 
 // Two significant digits: values that people would write.
 double rounded(double value) {
@@ -50,18 +54,28 @@ TrainOptions recipe_hf() {
   return values;
 }
 
+namespace {
+
+double epochs_of(const RecipeFacts& facts, double samples) {
+  const double labels = double(std::max<int64_t>(2, facts.labels));
+  const double few = std::pow(labels / samples, 2.0 / 3);
+  const double of_many = std::min(kMostEpochsOfMany, kEpochsOfMany * std::pow(labels, 1.0 / 7));
+  const double epochs = facts.fits_head
+                            ? std::max(kFittedEpochsOfFew * few, kFittedEpochs)
+                            : std::max(kEpochsOfFew * few, of_many / std::pow(samples, 1.0 / 6));
+  return std::clamp(std::round(epochs), kLeastEpochs, kMostEpochs);
+}
+
+}  // namespace
+
 TrainOptions recipe_auto(const RecipeFacts& facts) {
   TrainOptions values = recipe_hf();
   if (facts.task == TaskKind::mlm) return values;  // nothing better is known
   const double samples = double(std::max<int64_t>(1, facts.samples));
   if (facts.task == TaskKind::classification) {
-    const double labels = double(std::max<int64_t>(2, facts.labels));
-    const double of_many = std::min(kMostEpochsOfMany, kEpochsOfMany * std::pow(labels, 1.0 / 7));
-    const double epochs = std::max(kEpochsOfFew * std::pow(labels / samples, 2.0 / 3),
-                                   of_many / std::pow(samples, 1.0 / 6));
-    values.epochs = std::clamp(std::round(epochs), kLeastEpochs, kMostEpochs);
+    values.epochs = epochs_of(facts, samples);
   }
-  values.batch_size = samples < 20'000 ? 16 : 32;
+  values.batch_size = facts.samples < kManySamples ? 16 : 32;
   const double width = double(facts.hidden_size) / 384;
   values.learning_rate = rounded(std::min(kMostRate, kRate / (width * width)));
   return values;
@@ -78,8 +92,32 @@ TrainOptions recipe_quick(const RecipeFacts& facts) {
   return values;
 }
 
-RecipeFacts recipe_facts(const Task& task, const EncoderConfig& config) {
-  return {task.kind(), task.train_set().samples.size(), config.hidden_size, task.head().outputs};
+RecipeFacts recipe_facts(const TrainOptions& options, const Task& task,
+                         const EncoderConfig& config) {
+  return {task.kind(), task.train_set().samples.size(), config.hidden_size, task.head().outputs,
+          resolved_head_init(options, task, config) == "fit"};
+}
+
+std::string resolved_head_init(const TrainOptions& options, const Task& task,
+                               const EncoderConfig& config) {
+  if (task.kind() != TaskKind::classification) return options.head_init;  // theirs are random
+  if (is_quick(options)) return "fit";
+  const std::string& asked = options.head_init;
+  const bool is_for_auto =
+      recipe_of(options) == "auto" && task.train_set().samples.size() < kManySamples;
+  const bool is_wanted = asked == "fit" || (asked == "auto" && is_for_auto);
+  if (!is_wanted) return "random";
+  const std::string against =
+      task.keeps_head()
+          ? "--model has a trained head, which is kept; --reinit-head starts a new one"
+      : options.reinit ? "--reinit leaves no pretrained encoder; use --head-init random"
+      : !can_pass_on(config)
+          ? concat("a head of ", config.architecture->class_prefix,
+                   " cannot pass on the features of a frozen encoder; use --head-init random")
+          : "";
+  if (against.empty()) return "fit";
+  if (asked == "fit") throw usage_error("--head-init fit: ", against);
+  return "random";
 }
 
 std::string recipe_of(const TrainOptions& o) {

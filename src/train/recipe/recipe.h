@@ -21,8 +21,17 @@ struct RecipeFacts {
   int64_t samples = 0;  // of training: rows, or windows of questions
   int64_t hidden_size = 0;
   int64_t labels = 2;  // of classification; numbers count as two
+  bool fits_head = false;
 };
-RecipeFacts recipe_facts(const Task& task, const EncoderConfig& config);
+// `options`: the recipe and --head-init as they were given, or resolved.
+RecipeFacts recipe_facts(const TrainOptions& options, const Task& task,
+                         const EncoderConfig& config);
+
+// --head-init of a run: fit or random; of another task than classification as it was given. `auto`
+// fits a new head where the recipe is quick, or auto and samples are few, and the encoder's head
+// can pass features on. Error(usage) for a fit that is asked for and cannot be.
+std::string resolved_head_init(const TrainOptions& options, const Task& task,
+                               const EncoderConfig& config);
 
 // Options of which the recipe's are set, and no others.
 TrainOptions recipe_hf();

@@ -272,7 +272,7 @@ namespace {
 HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
                        const ParameterTable& table) {
   if (options.reinit) return HeadPolicy::renew_all;
-  if (is_quick(options)) return HeadPolicy::keep_or_new;  // the one that was fitted
+  if (fits_head(options)) return HeadPolicy::fitted;
   const bool renews = options.reinit_head || names_other_head(config, table.head().kind);
   return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }

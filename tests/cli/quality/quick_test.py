@@ -1,4 +1,4 @@
-"""train --recipe quick: a frozen encoder with a linear head, as an ordinary run."""
+"""Heads fitted to a frozen encoder: train --recipe quick, and as the start of --recipe auto."""
 import csv
 import json
 import shutil
@@ -88,6 +88,45 @@ def test_training_goes_on(directory):
          words=["--model", "pools", "pretrained model"])
 
 
+def test_auto_begins_with_the_fit(directory):
+    held = ["--eval", EVAL, "--ignore-unknown-labels", "--ngram-mix", "no"]
+    auto = ["--recipe", "auto", "--max-steps", 4, "--reinit-head", *held]
+    succeed(*arguments(directory / "fit", *auto, "--max-steps", 4, "--virtual-shards", 2))
+    assert "linear head was fitted to first-token features" in (directory / "fit/log.txt").read_text()
+    config = (directory / "fit/config.toml").read_text()
+    assert 'head-init = "fit"' in config, config
+    assert json.loads((directory / "fit/model/config.json").read_text())["num_hidden_layers"] == 2
+    # A random head begins with a loss of all labels alike, the fitted one far below it.
+    succeed(*arguments(directory / "random", *auto, "--head-init", "random"))
+    first = [steps_of(directory / name)[0]["loss"] for name in ("fit", "random")]
+    assert first[0] < 0.9 * first[1], first
+    assert 'head-init = "random"' in (directory / "random/config.toml").read_text()
+    # A trained head is kept, and a stopped run goes on without a second fit.
+    kept = succeed(*arguments(directory / "kept", *held, "--recipe", "auto", "--max-steps", 1, "--model", directory / "fit"))
+    assert "linear head" not in kept.err, kept.err
+    fail(2, *arguments(directory / "x", *held, "--recipe", "auto", "--model", directory / "fit", "--head-init", "fit"),
+         words=["--head-init fit", "trained head", "--reinit-head"])
+    modernbert = GOLDEN / "family/modernbert/classification"
+    fail(2, *arguments(directory / "x", "--recipe", "auto", "--reinit-head", "--model", modernbert, "--head-init", "fit"),
+         words=["--head-init fit", "ModernBert", "--head-init random"])
+    assert not (directory / "x").exists()
+    out = directory / "stopped"
+    stopped = arguments(out, *auto, "--virtual-shards", 2, "--save-every", 2, "--keep-checkpoints", 9)
+    succeed(*stopped)
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    (out / "checkpoints/step-00000004.h5").unlink()
+    assert "linear head" not in succeed(*stopped, "--resume").err
+    digests = {facts_of(directory / name)["weights_sha256"] for name in ("fit", "stopped")}
+    if shutil.which("mpirun"):
+        for name, more in (("two", []), ("stages", ["--pp", 2, "--micro-batches", 1])):
+            subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
+                            *map(str, arguments(directory / name, *auto, "--virtual-shards", 2, *more))],
+                           check=True, capture_output=True)
+            digests.add(facts_of(directory / name)["weights_sha256"])
+    assert len(digests) == 1, digests
+
+
 def test_several_labels_and_numbers(directory):
     rows = [("cafe coffee lunch", "food|small", 4), ("coffee cake", "food", 5), ("train ticket", "travel", 40),
             ("taxi small ride", "travel|small", 9)] * 8
@@ -107,7 +146,7 @@ def test_what_it_does_not_take(directory):
     for option, value in (("epochs", 3), ("lr", "1e-4"), ("max-steps", 5), ("freeze", 1), ("dropout", 0.1), ("tp", 2),
                           ("batch-size", 8), ("weight-decay", 0.1), ("schedule", "cosine"), ("max-grad-norm", 2),
                           ("adam-beta1", 0.8), ("adam-epsilon", 1e-6), ("eval-every", 5), ("save-every", 5),
-                          ("early-stopping", 2), ("micro-batches", 2)):
+                          ("early-stopping", 2), ("micro-batches", 2), ("head-init", "random")):
         fail(2, *arguments(directory / "run", *held, f"--{option}", value), words=[f"--{option}", "--recipe auto"])
     for flag in ("no-shuffle", "recompute"):
         fail(2, *arguments(directory / "run", f"--{flag}"), words=[f"--{flag}", "--recipe auto"])

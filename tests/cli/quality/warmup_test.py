@@ -28,8 +28,8 @@ def test_warnings(directory):
 def test_a_run_that_goes_on_has_no_new_head(directory):
     need("golden/tiny-bert-classification")
     rows = write(directory / "rows.csv", "text,label\n" + "".join(f"PETROL {i},fuel\nRENT {i},rent\n" for i in range(20)))
-    line = ["train", "--model", MODEL, "--reinit-head", "--train", rows, "--max-steps", 4, "--save-every", 2,
-            "--keep-checkpoints", 2, "--output", directory / "run"]
+    line = ["train", "--model", MODEL, "--reinit-head", "--head-init", "random", "--train", rows, "--max-steps", 4,
+            "--save-every", 2, "--keep-checkpoints", 2, "--output", directory / "run"]
     assert "newly initialised" in succeed(*line).err
     (directory / "run/metrics.json").unlink()
     resumed = succeed(*line, "--resume").err

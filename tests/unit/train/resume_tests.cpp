@@ -53,7 +53,7 @@ TEST_CASE("a run's own options are adopted") {
   CHECK(options.precision == "fp32");
   CHECK(options.max_length == 64);
   CHECK(options.virtual_shards == 3);
-  CHECK(adopted == std::vector<std::string>{"task", "precision", "ngram-mix", "recipe",
+  CHECK(adopted == std::vector<std::string>{"task", "precision", "ngram-mix", "head-init", "recipe",
                                             "max-length", "virtual-shards", "tensor-shards"});
 }
 

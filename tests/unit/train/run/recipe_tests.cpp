@@ -110,6 +110,20 @@ TEST_CASE("auto: few rows of a label are seen more often, wide models learn more
   CHECK(*filled(0, 384).epochs <= 30);
 }
 
+TEST_CASE("auto: a fitted head needs fewer epochs") {
+  const auto epochs = [](int64_t samples, int64_t labels) {
+    TrainOptions options = of_recipe("auto");
+    fill_recipe(options, TrainOptions(options),
+                {TaskKind::classification, samples, 384, labels, true});
+    return *options.epochs;
+  };
+  CHECK(epochs(500, 22) == 10);
+  CHECK(epochs(4000, 24) == 4);
+  CHECK(epochs(100'000'000, 24) == 4);
+  CHECK(epochs(385, 77) == 27);
+  CHECK(epochs(10, 10) == 30);
+}
+
 TEST_CASE("auto: pairs have the rate of texts, questions hf's epochs, masked words all of hf") {
   TrainOptions pairs = of_recipe("auto"), questions = pairs, words = pairs;
   pairs.text_pair_column = "hypothesis";

@@ -1,0 +1,29 @@
+// A new head that begins as a linear fit to the features of the frozen encoder.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/pooled_weights.h"
+#include "train/training_run.h"
+
+namespace finetune {
+
+// The head is on every process, the rest on rank 0.
+struct HeadFit {
+  LinearHead head;
+  std::string line;  // for the log
+  double loss = 0, seconds = 0;
+  int64_t tokens = 0;
+};
+
+// Computes the features of the training samples and fits the head to them. `source`: null where
+// another process reads the weights for this one. `check_stop` throws if rank 0 was told to stop.
+// Collective.
+HeadFit fit_head(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
+                 const WeightSource* source, const std::function<void()>& check_stop);
+
+// The state of --recipe quick after the fit, which counts as the run's one step over all rows.
+void take_fit(const HeadFit& fit, int64_t samples, CheckpointState& state);
+
+}  // namespace finetune
