@@ -74,7 +74,8 @@ void add_baselines(const Baselines& found, Metrics& metrics, std::string_view re
 Metrics unmixed_metrics(const Metrics& alone) {
   Metrics out;
   for (const auto& [name, value] : alone) {
-    if (name.starts_with(kEvalPrefix) && name != "eval_loss" && !is_of_unseen(name)) {
+    if (name.starts_with(kEvalPrefix) && name != "eval_loss" && name != "eval_folds" &&
+        !name.ends_with("_sd") && !is_of_unseen(name)) {
       out[kUnmixedPrefix + name.substr(kEvalPrefix.size())] = value;
     }
   }

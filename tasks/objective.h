@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/numeric/packed_batch.h"
 #include "model/encoder.h"
@@ -54,6 +55,11 @@ TrainingArrays copy_arrays(const TrainingArrays& arrays, void* block);
 TrainingArrays arrays_in(const void* block);
 // The sha256 of all arrays, hexadecimal.
 std::string digest_of(const TrainingArrays& arrays);
+
+// Returns the fold of each sample, from 0. Samples with equal tokens are in one fold, and the
+// different samples of each label are spread evenly. Error(data) if there are fewer different
+// samples than folds.
+std::vector<uint8_t> folds_of_samples(const TrainingArrays& arrays, int folds);
 
 class Objective {
  public:

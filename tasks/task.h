@@ -95,6 +95,7 @@ struct ClassificationOptions {
   std::string eval_group;            // held-out rows: whole groups by the values of this column
   bool stratified_split = true;      // held-out rows: each label has its share
   bool distinct_split = false;       // held-out rows: equal texts are on one side
+  int folds = 0;                     // train: measures the training rows out of fold; 0: does not
   bool fits_calibration = true;      // train: calibrates the exported model on the evaluation rows
   bool ngram_mix = false;            // train: mixes it with the linear model on n-grams, likewise
   bool tunes_thresholds = false;     // train, multi-label

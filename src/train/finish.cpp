@@ -67,6 +67,10 @@ std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
                                             : value("train_epochs") > 1;
   const bool chose = metrics.contains("best_step") && has_several;
   const bool mixed = metrics.contains("eval_mix_ngrams");
+  if (metrics.contains("eval_folds")) {
+    return concat("each row was measured by ", mixed ? "a head and n-grams" : "a head",
+                  " fitted without its fold; the model is fitted to all rows\n");
+  }
   if (chose && mixed) {
     return "the best epoch was chosen on these rows; each row's mix was fitted on other rows\n";
   }

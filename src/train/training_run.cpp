@@ -2,6 +2,7 @@
 #include "train/training_run.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/log.h"
 #include "core/process_stats.h"
@@ -79,6 +80,24 @@ Error diverged(int64_t step, const std::string& what) {
                                           "; a smaller --lr or a longer --warmup-ratio may help"));
 }
 
+namespace {
+
+// Gives the evaluator the logits of all samples, in their order. Returns the number of samples.
+int64_t add_logits(Evaluator& evaluator, const std::vector<float>& logits) {
+  const int64_t outputs = evaluator.head().outputs;
+  int64_t given = 0;
+  while (const auto chunk = evaluator.next()) {
+    PackedBatch batch;
+    batch.indices.resize(size_t(chunk->samples.size()));
+    std::iota(batch.indices.begin(), batch.indices.end(), uint32_t(given));
+    evaluator.add(batch, logits.data() + given * outputs);
+    given += chunk->samples.size();
+  }
+  return given;
+}
+
+}  // namespace
+
 std::unique_ptr<Evaluator> evaluate(const TrainingRun& run, Metrics& metrics,
                                     const std::function<bool(double)>& poll) {
   const Learner& learner = run.learner;
@@ -102,7 +121,8 @@ std::unique_ptr<Evaluator> evaluate(const TrainingRun& run, Metrics& metrics,
                         engine.part().tensor_shards);
   std::optional<int64_t> samples;
   try {
-    samples = dispatcher.evaluate(*evaluator, tokens, poll);
+    samples = learner.out_of_fold.empty() ? dispatcher.evaluate(*evaluator, tokens, poll)
+                                          : add_logits(*evaluator, learner.out_of_fold);
   } catch (const Error& error) {
     if (error.code() == ExitCode::diverged) throw diverged(step, error.what());
     throw;

@@ -82,7 +82,8 @@ struct Learner {
       replica_stages;                    // for evaluation; null: no parts, or no evaluation
   std::unique_ptr<Objective> objective;  // of the training samples
   std::unique_ptr<TrainingStep> step;
-  bool has_new_fit = false;  // of --recipe quick, in no checkpoint yet
+  bool has_new_fit = false;        // of --recipe quick, in no checkpoint yet
+  std::vector<float> out_of_fold;  // rank 0, --folds: logits that are evaluated, of all samples
 
   // Null: messages go through the host's memory, or there is nobody else along this axis.
   GroupPeers* peers_along(Axis axis) const { return peers ? peers->along(axis) : nullptr; }

@@ -70,8 +70,11 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   const CutTexts train = texts_of(data.train.set, data, options);
   const CutTexts eval = texts_of(data.eval.set, data, options);
   if (trains) lines.push_back(describe_side("train", data.train, train));
-  if (data.has_eval) lines.push_back(describe_side("eval", data.eval, eval));
+  if (data.has_eval && options.folds == 0) {
+    lines.push_back(describe_side("eval", data.eval, eval));
+  }
   for (const auto& [name, texts] : {std::pair("train", &train), {"eval", &eval}}) {
+    if (texts == &eval && options.folds > 0) continue;
     for (std::string& line : text_warnings(name, *texts)) lines.push_back(std::move(line));
   }
   for (size_t i = 0; i < data.train.unnumbered.size(); ++i) {
@@ -148,6 +151,12 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
   if (!data_.train.set.first_window.empty()) {
     windows_ = window_targets(data_.train, train_targets_);
   }
+  if (options_.folds > 0) {
+    data_.eval.folds = folds_of_samples(training_arrays(), options_.folds);
+    data_.split = concat(options_.folds,
+                         " folds: each row is measured by a head and n-grams that "
+                         "were fitted without its fold; the model is fitted to all");
+  }
   lines_ = describe_data(data_, options_);
 }
 
@@ -223,8 +232,10 @@ Baselines ClassificationTask::baselines() {
   if (needs_model && model.number() < 0) {
     throw device_error("the linear model on n-grams failed: its file: ", start_failure(errno));
   }
-  baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts,
-                            model.number() < 0 ? nullptr : &model);
+  const Descriptor* file = model.number() < 0 ? nullptr : &model;
+  baselines_ = options_.folds > 0 ? baselines_of_folds(data_, majority_, train, *data_.eval.texts,
+                                                       file, fold_margins_)
+                                  : baselines_of(data_, majority_, train, *data_.eval.texts, file);
   if (model.number() >= 0 && ::lseek(model.number(), 0, SEEK_END) > 0) {
     ngrams_ = std::make_unique<TrainedNgrams>(model);
   }
@@ -246,11 +257,13 @@ std::string ClassificationTask::best_metric() const {
 bool ClassificationTask::larger_is_better(const std::string& name) const {
   const std::string metric = measure_of_all_rows(name);
   return metric != "eval_loss" && metric != "eval_mse" && metric != "eval_mae" &&
-         metric != "eval_ece" && metric != "eval_brier";
+         metric != "eval_ece" && metric != "eval_brier" && !metric.ends_with("_sd");
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
-  std::vector<std::string> names = classification_metric_names(data_.problem);
+  ClassificationOptions measured;
+  measured.folds = options_.folds;
+  std::vector<std::string> names = classification_metric_names(data_.problem, measured);
   if (data_.eval.repeated.empty()) return names;
   for (std::string& name : unseen_metric_names(names)) names.push_back(std::move(name));
   return names;
@@ -302,6 +315,7 @@ std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluato
     why = concat("the linear model on n-grams takes at most ", kMostNgramLabels, " labels");
     return {};
   }
+  if (options_.folds > 0) return fold_margins_;
   std::vector<float> margins;
   std::vector<std::string> texts;
   const auto score = [&] {

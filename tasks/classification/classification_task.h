@@ -77,6 +77,7 @@ class ClassificationTask final : public Task {
   std::vector<std::string> lines_;
   Majority majority_;
   std::optional<Baselines> baselines_;
+  std::vector<float> fold_margins_;        // with options_.folds: of the n-grams, out of fold
   std::unique_ptr<TrainedNgrams> ngrams_;  // with options_.ngram_mix, once there are baselines
   LogitCalibration calibration_;
   std::optional<MixWeights> mix_;

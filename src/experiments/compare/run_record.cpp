@@ -53,8 +53,8 @@ bool wants_mix(const RunRecord& run) {
   options.regression = is_set("regression");
   options.no_calibration = is_set("no-calibration");
   options.no_ngram_baseline = is_set("no-ngram-baseline");
-  const bool is_evaluated =
-      !run.eval_files.empty() || parse_double(run.option("eval-fraction")).value_or(0) != 0;
+  const bool is_evaluated = !run.eval_files.empty() || !run.option("folds").empty() ||
+                            parse_double(run.option("eval-fraction")).value_or(0) != 0;
   return is_evaluated && run.option("task") == "classification" && mixes_with_ngrams(options);
 }
 

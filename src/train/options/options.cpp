@@ -58,6 +58,24 @@ void validate_side_columns(const TrainOptions& o) {
   throw usage_error(given, " is for the linear model that is mixed with the encoder: ", why);
 }
 
+void validate_folds(const TrainOptions& o) {
+  if (!o.folds) return;
+  const std::string name = concat("--folds ", *o.folds);
+  if (!is_quick(o)) {
+    throw usage_error(name,
+                      " is for --recipe quick, whose linear fits take seconds; a fine-tuned "
+                      "model is measured on rows of --eval or --eval-fraction");
+  }
+  const char* against = !o.eval.empty()                           ? "--eval"
+                        : o.eval_fraction != 0                    ? "--eval-fraction"
+                        : o.max_eval_samples                      ? "--max-eval-samples"
+                        : o.long_text != TrainOptions().long_text ? "--long-text windows"
+                                                                  : nullptr;
+  if (against)
+    throw usage_error(name, ", which measures every training row, and ", against,
+                      " exclude each other");
+}
+
 void validate_evaluation(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
@@ -70,6 +88,7 @@ void validate_evaluation(const TrainOptions& o) {
     throw usage_error("--eval-split distinct needs --eval-fraction, the share of rows to hold out");
   }
   validate_eval_group(o);
+  validate_folds(o);
   if (o.tune_thresholds && o.multi_label.empty()) {
     throw usage_error("--tune-thresholds is for several labels a row: give --multi-label");
   }
@@ -77,7 +96,7 @@ void validate_evaluation(const TrainOptions& o) {
     throw usage_error("--tune-thresholds and --no-calibration exclude each other");
   }
   if (o.ngram_mix == "yes") require_mix(o);
-  if (!o.eval.empty() || o.eval_fraction != 0) return;
+  if (!o.eval.empty() || o.eval_fraction != 0 || o.folds) return;
   const char* needing = o.early_stopping > 0     ? "--early-stopping"
                         : !o.best_metric.empty() ? "--best-metric"
                         : o.tune_thresholds      ? "--tune-thresholds"
@@ -261,6 +280,7 @@ constexpr TaskSetting kSettings[] = {
        t.stratified_split = o.eval_split != "random";
        t.distinct_split = o.eval_split == "distinct";
      }},
+    {"folds", [](From o, To t) { t.folds = int(o.folds.value_or(0)); }},
     {"seed", [](From o, To t) { t.seed = o.seed; }},
     {"max-train-samples",
      [](From o, To t) { t.max_train_samples = o.max_train_samples.value_or(0); }},
@@ -310,7 +330,7 @@ constexpr TaskSetting kSettings[] = {
 TaskOptions task_options(const TrainOptions& options) {
   TaskOptions to;
   for (const TaskSetting& setting : kSettings) setting.apply(options, to);
-  to.baselines = !options.eval.empty() || options.eval_fraction > 0;
+  to.baselines = !options.eval.empty() || options.eval_fraction > 0 || options.folds;
   return to;
 }
 

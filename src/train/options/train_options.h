@@ -17,6 +17,7 @@ struct TrainOptions {
   double eval_fraction = 0;
   std::string eval_group;
   std::string eval_split = "stratified";
+  std::optional<int64_t> folds;
   std::string output;
 
   std::vector<std::string> text_columns;

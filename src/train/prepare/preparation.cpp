@@ -259,7 +259,8 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   try {
     auto fitted = weights_to_start_with(settings, source.get(), nullptr);
     check_weights_and_disk(machine, settings, samples.arrays, fitted ? fitted.get() : source.get());
-    if (fits_head(options) && first_step < 0) {
+    // With --folds again after a stop: checkpoints have no answers out of fold.
+    if (fits_head(options) && (first_step < 0 || options.folds)) {
       set_threads(own_threads);
       fit = fit_first_head(context, machine, settings, samples.arrays, source.get());
       fitted = weights_to_start_with(settings, source.get(), &fit->head);
@@ -283,7 +284,8 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
                                        step_options(options, settings.config), *options.batch_size,
                                        stage_plan(machine, settings, learner));
     state = first_state(machine, reading.inputs, learner, output, first_step);
-    if (fit && is_quick(options)) {
+    if (fit) learner.out_of_fold = std::move(fit->out_of_fold);
+    if (fit && is_quick(options) && first_step < 0) {
       take_fit(*fit, training.size(), state);
       learner.has_new_fit = true;
     }

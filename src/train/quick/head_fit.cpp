@@ -13,6 +13,7 @@
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
 #include "inference/sample_outputs.h"
+#include "train/quick/fold_fits.h"
 #include "train/quick/linear_fit.h"
 #include "train/resume.h"
 
@@ -97,6 +98,9 @@ HeadFit fit_head(const Machine& machine, const Settings& settings, const Trainin
     LinearFit fit = fit_linear_head(features, width, arrays);
     out.head = std::move(fit.head);
     out.loss = fit.loss;
+    if (settings.options.folds) {
+      out.out_of_fold = out_of_fold_logits(features, width, arrays, int(*settings.options.folds));
+    }
     const char* pooled =
         pooling_of(settings.config) == Pooling::mean ? "mean-pooled" : "first-token";
     out.line = concat("a linear head was fitted to ", pooled,

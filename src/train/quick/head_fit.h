@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/pooled_weights.h"
 #include "train/training_run.h"
@@ -12,7 +13,8 @@ namespace finetune {
 // The head is on every process, the rest on rank 0.
 struct HeadFit {
   LinearHead head;
-  std::string line;  // for the log
+  std::vector<float> out_of_fold;  // with --folds: logits (samples, outputs), see fold_fits.h
+  std::string line;                // for the log
   double loss = 0, seconds = 0;
   int64_t tokens = 0;
 };

@@ -145,6 +145,9 @@ std::string_view purpose(const ModelCard& card) {
 
 // "dev.csv", or "train.csv (held out)".
 std::string evaluation_data(const ModelCard& card) {
+  if (card.given.folds) {
+    return concat(file_names(card.given.train), " (out of ", *card.given.folds, " folds)");
+  }
   return card.given.eval.empty() ? file_names(card.given.train) + " (held out)"
                                  : file_names(card.given.eval);
 }

@@ -1,6 +1,8 @@
 // Hands each row to the tallies that it counts in.
 #include "tasks/classification/evaluation/row_scores.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -10,11 +12,22 @@ namespace finetune {
 
 std::vector<std::string> classification_metric_names(ProblemType problem,
                                                      const ClassificationOptions& options) {
-  if (problem == ProblemType::regression) {
-    return {"eval_loss", "eval_mse", "eval_mae", "eval_r2", "eval_pearson", "eval_spearman"};
+  std::vector<std::string> names;
+  if (options.folds > 0) {
+    names.emplace_back("eval_folds");
+    for (const char* name : kFoldMeasures) {
+      const bool is_number = std::string_view(name) == "eval_mse";
+      if (is_number == (problem == ProblemType::regression)) names.push_back(concat(name, "_sd"));
+    }
   }
-  std::vector<std::string> names = {"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro",
-                                    "eval_f1_weighted"};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
+  if (problem == ProblemType::regression) {
+    add({"eval_loss", "eval_mse", "eval_mae", "eval_r2", "eval_pearson", "eval_spearman"});
+    return names;
+  }
+  add({"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro", "eval_f1_weighted"});
   if (problem == ProblemType::single_label) names.emplace_back("eval_mcc");
   for (std::string& name : ProbabilityScores::metric_names(problem, options))
     names.push_back(std::move(name));
@@ -23,6 +36,11 @@ std::vector<std::string> classification_metric_names(ProblemType problem,
 
 RowScores::RowScores(const Setting& setting) : setting_(setting), all_(new_tally()) {
   const ClassificationData& data = setting.data;
+  const std::vector<uint8_t>& folds = data.eval.folds;
+  if (!folds.empty()) {
+    fold_rows_.resize(size_t(*std::max_element(folds.begin(), folds.end())) + 1);
+    for (size_t fold = 0; fold < fold_rows_.size(); ++fold) folds_.push_back(new_tally());
+  }
   if (data.problem == ProblemType::regression) return;
   answers_.emplace(data.problem, data.outputs(), setting.options);
 }
@@ -39,6 +57,9 @@ template <typename Count>
 void RowScores::count(const WaitingRow& row, Count&& count_in) {
   count_in(all_);
   if (unseen_ && !row.repeated) count_in(*unseen_);
+  if (row.fold < 0) return;
+  count_in(folds_[size_t(row.fold)]);
+  ++fold_rows_[size_t(row.fold)];
 }
 
 void RowScores::add(const WaitingRow& row, const float* answer, const float* unmixed) {
@@ -78,9 +99,27 @@ void RowScores::add(const WaitingRow& row, const float* answer, const float* unm
   }
 }
 
+void RowScores::add_folds(Metrics& metrics) const {
+  metrics["eval_folds"] = double(folds_.size());
+  for (const char* name : kFoldMeasures) {
+    if (!metrics.contains(name)) continue;
+    double sum = 0, squares = 0;
+    std::vector<double> values;
+    for (size_t fold = 0; fold < folds_.size(); ++fold) {
+      if (fold_rows_[fold] > 0) values.push_back(folds_[fold].metrics().at(name));
+    }
+    if (values.size() < 2) continue;
+    for (double value : values) sum += value;
+    const double mean = sum / double(values.size());
+    for (double value : values) squares += (value - mean) * (value - mean);
+    metrics[concat(name, "_sd")] = std::sqrt(squares / double(values.size() - 1));
+  }
+}
+
 Metrics RowScores::metrics() const {
   Metrics metrics = all_.metrics();
   if (answers_) answers_->add_metrics(metrics);
+  if (!folds_.empty()) add_folds(metrics);
   if (unseen_) add_unseen(repeated_ < rows_ ? unseen_->metrics() : Metrics(), repeated_, metrics);
   return metrics;
 }

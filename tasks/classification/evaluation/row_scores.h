@@ -27,9 +27,14 @@ namespace finetune {
 //                            multi-label: counts of true and false positives and negatives
 //           per_class.csv    label, precision, recall, f1, support
 //           slices.csv       with slices
+// With options.folds also eval_folds, their number, and the standard deviation over folds of
+// kFoldMeasures as eval_accuracy_sd and the like.
 // `options`: further metrics that evaluate may be asked for (probability_scores.h).
 std::vector<std::string> classification_metric_names(ProblemType problem,
                                                      const ClassificationOptions& options = {});
+
+inline constexpr const char* kFoldMeasures[] = {"eval_accuracy", "eval_f1_macro", "eval_f1_micro",
+                                                "eval_mse"};
 
 class RowScores {
  public:
@@ -60,10 +65,13 @@ class RowScores {
   template <typename Count>
   void count(const WaitingRow& row, Count&& count_in);
   ClassCounts new_tally() const;
+  void add_folds(Metrics& metrics) const;
 
   Setting setting_;
   ClassCounts all_;
   std::optional<ClassCounts> unseen_, unmixed_;
+  std::vector<ClassCounts> folds_;  // with options.folds
+  std::vector<int64_t> fold_rows_;
   std::optional<ProbabilityScores> answers_;  // of labels
   int64_t rows_ = 0, repeated_ = 0;
 };

@@ -23,6 +23,7 @@ std::optional<SampleChunk> RowsInMemory::next(std::deque<WaitingRow>& waiting,
       out.labels.assign(labels.begin(), labels.end());
     }
     out.repeated = !side_.repeated.empty() && side_.repeated[row] != 0;
+    if (!side_.folds.empty()) out.fold = side_.folds[row];
     if (lines) out.line = lines->begin(side_.table->rows()[side_.rows[row]].values);
   }
   return chunk;

@@ -25,6 +25,7 @@ struct WaitingRow {
   std::vector<int32_t> labels;             // multi-label: true ids, ascending
   double target = 0;                       // regression
   bool repeated = false;                   // its text was trained on, too
+  int fold = -1;                           // with options.folds
   Freshness freshness = Freshness::fresh;  // with options.promise
   std::vector<int32_t> slices;             // its places in Slices
   std::vector<float> margins;              // of n-grams that are mixed with its logits

@@ -7,7 +7,9 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "tasks/classification/evaluation/class_counts.h"
+#include "tasks/classification/ngram_mix/fold_margins.h"
 #include "tasks/classification/ngrams/ngram_process.h"
+#include "tasks/classification/ngrams/training.h"
 
 namespace finetune {
 namespace {
@@ -179,6 +181,40 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
   }
   try {
     add_ngrams(data, *train, eval, model, out);
+  } catch (const std::exception& failure) {
+    const Error error = error_of(failure);
+    throw Error(error.code(), concat("the linear model on n-grams failed: ", error.what()));
+  }
+  return out;
+}
+
+Baselines baselines_of_folds(const ClassificationData& data, const Majority& majority,
+                             const TextRows* train, const TextRows& rows, const Descriptor* model,
+                             std::vector<float>& margins) {
+  Baselines out = baselines_of(data, majority, nullptr, rows);
+  if (!train || !has_ngram_process()) return out;
+  const int64_t outputs = data.labels.size();
+  if (data.problem == ProblemType::regression || train->size() < train->of ||
+      outputs > kMostNgramLabels) {
+    out.lines.push_back(concat("no n-gram baseline with --folds: it needs labels, at most ",
+                               kMostNgramLabels, ", and at most 12 MiB of text"));
+    return out;
+  }
+  try {
+    margins = fold_margins(rows, data.eval.folds, data.problem, outputs);
+    auto at = margins.begin();
+    TextRow predicted;
+    const auto next = [&]() -> const TextRow& {
+      predicted.labels = labels_of_scores(std::vector<double>(at, at + outputs), data.problem);
+      at += outputs;
+      return predicted;
+    };
+    add_metrics(data, rows, "baseline_ngram_", next, out.metrics);
+    if (model) {
+      const TextRows none, predictions;
+      predict_with_ngrams({data.problem, outputs, *train, none, predictions, model});
+    }
+    out.lines.emplace_back("n-gram baseline: a linear model for each fold, trained on the others");
   } catch (const std::exception& failure) {
     const Error error = error_of(failure);
     throw Error(error.code(), concat("the linear model on n-grams failed: ", error.what()));

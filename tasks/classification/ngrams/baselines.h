@@ -49,6 +49,13 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
                        const TextRows* train, const TextRows& eval,
                        const Descriptor* model = nullptr);
 
+// The same with options.folds: `rows` are the training rows, measured fold by fold; `model` is
+// trained on all. `margins` gets the scores (rows, labels). Numbers and too much text: only the
+// majority.
+Baselines baselines_of_folds(const ClassificationData& data, const Majority& majority,
+                             const TextRows* train, const TextRows& rows, const Descriptor* model,
+                             std::vector<float>& margins);
+
 // What an evaluation of files keeps of the rows that the model was trained on.
 struct TrainedRows {
   Majority majority;

@@ -343,6 +343,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   }
   if (train) {
     cut(train->rows, options.max_train_samples);
+    if (options.folds > 0) eval.emplace(*train).dropped = 0;
     data.train = make_side(*train, data, options, tokenizer, true);
     data.train.unnumbered = unnumbered_rows(*train->table, train->rows, train->text.numbers);
     if (options.baselines) data.trained_texts = TrainedTexts(text_sums(*train));
@@ -357,10 +358,9 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     data.has_eval = true;
     data.eval = make_side(*eval, data, options, tokenizer, false);
     const std::vector<TextSum> sums = text_sums(*eval);
-    if (options.baselines && !options.train_files.empty()) {
-      for (const TextSum& sum : sums) {
+    if (options.baselines && !options.train_files.empty() && options.folds == 0) {
+      for (const TextSum& sum : sums)
         data.eval.repeated.push_back(data.trained_texts.contains(sum));
-      }
     }
     if (data.problem != ProblemType::regression) data.eval.parts = fit_parts_of(data.eval, sums);
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file

@@ -38,6 +38,7 @@ struct ClassificationSide {
   std::shared_ptr<TextRows> texts;     // options.baselines
   std::vector<int64_t> unnumbered;     // rows whose value is no number, of each number column
   std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
+  std::vector<uint8_t> folds;          // eval, options.folds: the fold of each row
   std::vector<uint8_t> parts;          // eval, of labels: folds.h, for cross-fitting
 };
 

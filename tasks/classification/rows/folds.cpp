@@ -1,7 +1,13 @@
 // Deals the different texts of each label to the folds in turn.
 #include "tasks/classification/rows/folds.h"
 
+#include <functional>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "tasks/objective.h"
 
 namespace finetune {
 
@@ -23,6 +29,34 @@ std::vector<int32_t> folds_of(std::span<const uint64_t> text_sums, const RowLabe
     out.push_back(text->second);
   }
   return out;
+}
+
+std::vector<uint8_t> folds_of_samples(const TrainingArrays& arrays, int folds) {
+  std::vector<uint64_t> sums;
+  RowLabels labels;
+  const SampleView& samples = arrays.samples;
+  for (int64_t i = 0; i < samples.size(); ++i) {
+    const auto row = size_t(i);
+    const auto tokens =
+        samples.ids.subspan(size_t(samples.offsets[row]), size_t(samples.length(i)));
+    sums.push_back(std::hash<std::string_view>()(
+        {reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()}));
+    if (!arrays.labels.empty()) {
+      labels.add(arrays.labels.subspan(row, 1));
+    } else if (!arrays.set_offsets.empty()) {
+      labels.add(
+          arrays.set_ids.subspan(size_t(arrays.set_offsets[row]),
+                                 size_t(arrays.set_offsets[row + 1] - arrays.set_offsets[row])));
+    } else {
+      labels.add({});
+    }
+  }
+  const std::unordered_set<uint64_t> texts(sums.begin(), sums.end());
+  if (int64_t(texts.size()) < folds) {
+    throw data_error(texts.size(), " different texts are too few for --folds ", folds);
+  }
+  const std::vector<int32_t> found = folds_of(sums, labels, folds);
+  return {found.begin(), found.end()};
 }
 
 }  // namespace finetune

@@ -1,6 +1,7 @@
 """Heads fitted to a frozen encoder: train --recipe quick, and as the start of --recipe auto."""
 import csv
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -139,6 +140,54 @@ def test_several_labels_and_numbers(directory):
     assert metrics_of(directory / "sets")["eval_f1_micro"] > 0.9, metrics_of(directory / "sets")
     numbers = metrics_of(directory / "numbers")
     assert numbers["eval_r2"] > 0.9, numbers
+
+
+def test_folds(directory):
+    out, draw = directory / "run", random.Random(5)
+    text = succeed(*arguments(out, "--folds", 4, "--keep-checkpoints", 1, "--threads", 2)).out
+    metrics = metrics_of(out)
+    assert metrics["eval_folds"] == 4 and metrics["eval_rows"] == metrics["train_rows"] == 960, metrics
+    assert 0 < metrics["eval_accuracy_sd"] < 0.1 and metrics["eval_mix_ngrams"] > 0, metrics
+    assert "960 out-of-fold rows right" in text and "over 4 folds: accuracy ± " in text, text
+    with open(out / "predictions.csv", newline="") as file:
+        answers = list(csv.DictReader(file))
+    right = sum(row["label"] == row["category"] for row in answers) / 960
+    assert abs(right - metrics["eval_accuracy"]) < 1e-9 and right < 0.95, (right, metrics)
+    # The model is fitted to all rows, which it knows better than the folds did; other rows agree with the folds.
+    succeed(*arguments(directory / "all"))
+    assert facts_of(directory / "all")["weights_sha256"] == facts_of(out)["weights_sha256"]
+    for data, least, most in ((TRAIN, right + 0.05, 1), (EVAL, right - 0.05, right + 0.05)):
+        told = json.loads(succeed("evaluate", "--model", out, "--data", data, "--label-column", "category", "--json",
+                                  "--ignore-unknown-labels", "--no-ngram-baseline").out)
+        assert least < told["eval_accuracy"] <= most, (data, right, told)
+    # From its checkpoint, and with other threads and processes, the same.
+    before = (out / "predictions.csv").read_bytes()
+    (out / "metrics.json").unlink()
+    succeed("train", "--config", out / "config.toml", "--output", out, "--resume", "--threads", 1)
+    assert (out / "predictions.csv").read_bytes() == before and metrics_of(out)["eval_loss"] == metrics["eval_loss"]
+    if shutil.which("mpirun"):
+        subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
+                        *map(str, arguments(directory / "two", "--folds", 4, "--virtual-shards", 1))], check=True,
+                       capture_output=True)
+        assert (directory / "two/predictions.csv").read_bytes() == before
+    # Labels that follow from nothing are guessed by chance, and none of several labels a row is remembered.
+    data = directory / "rows.csv"
+    with open(data, "w", newline="") as file:
+        csv.writer(file).writerows([("text", "label", "amount"), *((f"shop {n} {n * n}", draw.choice(["ab", "cd"]), n)
+                                                                   for n in range(300))])
+    for name, more in (("one", []), ("sets", ["--multi-label", "|"]), ("numbers", ["--regression", "--label-column", "amount"])):
+        succeed("train", "--model", MODEL, "--train", data, "--text-column", "text", "--recipe", "quick", "--folds", 3,
+                "--reinit-head", "--output", directory / name, *more)
+    assert 0.4 < metrics_of(directory / "one")["eval_accuracy"] < 0.6, metrics_of(directory / "one")
+    assert 0.3 < metrics_of(directory / "sets")["eval_f1_micro"] < 0.65, metrics_of(directory / "sets")
+    assert metrics_of(directory / "numbers")["eval_mse_sd"] > 0 and "baseline_majority_mse" in metrics_of(directory / "numbers")
+    few = ("text,label\n" + "a,x\nb,y\na,x\n").encode()
+    (directory / "few.csv").write_bytes(few)
+    fail(3, "train", "--model", MODEL, "--reinit-head", "--train", directory / "few.csv", "--recipe", "quick", "--folds", 4,
+         "--output", directory / "no", words=["2 different texts", "--folds 4"])
+    for more, word in ((("--recipe", "auto"), "is for --recipe quick"), (("--eval", EVAL), "--eval exclude"),
+                       (("--eval-fraction", 0.1), "--eval-fraction exclude"), (("--long-text", "windows"), "--long-text")):
+        fail(2, *arguments(directory / "no", "--folds", 4, *more), words=["--folds 4", word])
 
 
 def test_what_it_does_not_take(directory):

@@ -1,0 +1,18 @@
+// Fits a head without each fold, so that no sample is measured by a head that has seen it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tasks/objective.h"
+
+namespace finetune {
+
+// Returns logits (samples, outputs), each sample's by a head that was fitted without the sample's
+// fold (folds_of_samples). A label that no other fold has gets the sample's lowest logit.
+// `features` (samples, width).
+std::vector<float> out_of_fold_logits(std::span<const float> features, int64_t width,
+                                      const TrainingArrays& arrays, int folds);
+
+}  // namespace finetune
