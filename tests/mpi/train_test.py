@@ -206,7 +206,7 @@ def test_continued_at_another_number_of_processes(directory):
     prepared()
     succeed(*LONG, "--output", directory / "straight")
     expected = results_of(directory / "straight")
-    for name, processes, hosts, ways in (("a", 4, 1, [(1, 1), (8, 1), (3, 2)]), ("b", 4, 2, [(2, 1)])):
+    for name, processes, hosts, ways in (("a", 4, 1, some_of(2, (1, 1), (3, 2), (8, 1))), ("b", 4, 2, some_of(1, (2, 1)))):
         stopped(directory / name, processes, hosts)
         for number, (count, groups) in enumerate(ways):
             # The output path is one of a run's options, so each resumes in a copy at the same place.

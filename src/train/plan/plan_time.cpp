@@ -13,10 +13,11 @@
 namespace finetune {
 namespace {
 
-constexpr double kSeconds = 2;   // how long steps are measured
-constexpr double kProbe = 0.25;  // seconds of a probe, which has at least one step
-constexpr size_t kProbes = 3;    // the least number of probes
-constexpr double kLongStep = 1;  // seconds: a longer step is put together from small ones
+constexpr double kSeconds = 2;    // how long steps are measured at most
+constexpr double kProbe = 0.25;   // seconds of a probe, which has at least one step
+constexpr size_t kProbes = 3;     // the least number of probes
+constexpr double kSteady = 0.04;  // the last probes' spread that needs no more of them
+constexpr double kLongStep = 1;   // seconds: a longer step is put together from small ones
 constexpr double kEvaluationSeconds = 1;
 constexpr double kLearningRate = 1e-6;  // random weights must not diverge
 
@@ -78,6 +79,14 @@ TimeForecast summary_of(std::vector<Probe> probes) {
   return time;
 }
 
+bool is_steady(const std::vector<Probe>& probes) {
+  if (probes.size() < kProbes) return false;
+  const auto [least, most] =
+      std::minmax_element(probes.end() - int64_t(kProbes), probes.end(),
+                          [](const Probe& a, const Probe& b) { return a.seconds < b.seconds; });
+  return most->seconds <= (1 + kSteady) * least->seconds;
+}
+
 // Times of a step with `tokens` tokens. A step that takes long is put together from small ones:
 // what every step costs, and what a token adds.
 TimeForecast step_times(Stopwatch& watch, int64_t batch_size, int64_t sequences, double tokens) {
@@ -92,7 +101,7 @@ TimeForecast step_times(Stopwatch& watch, int64_t batch_size, int64_t sequences,
   const int64_t count = extrapolated(part) > kLongStep ? sequences : batch_size;
   std::vector<Probe> probes;
   const double start = seconds_now();
-  while (probes.size() < kProbes || seconds_now() - start < kSeconds) {
+  while (probes.size() < kProbes || (!is_steady(probes) && seconds_now() - start < kSeconds)) {
     const ProcessorTime before = processor_time();
     Stopwatch::Time sum;
     int64_t steps = 0;

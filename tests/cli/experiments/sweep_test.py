@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, TRAIN, write
-from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_of, need, run, succeed
+from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_of, need, run, some_of, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
 FIXED = (f"model = '{MODEL}'\ntrain = '{TRAIN}'\neval = '{EVAL}'\nlabel-column = 'category'\nmax-steps = 12\n")
@@ -193,7 +193,7 @@ def test_jobs(directory):
     assert succeed(*line, directory / "three").err.count("there already") == 6
     # Stopped by a signal, or killed: no process remains, and the same command resumes.
     fixed = QUICK.replace("max-steps = 12", "max-steps = 400\nbatch-size = 16\nsave-every = 20")
-    for number, codes in ((signal.SIGTERM, (85,)), (signal.SIGINT, (130,)), (signal.SIGKILL, (-9,))):
+    for number, codes in some_of(2, (signal.SIGTERM, (85,)), (signal.SIGKILL, (-9,)), (signal.SIGINT, (130,))):
         out = directory / f"stopped {number}"
         line = ["sweep", grid(directory, "[sweep]\nseed = [1, 2, 3]\n", fixed), "--jobs", 2, "--output", out]
         process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
