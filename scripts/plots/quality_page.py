@@ -56,7 +56,7 @@ def time_to_peer(rows):
         if share:
             groups.append((SHORT[data], {"finetune": (100 * float(share), f"{100 * float(share):.0f} %")}))
     return bars("Processor time until Trainer's accuracy is reached, % of Trainer's own",
-                "Without n-grams. MRPC is missing: its accuracy is not reached.",
+                "Without n-grams.",
                 groups, {"finetune": "ours"},
                 " %",
                 bar=16,
