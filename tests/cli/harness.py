@@ -58,6 +58,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if not ON_GPU:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests that name no device use the CPU
 
+# Open MPI keeps a job's files below this folder, and removes the folders above them, too, when the job ends: another
+# program's job that starts then does not find them.
+MPI_SESSIONS = tempfile.TemporaryDirectory(prefix="finetune-mpi-")
+os.environ["OMPI_MCA_orte_tmpdir_base"] = MPI_SESSIONS.name
 
 # Files with dates are then comparable between runs (results_test.py tests real dates).
 os.environ.setdefault("SOURCE_DATE_EPOCH", "1800000000")
