@@ -12,7 +12,7 @@ namespace finetune {
 namespace {
 
 constexpr size_t kMostBytes = 64, kMostLetters = 3;  // of an amount; of a currency's code
-constexpr std::string_view kMinus = "\xE2\x88\x92";  // U+2212
+constexpr std::string_view kMinuses[] = {"\xE2\x88\x92", "\xE2\x80\x93"};  // U+2212, U+2013
 // No-break spaces of two widths, and the apostrophe of Swiss amounts as typesetters have it.
 constexpr std::string_view kWideSeparators[] = {"\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x99"};
 constexpr std::string_view kCurrencies[] = {"$", "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5"};
@@ -37,6 +37,13 @@ std::string take_letters(std::string& text, bool at_end) {
   std::string letters = text.substr(from, count);
   text = std::string(trim(text.erase(from, count)));
   return letters;
+}
+
+// Takes the dashes off that stand for no cents: "100,-", "100.--".
+void take_no_cents(std::string& text) {
+  const size_t point = text.find_last_not_of('-');
+  if (point == text.npos || point + 1 == text.size()) return;
+  if (text[point] == ',' || text[point] == '.') text.resize(point);
 }
 
 // Takes one sign off either end. Returns false if the number is negative.
@@ -89,14 +96,17 @@ std::optional<double> amount_of(std::string_view text) {
   if (text.empty() || text.size() > kMostBytes) return std::nullopt;
   if (const auto number = finite_number(text)) return number;
   std::string rest(text);
-  replace_all(rest, kMinus, "-");
+  for (const std::string_view minus : kMinuses) replace_all(rest, minus, "-");
   for (const std::string_view separator : kWideSeparators) replace_all(rest, separator, " ");
   for (const std::string_view currency : kCurrencies) replace_all(rest, currency, "");
   rest = std::string(trim(rest));
   bool is_negative = rest.size() > 2 && rest.front() == '(' && rest.back() == ')';
   if (is_negative) rest = std::string(trim(rest.substr(1, rest.size() - 2)));
+  take_no_cents(rest);
   bool is_positive = take_sign(rest);
   const std::string before = take_letters(rest, false), behind = take_letters(rest, true);
+  if (!before.empty() && rest.starts_with('.')) rest = std::string(trim(rest.substr(1)));  // "Rs."
+  take_no_cents(rest);
   if (before.size() > kMostLetters || behind.size() > kMostLetters) return std::nullopt;
   if (is_positive) is_positive = take_sign(rest);
   is_negative = is_negative || !is_positive || behind == "DR" || behind == "Dr";

@@ -235,7 +235,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
     });
     source.reset();
   });
-  const bool has_whole = groups.layout().dp() == groups.layout().world();
+  // With tensor shards the arena has another order than the whole model's table.
+  const bool has_whole = groups.layout().dp() == groups.layout().world() && shards == 1;
   if (options.sum_weights && has_whole && comm.rank() == 0) {
     model.weights_sum = std::make_unique<WeightsSum>(whole, std::move(arena));
   }

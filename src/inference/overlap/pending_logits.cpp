@@ -9,10 +9,13 @@
 
 namespace finetune {
 
-bool PendingLogits::possible() const {
+bool PendingLogits::possible() {
   const char* given = kBatchesInFlightSwitch.value();
-  return (!given || std::string_view(given) != "1") && !engine_.backend().uses_host_memory() &&
-         engine_.table().head().kind != HeadKind::masked;
+  Backend& backend = engine_.backend();
+  if (given && std::string_view(given) == "1") return false;
+  if (backend.uses_host_memory() || engine_.table().head().kind == HeadKind::masked) return false;
+  if (!copies_) copies_ = backend.make_host_copies(int(kMost));
+  return copies_ != nullptr;
 }
 
 // The next forward pass writes to the same memory: the device's work waits for the copy. The host
@@ -20,7 +23,6 @@ bool PendingLogits::possible() const {
 void PendingLogits::start(const PackedBatch& batch) {
   FINETUNE_CHECK(count() < kMost);
   Backend& backend = engine_.backend();
-  if (!copies_) copies_ = backend.make_host_copies(int(kMost));
   const int number = int(started_ % kMost);
   Place& place = places_[size_t(number)];
   const size_t bytes = size_t(logit_floats(engine_.table().head(), batch)) * sizeof(float);

@@ -19,7 +19,7 @@ class PendingLogits {
 
   // Whether work can be in flight: on a device, with logits that come as they are computed, unless
   // FINETUNE_BATCHES_IN_FLIGHT=1 forbids it.
-  bool possible() const;
+  bool possible();
   // Micro-batches whose logits have not been taken.
   int64_t count() const { return started_ - taken_; }
   static constexpr int64_t kMost = 2;

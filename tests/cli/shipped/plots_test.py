@@ -63,7 +63,7 @@ def test_another_machine_has_its_rows(directory):
 
 def test_what_is_changed_by_hand_is_noticed(directory):
     root = copy_of_the_documents(directory)
-    replace(root / "docs/quality.md", "| 85.3 ± 0.3 |", "| 99.3 ± 0.3 |")
+    replace(root / "docs/quality.md", "| 85.8 ± 0.3 |", "| 99.3 ± 0.3 |")
     replace(root / "docs/plots/layers.svg", "errors, text", "error, text")
     shutil.copy(root / "docs/plots/speed.svg", root / "docs/plots/old.svg")
     done = draw(root, "--check")

@@ -84,6 +84,12 @@ TEST_CASE("amounts are read as people write them") {
                                                      1234},
                                                     {"+7", 7},
                                                     {"1e3", 1000},
+                                                    {"100,-", 100},
+                                                    {"CHF 100.--", 100},
+                                                    {"-100,- EUR", -100},
+                                                    {"100.00-", -100},
+                                                    {"Rs.100", 100},
+                                                    {"kr. 1 000,50", 1000.5},
                                                     {",50", 0.5}};
   for (const auto& [text, number] : amounts) {
     CAPTURE(text);
