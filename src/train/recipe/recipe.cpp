@@ -103,8 +103,10 @@ std::string resolved_head_init(const TrainOptions& options, const Task& task,
   if (task.kind() != TaskKind::classification) return options.head_init;  // theirs are random
   if (is_quick(options)) return "fit";
   const std::string& asked = options.head_init;
-  const bool is_for_auto =
-      recipe_of(options) == "auto" && task.train_set().samples.size() < kManySamples;
+  // Numbers are learnt worse from a fit, and of several labels nothing is known.
+  const bool is_for_auto = recipe_of(options) == "auto" && !options.regression &&
+                           options.multi_label.empty() &&
+                           task.train_set().samples.size() < kManySamples;
   const bool is_wanted = asked == "fit" || (asked == "auto" && is_for_auto);
   if (!is_wanted) return "random";
   const std::string against =

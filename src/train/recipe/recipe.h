@@ -28,8 +28,8 @@ RecipeFacts recipe_facts(const TrainOptions& options, const Task& task,
                          const EncoderConfig& config);
 
 // --head-init of a run: fit or random; of another task than classification as it was given. `auto`
-// fits a new head where the recipe is quick, or auto and samples are few, and the encoder's head
-// can pass features on. Error(usage) for a fit that is asked for and cannot be.
+// fits a new head where the recipe is quick, or auto with one label a row and few samples, and the
+// encoder's head can pass features on. Error(usage) for a fit that is asked for and cannot be.
 std::string resolved_head_init(const TrainOptions& options, const Task& task,
                                const EncoderConfig& config);
 

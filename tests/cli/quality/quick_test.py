@@ -138,6 +138,10 @@ def test_several_labels_and_numbers(directory):
         succeed("train", "--model", MODEL, "--train", data, "--eval", data, "--text-column", "text", "--recipe", "quick",
                 "--reinit-head", "--output", directory / name, *more)
     assert metrics_of(directory / "sets")["eval_f1_micro"] > 0.9, metrics_of(directory / "sets")
+    for more in (["--multi-label", "|"], ["--regression", "--label-column", "amount"]):  # auto fits no such head
+        log = succeed("train", "--model", MODEL, "--train", data, "--text-column", "text", "--recipe", "auto", "--reinit-head",
+                      "--max-steps", 1, "--output", directory / "auto", "--overwrite", *more).err
+        assert "linear head" not in log and "newly initialised" in log, log
     numbers = metrics_of(directory / "numbers")
     assert numbers["eval_r2"] > 0.9, numbers
 
