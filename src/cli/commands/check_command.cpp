@@ -101,7 +101,7 @@ struct BaselineColumn {
   std::string_view prefix;
 };
 
-// One row per metric, one column per baseline; those of the model with --model.
+// A row for each metric and a column for each baseline; --model adds the model's columns.
 std::string baseline_table(const DataCheck& check) {
   constexpr std::string_view kPrefix = "baseline_majority_";
   const bool is_regression = check.problem == ProblemType::regression;

@@ -18,7 +18,7 @@ class WeightsSum {
   WeightsSum(const WeightsSum&) = delete;
   WeightsSum& operator=(const WeightsSum&) = delete;
 
-  // Waits for the sum and returns it: that of the weights as a safetensors file in f32.
+  // Waits for the sum of the safetensors file that has these weights in f32, and returns it.
   std::string hex();
 
  private:

@@ -92,7 +92,7 @@ class PlannedParts {
   MemoryForecast forecast_beside_device(const RunFacts& facts) const;
 
  private:
-  // Of a rank with activations in so many slots. `work` null: it computes on a GPU.
+  // Of a rank that keeps activations in `slots` slots. A null `work` stands for a GPU.
   MemoryForecast forecast_of(int rank, const RunFacts& facts, int slots, const Workload* work,
                              bool recompute) const;
 

@@ -3,13 +3,9 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-
 #include "core/clock.h"
-#include "core/threads/parallel.h"
 #include "distributed/rank0_values.h"
 #include "engine/model_outputs.h"
-#include "engine/pooled_weights.h"
 #include "inference/batch_dispatch.h"
 #include "train/layout/stages.h"
 #include "train/quick/head_fit.h"
@@ -35,22 +31,6 @@ TrainOptions quick_options(TrainOptions options) {
       !options.no_ngram_baseline && !options.regression && options.multi_label.empty();
   options.ngram_mix = mixes ? "yes" : "no";
   return options;
-}
-
-std::unique_ptr<Engine> make_engine(const Machine& machine, const Settings& settings,
-                                    const WeightSource& encoder, const LinearHead& head) {
-  const EncoderConfig& config = settings.config;
-  auto engine = std::make_unique<Engine>(make_backend("cpu", threads(), settings.options.precision),
-                                         config, settings.head, machine.groups->data());
-  const auto weights = pooled_weights(encoder, config, head);
-  engine->set_weights([&](float* arena) {
-    load_pretrained(engine->table(), *weights, config.initializer_range, settings.options.seed,
-                    HeadPolicy::fitted, arena);
-  });
-  engine->share_weights(machine.groups->data());
-  const int64_t tokens = evaluation_tokens(engine->backend(), config, settings.micro_batch_tokens);
-  engine->reserve({}, {tokens, std::min(tokens, engine->evaluation_sequences())});
-  return engine;
 }
 
 std::unique_ptr<Evaluator> evaluated(const Machine& machine, const Settings& settings,
@@ -83,7 +63,7 @@ FrozenBaseline measure_frozen_baseline(TrainOptions options, const DataFiles& fi
   const Machine machine{
       *alone, make_groups(*alone, o), make_backend("cpu", 1, o.precision)->code_path(), {}};
   const HeadFit fit = fit_head(machine, settings, arrays, source.get(), [] {});
-  const auto engine = make_engine(machine, settings, *source, fit.head);
+  const auto engine = make_pooled_engine(machine, settings, source.get(), fit.head);
   const std::unique_ptr<Evaluator> evaluator = evaluated(machine, settings, *engine, *task);
   FrozenBaseline out;
   out.alone = evaluator->metrics();

@@ -20,32 +20,6 @@
 namespace finetune {
 namespace {
 
-// The frozen encoder, on this process; its outputs are the features.
-std::unique_ptr<Engine> make_feature_engine(const Machine& machine, const Settings& settings,
-                                            const WeightSource* source) {
-  const EncoderConfig& config = settings.config;
-  Communicator& replicas = machine.groups->data();
-  const Head head{HeadKind::sequence, config.hidden_size};
-  std::unique_ptr<Backend> backend;
-  agree_on_errors(machine.world, [&] {
-    backend = make_backend(device_of(machine.code_path), threads(), settings.options.precision,
-                           machine.world.local_rank());
-  });
-  auto engine = std::make_unique<Engine>(std::move(backend), config, head, replicas);
-  agree_on_errors(machine.world, [&] {
-    if (!source) return;
-    const auto weights = pooled_weights(*source, config, LinearHead::identity(config.hidden_size));
-    engine->set_weights([&](float* arena) {
-      load_pretrained(engine->table(), *weights, config.initializer_range, settings.options.seed,
-                      HeadPolicy::fitted, arena);
-    });
-  });
-  engine->share_weights(replicas);
-  const int64_t tokens = evaluation_tokens(engine->backend(), config, settings.micro_batch_tokens);
-  engine->reserve({}, {tokens, std::min(tokens, engine->evaluation_sequences())});
-  return engine;
-}
-
 // On rank 0 the features; on others nothing.
 std::vector<float> features_of(const Machine& machine, const Settings& settings, Engine& engine,
                                const SampleView& samples, const std::function<void()>& check_stop) {
@@ -79,6 +53,31 @@ std::vector<float> features_of(const Machine& machine, const Settings& settings,
 
 }  // namespace
 
+std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Settings& settings,
+                                           const WeightSource* source, const LinearHead& head) {
+  const EncoderConfig& config = settings.config;
+  Communicator& replicas = machine.groups->data();
+  std::unique_ptr<Backend> backend;
+  agree_on_errors(machine.world, [&] {
+    backend = make_backend(device_of(machine.code_path), threads(), settings.options.precision,
+                           machine.world.local_rank());
+  });
+  auto engine = std::make_unique<Engine>(
+      std::move(backend), config, Head{HeadKind::sequence, int64_t(head.bias.size())}, replicas);
+  agree_on_errors(machine.world, [&] {
+    if (!source) return;
+    const auto weights = pooled_weights(*source, config, head);
+    engine->set_weights([&](float* arena) {
+      load_pretrained(engine->table(), *weights, config.initializer_range, settings.options.seed,
+                      HeadPolicy::fitted, arena);
+    });
+  });
+  engine->share_weights(replicas);
+  const int64_t tokens = evaluation_tokens(engine->backend(), config, settings.micro_batch_tokens);
+  engine->reserve({}, {tokens, std::min(tokens, engine->evaluation_sequences())});
+  return engine;
+}
+
 HeadFit fit_head(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
                  const WeightSource* source, const std::function<void()>& check_stop) {
   Communicator& world = machine.world;
@@ -87,7 +86,8 @@ HeadFit fit_head(const Machine& machine, const Settings& settings, const Trainin
   HeadFit out;
   std::vector<float> features;
   {
-    const auto engine = make_feature_engine(machine, settings, source);
+    const auto engine = make_pooled_engine(machine, settings, source,
+                                           LinearHead::identity(settings.config.hidden_size));
     features = features_of(machine, settings, *engine, arrays.samples, check_stop);
   }
   const double computed = seconds_now() - start;

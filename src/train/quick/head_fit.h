@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct HeadFit {
   double loss = 0, seconds = 0;
   int64_t tokens = 0;
 };
+
+// The encoder with `head` on its pooled features, on this process, for inference. `source`: as
+// fit_head's. Collective.
+std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Settings& settings,
+                                           const WeightSource* source, const LinearHead& head);
 
 // Computes the features of the training samples and fits the head to them. `source`: null where
 // another process reads the weights for this one. `check_stop` throws if rank 0 was told to stop.

@@ -36,7 +36,7 @@ struct ClassificationSide {
   std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
   std::vector<uint32_t> rows;          // the table's row of each sample
   std::shared_ptr<TextRows> texts;     // options.baselines
-  std::vector<int64_t> unnumbered;     // rows whose value is no number, of each number column
+  std::vector<int64_t> unnumbered;     // of each number column: rows without a number
   std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
   std::vector<uint8_t> folds;          // eval, options.folds: the fold of each row
   std::vector<uint8_t> parts;          // eval, of labels: folds.h, for cross-fitting

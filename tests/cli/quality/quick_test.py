@@ -20,6 +20,11 @@ def arguments(output, *more):
             "--output", output, *more]
 
 
+def on_two_processes(*line):
+    subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
+                    *map(str, line)], check=True, capture_output=True)
+
+
 def test_an_ordinary_run(directory):
     out, model = directory / "run", directory / "run/model"
     succeed(*arguments(out, "--eval", EVAL, "--ignore-unknown-labels", "--threads", 2))
@@ -60,8 +65,7 @@ def test_an_ordinary_run(directory):
     succeed(*lines[0])
     digests.add(facts_of(directory / "again")["weights_sha256"])
     if shutil.which("mpirun"):
-        subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
-                        *map(str, arguments(directory / "two", "--virtual-shards", 1))], check=True, capture_output=True)
+        on_two_processes(*arguments(directory / "two", "--virtual-shards", 1))
         digests.add(facts_of(directory / "two")["weights_sha256"])
     assert len(digests) == 1, digests
     # Other rows with the same config.toml: the number of rows at once is theirs.
@@ -121,9 +125,7 @@ def test_auto_begins_with_the_fit(directory):
     digests = {facts_of(directory / name)["weights_sha256"] for name in ("fit", "stopped")}
     if shutil.which("mpirun"):
         for name, more in (("two", []), ("stages", ["--pp", 2, "--micro-batches", 1])):
-            subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
-                            *map(str, arguments(directory / name, *auto, "--virtual-shards", 2, *more))],
-                           check=True, capture_output=True)
+            on_two_processes(*arguments(directory / name, *auto, "--virtual-shards", 2, *more))
             digests.add(facts_of(directory / name)["weights_sha256"])
     assert len(digests) == 1, digests
 
@@ -170,9 +172,7 @@ def test_folds(directory):
     succeed("train", "--config", out / "config.toml", "--output", out, "--resume", "--threads", 1)
     assert (out / "predictions.csv").read_bytes() == before and metrics_of(out)["eval_loss"] == metrics["eval_loss"]
     if shutil.which("mpirun"):
-        subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
-                        *map(str, arguments(directory / "two", "--folds", 4, "--virtual-shards", 1))], check=True,
-                       capture_output=True)
+        on_two_processes(*arguments(directory / "two", "--folds", 4, "--virtual-shards", 1))
         assert (directory / "two/predictions.csv").read_bytes() == before
     # Labels that follow from nothing are guessed by chance, and none of several labels a row is remembered.
     data = directory / "rows.csv"
