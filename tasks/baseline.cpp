@@ -16,14 +16,14 @@ namespace finetune {
 namespace {
 
 constexpr std::string_view kEvalPrefix = "eval_";
-constexpr const char* kUnmixedPrefix = "baseline_unmixed_";
+constexpr const char *kUnmixedPrefix = "baseline_unmixed_", *kFrozenPrefix = "baseline_frozen_";
 
 struct Compared {
   std::string name;  // without eval_
   bool is_share = true;
   bool larger_is_better = true;
   double majority = 0, model = 0;
-  std::optional<double> ngrams, unmixed;
+  std::optional<double> ngrams, unmixed, frozen;
 };
 
 // By the metric that chooses a task's best model.
@@ -43,6 +43,7 @@ std::optional<Compared> compared(const Metrics& metrics) {
   out.majority = *majority;
   out.ngrams = find("baseline_ngram_");
   out.unmixed = find(kUnmixedPrefix);
+  out.frozen = find(kFrozenPrefix);
   return out;
 }
 
@@ -82,12 +83,22 @@ Metrics unmixed_metrics(const Metrics& alone) {
   return out;
 }
 
+Metrics frozen_metrics(const Metrics& start) {
+  Metrics out;
+  for (const auto& [name, value] : start) {
+    if (!name.starts_with(kEvalPrefix) || !is_of_answers(name) || is_of_unseen(name)) continue;
+    out[kFrozenPrefix + name.substr(kEvalPrefix.size())] = value;
+  }
+  return out;
+}
+
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names,
                                                const BaselineKinds& kinds) {
   std::vector<std::string> out;
   std::vector<std::string> baselines{"baseline_majority_"};
   if (kinds.ngrams) baselines.emplace_back("baseline_ngram_");
   if (kinds.unmixed) baselines.emplace_back(kUnmixedPrefix);
+  if (kinds.frozen) baselines.emplace_back(kFrozenPrefix);
   for (const std::string& name : names) {
     if (!name.starts_with(kEvalPrefix) || !is_of_answers(name)) continue;
     for (const std::string& baseline : baselines) {
@@ -106,12 +117,16 @@ std::string baseline_line(const Metrics& metrics) {
   const auto text = [&](double value) {
     return is_accuracy ? shown(*c, value) : three_digits(c->is_share ? value : std::sqrt(value));
   };
-  return concat(c->unmixed ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
-                c->ngrams ? concat("words alone ", text(*c->ngrams), ", ") : "", "always ",
-                is_accuracy   ? "the commonest label "
-                : c->is_share ? "the labels of most rows "
-                              : "the mean ",
-                text(c->majority));
+  const bool is_full = c->unmixed && c->frozen && c->ngrams;  // short words: 80 columns
+  return concat(
+      c->unmixed ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
+      c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
+      c->ngrams ? concat(is_full ? "words " : "words alone ", text(*c->ngrams), ", ") : "",
+      is_full ? "" : "always ",
+      is_accuracy   ? (is_full ? "commonest label " : "the commonest label ")
+      : c->is_share ? "the labels of most rows "
+                    : "the mean ",
+      text(c->majority));
 }
 
 std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
@@ -124,6 +139,12 @@ std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
     return concat("warning: ", c->is_share ? "the majority's answer to every text" : "the mean",
                   " is ", c->model == c->majority ? "as good as" : "better than", " this model, ",
                   c->name, " ", shown(*c, c->majority), " beside ", shown(*c, c->model), advice);
+  }
+  const double alone = c->unmixed.value_or(c->model);
+  if (c->frozen && is_better(*c->frozen, alone)) {
+    return concat("warning: training gained nothing over the frozen encoder's features, ", c->name,
+                  " ", shown(*c, *c->frozen), " before it, ", shown(*c, alone),
+                  " after it: try --recipe quick, or a smaller --lr");
   }
   if (!c->ngrams) return "";
   if (is_better(*c->ngrams, c->model)) {

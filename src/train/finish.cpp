@@ -296,12 +296,24 @@ void tell(const TrainOptions& options, const std::string& line) {
   options.json ? log(line) : log_to_file(line);
 }
 
+// The metrics before the first step; empty if the head began at random.
+Metrics start_of(const TrainingRun& run) {
+  if (!fits_head(run.settings.options)) return {};
+  for (const NamedNumbers& line : read_metrics_log(run.books->directory->metrics_log())) {
+    const Metrics entry(line.begin(), line.end());
+    const auto step = entry.find("step");
+    if (step != entry.end() && step->second == 0) return entry;
+  }
+  return {};
+}
+
 // Rank 0: adds the rows and the baselines, which the model's card names.
 void add_rows_and_baselines(const TrainingRun& run, Metrics& metrics) {
   Task& task = *run.inputs->task;
   metrics["train_rows"] = double(task.train_set().examples);
   if (!run.settings.has_eval) return;
   metrics["eval_rows"] = double(rows_of(task.eval_set()));
+  if (!is_quick(run.settings.options)) metrics.merge(frozen_metrics(start_of(run)));
   add_baselines(task.baselines(), metrics,
                 is_quick(run.settings.options) ? "--recipe auto" : kMoreTraining);
 }

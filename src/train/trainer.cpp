@@ -198,6 +198,7 @@ void Trainer::show(int64_t done, double loss) {
 
 Trainer::Verdict Trainer::evaluate_on_rank_0() {
   Metrics metrics;
+  Verdict verdict;
   auto evaluation = finetune::evaluate(run_, metrics, [&](double share) {
     show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
     return stop_requested() == ExitCode::done;
@@ -209,7 +210,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   entry.insert(entry.end(), shown.begin(), shown.end());
   books_->log->append_evaluation(entry);
   keep_evaluation(state_);
-  const Verdict verdict = judge(metrics, std::move(evaluation));
+  if (state_.step > 0) verdict = judge(metrics, std::move(evaluation));
   const bool best = state_.best_step == state_.step;
   const EvaluationAt at{state_.step, epochs_done(), total("loss"), runtime(), best};
   for (auto& line : rows_.add(at, shown)) log(line);
@@ -235,7 +236,6 @@ int Trainer::evaluate() {
 }
 
 Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluator> evaluation) {
-  Verdict verdict;
   double value = value_or_nan(metrics, options_.best_metric);
   bool larger = run_.inputs->task->larger_is_better(options_.best_metric);
   bool better = state_.best_step < 0 || !std::isfinite(state_.best_value) ||
@@ -246,12 +246,10 @@ Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluato
     state_.evaluations_without_improvement = 0;
     best_metrics_ = metrics;
     best_evaluation_ = std::move(evaluation);
-    verdict.save = !is_last(state_.step);
-    return verdict;
+    return {.save = !is_last(state_.step)};
   }
   state_.evaluations_without_improvement += 1;
-  verdict.stop_early = has_stopped_improving();
-  return verdict;
+  return {.stop_early = has_stopped_improving()};
 }
 
 void Trainer::save() {
@@ -282,8 +280,7 @@ ExitCode Trainer::stop_requested() const {
 
 TrainOutcome Trainer::stop(int wanted) {
   save();
-  TrainOutcome outcome;
-  outcome.code = ExitCode(wanted);
+  TrainOutcome outcome{.code = ExitCode(wanted)};
   if (!books_) return outcome;
   const char* why = outcome.code == ExitCode::time_limit    ? "time limit reached"
                     : outcome.code == ExitCode::interrupted ? "interrupted"
@@ -312,8 +309,9 @@ Trainer::Verdict Trainer::beginning() const {
   Verdict verdict;
   verdict.stop = stop_request();
   verdict.stop_early = has_stopped_improving();
-  verdict.evaluate = state_.step > 0 && settings_.has_eval &&
-                     due(state_.step, options_.eval_every) && evaluated_step(state_) != state_.step;
+  const bool is_fit = fits_head(options_) && !is_quick(options_);  // see frozen_metrics()
+  verdict.evaluate = settings_.has_eval && evaluated_step(state_) != state_.step &&
+                     (state_.step == 0 ? is_fit : due(state_.step, options_.eval_every));
   return verdict;
 }
 

@@ -25,6 +25,7 @@ std::vector<Alternative> alternatives(const std::string& measure) {
                                                       : "always the commonest label";
   return {{"eval_", "this model"},
           {"baseline_unmixed_", "BERT alone, without n-grams"},
+          {"baseline_frozen_", "BERT's frozen features alone"},
           {"baseline_ngram_", "words alone, without BERT"},
           {"baseline_majority_", simplest}};
 }

@@ -91,7 +91,8 @@ std::optional<RungValue> value_at(const SweepRun& run, int64_t step) {
     const auto at = int64_t(entry.at("step"));
     has_come = has_come || at >= step;
     const auto found = entry.find(best.metric);
-    if (at > step || found == entry.end()) continue;
+    // Step 0 is a baseline: the model before its training.
+    if (at == 0 || at > step || found == entry.end()) continue;
     if (!any || (larger ? found->second > best.value : found->second < best.value)) {
       best.value = found->second;
     }

@@ -71,7 +71,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, p.model.config, ParameterTable(p.model.config, p.task->head()), *source,
                 p.task->head_rows());
-  read_assertions(o, metrics_of_run(o, p.layout, *p.task, !p.backend->uses_host_memory()));
+  read_assertions(
+      o, metrics_of_run(o, p.layout, *p.task, p.model.config, !p.backend->uses_host_memory()));
   checked_best_metric(o, *p.task);
   p.recipe = fill_recipe(o, given, recipe_facts(o, *p.task, p.model.config));
   const Schedule schedule = make_schedule(o, p.task->train_set().samples.size());

@@ -104,8 +104,9 @@ void check_options_of(const std::vector<NamedRun>& runs, int processes, SharedIn
       require_options_of(task->kind(), options);
       lowest_trained_layer(options, open.model.config);
       checked_best_metric(options, *task);
-      read_assertions(options, metrics_of_run(options, layout_of(options, processes), *task,
-                                              may_be_on_gpu(wanted_device(options))));
+      read_assertions(
+          options, metrics_of_run(options, layout_of(options, processes), *task, open.model.config,
+                                  may_be_on_gpu(wanted_device(options))));
     } catch (const Error& error) {
       throw Error(error.code(), concat(name, ": ", error.what()));
     }

@@ -72,8 +72,9 @@ Reading read_on_this_process(const Context& context, const ChosenMachine& chosen
       context.inputs.read(options, inputs.data, model, *out.model.source, output.label_order);
   if (!context.keeps_inputs) context.inputs.forget_task();
   if (context.leads()) {
-    out.assertions = read_assertions(options, metrics_of_run(options, groups.layout(), *inputs.task,
-                                                             !chosen.backend->uses_host_memory()));
+    out.assertions =
+        read_assertions(options, metrics_of_run(options, groups.layout(), *inputs.task,
+                                                model.config, !chosen.backend->uses_host_memory()));
     out.best_metric = checked_best_metric(options, *inputs.task);
   }
   return out;

@@ -19,6 +19,7 @@
 #include "tasks/labels/label_names.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
+#include "train/recipe/recipe.h"
 #include "train/run/gates.h"
 
 namespace finetune {
@@ -169,7 +170,8 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
 }
 
 std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layout& layout,
-                                        const Task& task, bool on_gpu) {
+                                        const Task& task, const EncoderConfig& config,
+                                        bool on_gpu) {
   std::vector<std::string> names = run_metric_names();
   auto add = [&](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
@@ -185,8 +187,11 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
   const std::vector<std::string> fitted = task.calibration_metric_names();
   if (task.kind() == TaskKind::classification) {
     const bool mixes = std::find(fitted.begin(), fitted.end(), "eval_mix_model") != fitted.end();
-    add(baseline_metric_names(task.metric_names(),
-                              {.ngrams = !options.no_ngram_baseline, .unmixed = mixes}));
+    const bool begins_as_fit =
+        !is_quick(options) && resolved_head_init(options, task, config) == "fit";
+    add(baseline_metric_names(
+        task.metric_names(),
+        {.ngrams = !options.no_ngram_baseline, .unmixed = mixes, .frozen = begins_as_fit}));
   }
   add(fitted);
   add(evaluation_metric_names());

@@ -41,9 +41,9 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 const ModelFiles& model, const WeightSource& source,
                                 std::vector<std::string> label_order = {});
 
-// All names in the run's metrics.json; `on_gpu`: it computes there.
+// All names in the run's metrics.json. `config`: the model's; `on_gpu`: the run computes there.
 std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layout& layout,
-                                        const Task& task, bool on_gpu);
+                                        const Task& task, const EncoderConfig& config, bool on_gpu);
 // --best-metric, or the task's; empty without evaluation data. Error(usage) for an unknown one.
 std::string checked_best_metric(const TrainOptions& options, const Task& task);
 

@@ -96,11 +96,19 @@ def test_training_goes_on(directory):
 def test_auto_begins_with_the_fit(directory):
     held = ["--eval", EVAL, "--ignore-unknown-labels", "--ngram-mix", "no"]
     auto = ["--recipe", "auto", "--max-steps", 4, "--reinit-head", *held]
-    succeed(*arguments(directory / "fit", *auto, "--max-steps", 4, "--virtual-shards", 2))
+    told = succeed(*arguments(directory / "fit", *auto, "--max-steps", 4, "--virtual-shards", 2,
+                              "--assert", "baseline_frozen_accuracy>=0.1"))
     assert "linear head was fitted to first-token features" in (directory / "fit/log.txt").read_text()
     config = (directory / "fit/config.toml").read_text()
     assert 'head-init = "fit"' in config, config
     assert json.loads((directory / "fit/model/config.json").read_text())["num_hidden_layers"] == 2
+    # What the frozen features reach is measured before the first step. It is a baseline, never the best.
+    start = [json.loads(line) for line in (directory / "fit/metrics.jsonl").read_text().splitlines()][0]
+    metrics = metrics_of(directory / "fit")
+    assert start["step"] == 0 and start["eval_accuracy"] == metrics["baseline_frozen_accuracy"] > 0.1, (start, metrics)
+    assert metrics["best_step"] > 0 and metrics["baseline_frozen_f1_macro"] == start["eval_f1_macro"], metrics
+    figure = f"frozen features {100 * start['eval_accuracy']:.1f} %, words alone"
+    assert figure in told.out, told
     # A random head begins with a loss of all labels alike, the fitted one far below it.
     succeed(*arguments(directory / "random", *auto, "--head-init", "random"))
     first = [steps_of(directory / name)[0]["loss"] for name in ("fit", "random")]
@@ -122,6 +130,7 @@ def test_auto_begins_with_the_fit(directory):
     shutil.rmtree(out / "model")
     (out / "checkpoints/step-00000004.h5").unlink()
     assert "linear head" not in succeed(*stopped, "--resume").err
+    assert metrics_of(out)["baseline_frozen_accuracy"] == start["eval_accuracy"]
     digests = {facts_of(directory / name)["weights_sha256"] for name in ("fit", "stopped")}
     if shutil.which("mpirun"):
         for name, more in (("two", []), ("stages", ["--pp", 2, "--micro-batches", 1])):

@@ -175,6 +175,11 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
         std::string::npos);
   metrics["eval_accuracy"] = 0.86;
   CHECK(baseline_warning(metrics).empty());
+  metrics["baseline_frozen_accuracy"] = 0.255;
+  CHECK(baseline_warning(metrics).empty());
+  metrics["baseline_frozen_accuracy"] = 0.3;
+  CHECK(baseline_warning(metrics).find("features, accuracy 30.0 % before it, 25.5 % after it") !=
+        std::string::npos);
   const Metrics errors = {{"eval_mse", 2}, {"baseline_majority_mse", 9}, {"baseline_ngram_mse", 3}};
   CHECK(baseline_line(errors) == "words alone 1.73, always the mean 3.00");
   CHECK(baseline_warning(errors).empty());

@@ -30,6 +30,9 @@ TEST_CASE(
   CHECK(lines[1] == "BERT alone 83.1 %, words alone 83.9 %, always the commonest label 24.8 %");
   CHECK(lines[2] == "accuracy 79.2 % on texts that are not trained on (41 left out)");
   CHECK(lines[3] == "macro F1 0.612, MCC 0.823, calibration error 0.021");  // a mix has one kind
+  metrics["baseline_frozen_accuracy"] = 0.824;
+  CHECK(result_lines(metrics)[1] ==
+        "BERT alone 83.1 %, frozen features 82.4 %, words 83.9 %, commonest label 24.8 %");
   CHECK(lines[4] == "no part of the rows can be automatic with 95 % of them right");
   for (const std::string& line : lines) CHECK(line.size() <= 80);
 }
