@@ -17,6 +17,7 @@ ARCHITECTURES = {
     "electra": (WORDPIECE, {"embedding_size": 768}),
     "modernbert": (BYTES, {"classifier_pooling": "mean", "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
                            "cls_token_id": 0, "sep_token_id": 2}),
+    "nomic_bert": (WORDPIECE, {"vocab_size": 30528, "max_position_embeddings": 2048}),
     "mpnet": (WORDPIECE, {"max_position_embeddings": 514}),
     "deberta-v2": (WORDPIECE, {
         "vocab_size": 128100, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 256,

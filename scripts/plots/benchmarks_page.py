@@ -14,7 +14,7 @@ MEASURED = (("AMX, bf16", "xeon-amx", "bf16"), ("AMX, fp32", "xeon-amx", "fp32")
 BANK = "MiniLM-L6, bank text, batch 32"
 ENCODERS = {
     "roberta": "RoBERTa", "xlm-roberta": "XLM-R", "camembert": "CamemBERT", "distilbert": "DistilBERT", "electra": "ELECTRA",
-    "modernbert": "ModernBERT", "mpnet": "MPNet", "deberta-v2": "DeBERTa-v3", "albert": "ALBERT", "bert": "BERT"
+    "modernbert": "ModernBERT", "mpnet": "MPNet", "nomic_bert": "Nomic", "deberta-v2": "DeBERTa-v3", "albert": "ALBERT", "bert": "BERT"
 }
 ENCODER_SERIES = {"fp32, small shape": "ours", "fp32, base shape": "ours2", "bf16, small shape": "fourth"}
 

@@ -20,8 +20,10 @@ constexpr const char* kPoolingKey = "finetune_pooling";
 // The values' weight and the output's: the mean weighs their product, the token's own state 1.
 constexpr float kValueWeight = 32, kOutputWeight = 64;
 
+// Where queries and keys are zero, each token attends to all alike: rotation does not matter.
 bool may_get_layer(const EncoderConfig& config) {
-  return config.layer.is_berts() && config.layer.groups == 0 && !config.is_rotary();
+  const LayerBlock& layer = config.layer;
+  return !layer.norm_before && !layer.position_bias && layer.score_terms == 1 && layer.groups == 0;
 }
 
 // What the dense layer multiplies features by and adds to them, so that its activation has a slope
@@ -57,10 +59,14 @@ bool is_pooled_by_first(const std::filesystem::path& directory) {
          json["pooling_mode_cls_token"] == true;
 }
 
-std::vector<float> diagonal(int64_t size, float value) {
-  std::vector<float> out(size_t(size * size));
-  for (int64_t i = 0; i < size; ++i) out[size_t(i * size + i)] = value;
+// Zeros, and below them a multiple of the identity; `rows` in all.
+std::vector<float> diagonal(int64_t size, float value, int64_t rows) {
+  std::vector<float> out(size_t(rows * size));
+  for (int64_t i = 0; i < size; ++i) out[size_t((rows - size + i) * size + i)] = value;
   return out;
+}
+std::vector<float> diagonal(int64_t size, float value) {
+  return diagonal(size, value, size);
 }
 
 std::vector<float> weights_behind(PassOn pass, const LinearHead& head) {
@@ -87,6 +93,9 @@ std::vector<float> values_of(const Parameter& parameter, const LinearHead& head,
   const int64_t rows = parameter.whole_shape.front();
   const bool weight = parameter.part == ParameterPart::weight;
   switch (parameter.role) {
+    case Role::query:  // whose tensor may have the values too
+      if (weight && rows > parameter.whole_shape[1]) return diagonal(rows / 3, kValueWeight, rows);
+      break;
     case Role::value:
       if (weight) return diagonal(rows, kValueWeight);
       break;
@@ -177,7 +186,11 @@ EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& di
   config.num_hidden_layers += 1;
   Json json = Json::parse(config.source_json, nullptr, false);
   FINETUNE_CHECK(json.is_object());
-  json[json.contains("n_layers") ? "n_layers" : "num_hidden_layers"] = config.num_hidden_layers;
+  const char* key = "num_hidden_layers";
+  for (const char* other : {"n_layers", "n_layer"}) {
+    if (json.contains(other)) key = other;
+  }
+  json[key] = config.num_hidden_layers;
   json[kPoolingKey] = "the last layer is the mean of all tokens";
   config.source_json = json.dump();
   return config;

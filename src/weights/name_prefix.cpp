@@ -24,18 +24,19 @@ constexpr std::string_view kInnerWrappers[] = {"_fsdp_wrapped_module.",
 
 // Encoders whose weights have other meanings, even where the names behind the prefix are equal.
 constexpr std::string_view kOtherEncoders[] = {
-    "albert",  "bert",    "camembert", "convbert", "data2vec_text", "deberta",    "distilbert",
-    "electra", "ernie",   "esm",       "flaubert", "layoutlm",      "longformer", "mpnet",
-    "nezha",   "rembert", "roberta",   "roformer", "xlm_roberta"};
+    "albert",  "bert",       "camembert", "convbert", "data2vec_text", "deberta",    "distilbert",
+    "electra", "ernie",      "esm",       "flaubert", "layoutlm",      "longformer", "mpnet",
+    "nezha",   "nomic_bert", "rembert",   "roberta",  "roformer",      "xlm_roberta"};
 
 // Modules of torch.nn.Sequential are named by numbers.
 bool is_number(std::string_view part) {
   return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// `base`: the architecture's own name, which a script may also have used for the whole model.
+// `base`: the architecture's own name, which a script may also have used for the whole model. The
+// first code for nomic_bert has its encoder in `bert`.
 bool is_wrapper(std::string_view part, std::string_view base) {
-  return part == base || is_number(part) ||
+  return part == base || (base == "nomic_bert" && part == "bert") || is_number(part) ||
          std::find(std::begin(kWrappers), std::end(kWrappers), part) != std::end(kWrappers);
 }
 

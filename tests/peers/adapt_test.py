@@ -4,7 +4,7 @@ import shutil
 
 import torch
 import transformers
-from peer import load, near, random_model, sample_rows, write_csv
+from peer import load, near, need_class, random_model, sample_rows, write_csv
 
 from hidden_words import EVALUATION, hidden, replacement
 from harness import GOLDEN, main, metrics_of, need, steps_of, succeed
@@ -165,6 +165,11 @@ def test_modernbert(directory):
 
 def test_mpnet(directory):
     compare_family(directory, "mpnet")
+
+
+def test_nomic_bert(directory):
+    need_class("NomicBertForMaskedLM")
+    compare_family(directory, "nomic_bert")
 
 
 def test_roberta(directory):

@@ -7,7 +7,7 @@ import json
 import shutil
 
 import torch
-from peer import SAMPLES, load, minilm, near, random_model, sample_rows, write_csv
+from peer import CLASSES, SAMPLES, load, minilm, near, need_class, random_model, sample_rows, write_csv
 
 from harness import GOLDEN, Skip, main, need, succeed
 
@@ -66,7 +66,8 @@ def test_classification(directory):
 
 def test_frozen_encoders(directory):
     for name in ("tiny-bert-classification", "family/roberta/classification", "family/electra/classification",
-                 "family/distilbert/classification", "family/albert/classification", "family/mpnet/classification"):
+                 "family/distilbert/classification", "family/albert/classification", "family/mpnet/classification",
+                 *["family/nomic_bert/classification"] * ("NomicBertModel" in CLASSES)):
         need(f"golden/{name}")
         (directory / "out.csv").unlink(missing_ok=True)
         succeed("train", "--model", GOLDEN / name, "--train", TRAIN, "--label-column", "category", "--recipe", "quick",
@@ -308,6 +309,13 @@ def test_modernbert_answers(directory):
 
 def test_modernbert_with_the_mean_of_tokens(directory):
     same_rows(directory, "modernbert-mean", ["a [PAD] b"])
+
+
+def test_nomic_bert(directory):
+    need_class("NomicBertForSequenceClassification")
+    same_rows(directory, "nomic_bert", ["a [PAD] b"])
+    (directory / "pairs").mkdir()
+    same_pairs(directory / "pairs", "nomic_bert")
 
 
 def test_mpnet(directory):

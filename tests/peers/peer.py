@@ -61,6 +61,9 @@ CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassifi
            "MPNetForMaskedLM": transformers.MPNetForMaskedLM,
            "MPNetModel": transformers.MPNetModel,
            "CamembertForSequenceClassification": transformers.CamembertForSequenceClassification}
+for name in ("NomicBertForSequenceClassification", "NomicBertForMaskedLM", "NomicBertModel"):  # of transformers 5
+    if hasattr(transformers, name):
+        CLASSES[name] = getattr(transformers, name)
 
 
 class Listener(logging.Handler):
@@ -113,6 +116,11 @@ def near(ours, theirs, tolerance, what):
     assert ours.shape == theirs.shape, f"{what}: shape {tuple(ours.shape)} and {tuple(theirs.shape)}"
     worst = (ours - theirs).abs().max().item()
     assert worst <= tolerance, f"{what}: differs by {worst}, allowed {tolerance}"
+
+
+def need_class(name):
+    if name not in CLASSES:
+        raise Skip(f"transformers {transformers.__version__} has no {name}")
 
 
 def sample_rows(name, count):

@@ -11,15 +11,16 @@
 #include "model/architectures/electra.h"
 #include "model/architectures/modernbert.h"
 #include "model/architectures/mpnet.h"
+#include "model/architectures/nomic_bert.h"
 #include "model/architectures/roberta.h"
 
 namespace finetune {
 namespace {
 
 constexpr std::array kArchitectures{
-    kBertArchitecture,       kAlbertArchitecture,     kDebertaArchitecture, kDistilBertArchitecture,
-    kElectraArchitecture,    kModernBertArchitecture, kMpnetArchitecture,   kRobertaArchitecture,
-    kXlmRobertaArchitecture, kCamembertArchitecture};
+    kBertArchitecture,    kAlbertArchitecture,     kDebertaArchitecture,  kDistilBertArchitecture,
+    kElectraArchitecture, kModernBertArchitecture, kMpnetArchitecture,    kNomicBertArchitecture,
+    kRobertaArchitecture, kXlmRobertaArchitecture, kCamembertArchitecture};
 
 const Module* find_module(const Architecture& architecture, Role role) {
   const auto& modules = architecture.modules;

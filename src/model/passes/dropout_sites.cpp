@@ -66,7 +66,8 @@ LayerDropout DropoutSites::layer(int64_t layer) const {
   const LayerBlock& block = config_.layer;
   const double attention = plan_ ? plan_->attention : 0, gate = plan_ ? plan_->gate : 0;
   const double attention_output = block.attention_dropout_twice ? attention : hidden();
-  const double output = block.gated ? gate : block.output_dropout ? hidden() : 0;
+  // Layers with norms before their blocks drop out the gated activation, not the block's output.
+  const double output = block.norm_before ? gate : block.output_dropout ? hidden() : 0;
   return {site(attention, use(RandomUse::attention_dropout), first),
           site(block.attention_output_dropout ? attention_output : 0,
                use(RandomUse::attention_output_dropout), first + 1),

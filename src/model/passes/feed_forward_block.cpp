@@ -20,10 +20,15 @@ int64_t first_column(const LayerPass& pass, size_t shard) {
   return (pass.first_shard + int64_t(shard)) * pass.shard_inner();
 }
 
+// The layer's dropout of outputs is that of the gated activation where norms come before blocks.
+Dropout gate_dropout(const LayerPass& pass) {
+  return pass.config.layer.norm_before ? pass.dropout.output : Dropout{};
+}
+
 // f(u) * g of the first product (R, 2I/V), to `activated` or, where that is its memory, to u.
 Tensor gated(const LayerPass& pass, size_t shard, Tensor before, Tensor activated) {
   if (activated.data == before.data) activated = before.columns(0, pass.shard_inner());
-  pass.backend.gated_activation(pass.config.hidden_act, before, pass.dropout.output, pass.names(),
+  pass.backend.gated_activation(pass.config.hidden_act, before, gate_dropout(pass), pass.names(),
                                 first_column(pass, shard), activated);
   return activated;
 }
@@ -68,7 +73,7 @@ void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float
     Tensor activated = inner, dinner = wide;
     if (pass.config.layer.gated) {
       std::swap(activated, dinner);
-      backend.gated_activation_backward(pass.config.hidden_act, inner, wide, pass.dropout.output,
+      backend.gated_activation_backward(pass.config.hidden_act, inner, wide, gate_dropout(pass),
                                         pass.names(), first_column(pass, i), dinner, activated);
     } else {
       backend.activation_backward(pass.config.hidden_act, inner, wide, dinner, activated);

@@ -14,7 +14,7 @@ WORDPIECE = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 PUBLISHED = {"albert": ("spiece.model", "tokenizer.json", "tokenizer_config.json"),
              "camembert": ("sentencepiece.bpe.model", "tokenizer_config.json"), "distilbert": WORDPIECE,
              "deberta-v3": ("spm.model", "tokenizer_config.json"),
-             "electra": WORDPIECE, "modernbert": ("tokenizer.json", "tokenizer_config.json"), "mpnet": WORDPIECE,
+             "electra": WORDPIECE, "modernbert": ("tokenizer.json", "tokenizer_config.json"), "mpnet": WORDPIECE, "nomic_bert": WORDPIECE,
              "roberta": ("vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"),
              "xlm-roberta": ("sentencepiece.bpe.model", "tokenizer.json", "tokenizer_config.json")}
 COMMIT, OTHER = "86b5e0934494bd15c9632b12f734a8a67f723594", "b" * 40

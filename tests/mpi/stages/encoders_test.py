@@ -14,7 +14,8 @@ from training_jobs import prepared
 
 FAMILY = GOLDEN / "family"
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts/nightly"
-ENCODERS = ("albert", "deberta-v3", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
+ENCODERS = ("albert", "deberta-v3", "distilbert", "electra", "modernbert", "mpnet", "nomic_bert", "roberta",
+            "xlm-roberta")
 COMMON = ["--lr", "3e-3", "--batch-size", 16, "--dropout", "0.1", "--virtual-shards", 2, "--tensor-shards", 2,
           "--micro-batches", 2, "--no-progress", "--quiet"]
 LAYOUTS = ([2], [2, "--shard-optimizer", "--recompute"], [2, "--pp", 2], [2, "--tp", 2],

@@ -1,6 +1,7 @@
 // Pooled features of a frozen encoder beside transformers' hidden states, and which can be pooled.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -47,11 +48,11 @@ EncoderConfig config_of(const std::string& name) {
   return open_model_config(test::shared_path("golden/" + name).string(), true).config;
 }
 
-}  // namespace
-
-TEST_CASE("a pooled feature is the activation's of the normalized mean of transformers' states") {
-  const fs::path directory = test::shared_path("golden/tiny-bert-classification");
-  const EncoderConfig plain = config_of("tiny-bert-classification");
+// Of golden values of transformers in that file.
+void check_features(const std::string& model, const std::string& forward) {
+  INFO(model);
+  const fs::path directory = test::shared_path("golden/" + model);
+  const EncoderConfig plain = config_of(model);
   const EncoderConfig config = with_pooling(plain, directory);
   CHECK(config.num_hidden_layers == plain.num_hidden_layers + 1);
   CHECK(pooling_of(config) == Pooling::mean);
@@ -59,7 +60,7 @@ TEST_CASE("a pooled feature is the activation's of the normalized mean of transf
   CHECK(pooling_of(without_pooling(config)) == Pooling::first);
   CHECK(with_pooling(config, directory).num_hidden_layers == config.num_hidden_layers);
 
-  const auto file = open_weights(test::shared_path("golden/forward-classification.safetensors"));
+  const auto file = open_weights(test::shared_path("golden/" + forward));
   const std::vector<float> ids = golden(*file, "in.input_ids"),
                            mask = golden(*file, "in.attention_mask"),
                            hidden = golden(*file, "hidden.2");
@@ -69,7 +70,10 @@ TEST_CASE("a pooled feature is the activation's of the normalized mean of transf
   for (size_t i = 0; i < ids.size(); ++i) {
     if (mask[i] != 0) samples.ids.push_back(int32_t(ids[i]));
     if (i % width + 1 < width) continue;
-    samples.second.push_back(uint32_t(int64_t(samples.ids.size()) - samples.offsets.back()));
+    // The second text begins behind the first separator, which ends the text too.
+    const auto begin = samples.ids.begin() + samples.offsets.back();
+    const auto separator = std::find(begin, samples.ids.end(), samples.ids.back());
+    samples.second.push_back(uint32_t(separator + 1 - begin));
     samples.offsets.push_back(int64_t(samples.ids.size()));
   }
 
@@ -102,6 +106,14 @@ TEST_CASE("a pooled feature is the activation's of the normalized mean of transf
   CHECK(worst < 4e-3);  // the first token's own state weighs 1/2048
 }
 
+}  // namespace
+
+TEST_CASE("a pooled feature is the activation's of the normalized mean of transformers' states") {
+  check_features("tiny-bert-classification", "forward-classification.safetensors");
+  check_features("family/nomic_bert/classification",
+                 "family/nomic_bert/forward-classification.safetensors");
+}
+
 TEST_CASE("a model trained with its first token, or with another attention, is pooled by that") {
   test::TemporaryDirectory directory;
   const EncoderConfig bert = config_of("tiny-bert-classification");
@@ -116,6 +128,8 @@ TEST_CASE("a model trained with its first token, or with another attention, is p
         Pooling::mean);
   const EncoderConfig distilbert = config_of("family/distilbert/classification");
   CHECK(test::contains(with_pooling(distilbert, directory.path()).source_json, "\"n_layers\":3"));
+  const EncoderConfig nomic = config_of("family/nomic_bert/qa");
+  CHECK(test::contains(with_pooling(nomic, directory.path()).source_json, "\"n_layer\":3"));
   try {
     with_pooling(config_of("family/modernbert/classification"), directory.path());
     FAIL("it is not refused");

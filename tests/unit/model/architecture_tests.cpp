@@ -65,7 +65,8 @@ EncoderConfig small_config_of(const Architecture& architecture) {
   config.intermediate_size = small.intermediate_size;
   if (config.has_projection()) config.embeddings.narrow_size = 8;
   config.pad_token_id = std::min<int64_t>(config.pad_token_id, config.vocab_size - 1);
-  if (config.is_rotary()) {  // a local layer last, whose window is narrower than the texts
+  if (!config.rotary.local
+           .empty()) {  // a local layer last, whose window is narrower than the texts
     config.rotary.local = {false, true};
     config.rotary.window = 3;
   }

@@ -227,10 +227,11 @@ TEST_CASE("RoBERTa's positions begin behind the padding token's, and its pairs h
   check_refused(R"({"model_type": "roberta", "pad_token_id": 600})",
                 "max_position_embeddings 512 leaves no position for a text");
   check_refused(R"({"model_type": "roberta", "pad_token_id": -1})", "pad_token_id is -1");
-  check_refused(
-      R"({"model_type": "gpt2"})",
-      "model_type is 'gpt2'; only 'bert', 'albert', 'deberta-v2', 'distilbert', "
-      "'electra', 'modernbert', 'mpnet', 'roberta', 'xlm-roberta' and 'camembert' can be loaded");
+  check_refused(R"({"model_type": "gpt2"})",
+                "model_type is 'gpt2'; only 'bert', 'albert', 'deberta-v2', 'distilbert', "
+                "'electra', 'modernbert', 'mpnet', 'nomic_bert', 'roberta', 'xlm-roberta' and "
+                "'camembert' can "
+                "be loaded");
 }
 
 TEST_CASE("XLM-RoBERTa and CamemBERT are RoBERTa under other names") {

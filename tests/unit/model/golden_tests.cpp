@@ -374,6 +374,11 @@ TEST_CASE("golden MPNet: logits, hidden states, loss, gradients of its three hea
   check_masked("family/mpnet/forward-mlm.safetensors", "family/mpnet/mlm");
 }
 
+TEST_CASE("golden nomic_bert: logits, hidden states, loss, gradients of its three heads") {
+  check_family("nomic_bert");
+  check_masked("family/nomic_bert/forward-mlm.safetensors", "family/nomic_bert/mlm");
+}
+
 TEST_CASE("golden DeBERTa: logits, hidden states, loss, gradients of its three heads") {
   check_family("deberta-v3");
   check_masked("family/deberta-v3/forward-mlm.safetensors", "family/deberta-v3/mlm", 2);  // 1.01e-6
@@ -385,7 +390,7 @@ TEST_CASE("golden DeBERTa: logits, hidden states, loss, gradients of its three h
 
 TEST_CASE("golden family: Trainer's parameters without weight decay") {
   for (const char* name : {"albert", "deberta-v3", "distilbert", "electra", "modernbert", "mpnet",
-                           "roberta", "xlm-roberta"}) {
+                           "nomic_bert", "roberta", "xlm-roberta"}) {
     check_decay(name);
   }
   check_decay("modernbert-mean", false);
