@@ -176,13 +176,25 @@ bool can_pass_on(const EncoderConfig& config) {
   return pass_on(config.head).has_value();
 }
 
-EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory) {
+EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory,
+                           PoolingChoice choice) {
   if (!can_pass_on(config)) {
     throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
                       " cannot pass on the features of a frozen encoder; use --recipe auto");
   }
-  if (pooling_of(config) == Pooling::mean) return config;  // of an older run: it has the layer
-  if (!may_get_layer(config) || is_pooled_by_first(directory)) return config;
+  if (pooling_of(config) == Pooling::mean) {  // of an older run: it has the layer
+    if (choice != PoolingChoice::first) return config;
+    throw usage_error("--pooling cls: the last layer of ", directory.string(),
+                      " takes the mean already (--recipe quick); give the pretrained model");
+  }
+  if (choice == PoolingChoice::mean && !may_get_layer(config)) {
+    throw usage_error("--pooling mean: the layers of ", config.architecture->class_prefix,
+                      " cannot take the mean of all tokens; use --pooling cls");
+  }
+  const bool is_first = choice == PoolingChoice::automatic
+                            ? !may_get_layer(config) || is_pooled_by_first(directory)
+                            : choice == PoolingChoice::first;
+  if (is_first) return config;
   config.num_hidden_layers += 1;
   Json json = Json::parse(config.source_json, nullptr, false);
   FINETUNE_CHECK(json.is_object());

@@ -26,10 +26,15 @@ Pooling pooling_of(const EncoderConfig& config);
 // Whether the dense layer of the model's head can pass features on to the last layer.
 bool can_pass_on(const EncoderConfig& config);
 
-// The configuration of the model in `directory` with the layer that pools by mean. It has none if
-// the encoder cannot get it, or was trained with its first token (sentence-transformers'
-// 1_Pooling/config.json), and no second one. Error(usage) for a head that cannot pass features on.
-EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory);
+// --pooling: which of them a run asks for. `automatic` is the mean, unless the encoder cannot get
+// the layer or was trained with its first token (sentence-transformers' 1_Pooling/config.json).
+enum class PoolingChoice { automatic, first, mean };
+
+// The configuration of the model in `directory`, with the layer that pools by mean where that is
+// chosen; never with a second one. Error(usage) for a head that cannot pass features on, and for a
+// choice that the encoder cannot have.
+EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory,
+                           PoolingChoice choice = PoolingChoice::automatic);
 // The configuration of a model whose layers are all trained, whatever it began as.
 EncoderConfig without_pooling(EncoderConfig config);
 

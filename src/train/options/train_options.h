@@ -62,6 +62,7 @@ struct TrainOptions {
   double label_smoothing = 0;
   std::string freeze = "none";
   std::string head_init = "auto";  // of a run: fit or random
+  std::string pooling = "auto";    // of --recipe quick
   uint64_t seed = 42;
   bool no_shuffle = false;
   std::optional<int64_t> max_train_samples;
@@ -108,6 +109,7 @@ struct TrainOptions {
   std::string comm_precision = "fp32";
   std::string comm_timeout = "10m";
 
+  std::string time_budget;
   std::string time_limit;
   std::vector<std::string> assertions;
   std::vector<std::string> baselines;

@@ -10,6 +10,11 @@
 namespace finetune {
 
 void require_quick_options(const TrainOptions& given) {
+  if (!is_quick(given) && given.pooling != "auto") {
+    throw usage_error("--pooling ", given.pooling,
+                      " is for --recipe quick: transformers has no head that reads the mean, and a "
+                      "trained one reads the first token as well; leave it out");
+  }
   if (!is_quick(given)) return;
   const TrainOptions defaults, own = recipe_quick({});
   const auto refuse = [](std::string_view option, std::string_view why) {
@@ -52,9 +57,18 @@ void require_quick_options(const TrainOptions& given) {
   }
 }
 
+namespace {
+
+PoolingChoice choice_named(std::string_view word) {
+  if (word == "auto") return PoolingChoice::automatic;
+  return word == "cls" ? PoolingChoice::first : PoolingChoice::mean;
+}
+
+}  // namespace
+
 EncoderConfig config_of_run(const TrainOptions& options, const EncoderConfig& config,
                             const std::filesystem::path& directory) {
-  if (is_quick(options)) return with_pooling(config, directory);
+  if (is_quick(options)) return with_pooling(config, directory, choice_named(options.pooling));
   if (pooling_of(config) == Pooling::mean && options.task == "mlm") {
     throw usage_error("--model ", directory.string(),
                       ": its last layer pools for a linear head (--recipe quick), and words cannot "

@@ -127,7 +127,7 @@ TEST_CASE("a word that is none of an option's is refused wherever it came from")
     CHECK(test::contains(refusal(all), concat("--", info.name, " 'linaer': must be one of ")));
     member = before;
   }
-  CHECK(options == 13);
+  CHECK(options == 14);
   all.schedule = "";
   CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));
 }

@@ -215,6 +215,15 @@ std::span<const TrainOption> evaluation_options() {
         .words = "auto|fit|random",
         .aliases = "init_head head_initialization linear_probing lp_ft"},
        &TrainOptions::head_init},
+      {{.name = "pooling",
+        .tasks = kLabels,
+        .commands = train | plan,
+        .help =
+            "--recipe quick: the head reads the first token, or the mean of all (auto: what the "
+            "model was trained with)",
+        .words = "auto|cls|mean",
+        .aliases = "pooling_mode pooling_strategy pooling_type"},
+       &TrainOptions::pooling},
       {{.name = "ngram-mix",
         .role = run,
         .tasks = kLabels,
