@@ -12,7 +12,6 @@
 #include "core/log.h"
 #include "core/numeric/tree_sum.h"
 #include "core/process_stats.h"
-#include "core/text/shell_word.h"
 #include "distributed/tensors/held_parts.h"
 #include "engine/export_model.h"
 #include "engine/pooled_weights.h"
@@ -22,8 +21,10 @@
 #include "tasks/scores/result_lines.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
+#include "train/options/option_words.h"
 #include "train/record/model_card.h"
 #include "train/record/result_line.h"
+#include "train/record/summary.h"
 #include "train/run/junit.h"
 #include "weights/hub_cache.h"
 
@@ -51,58 +52,6 @@ RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory
     }
   }
   return run;
-}
-
-bool has_model(const RunDirectory& directory) {
-  return directory_exists(directory.model(), ExitCode::model);
-}
-
-// What the evaluation rows were used for besides measuring, or empty.
-std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
-  const auto value = [&](const char* name) {
-    const auto found = metrics.find(name);
-    return found == metrics.end() ? 0 : found->second;
-  };
-  const bool has_several = given.eval_every ? value("train_steps") > double(*given.eval_every)
-                                            : value("train_epochs") > 1;
-  const bool chose = metrics.contains("best_step") && has_several;
-  const bool mixed = metrics.contains("eval_mix_ngrams");
-  if (metrics.contains("eval_folds")) {
-    return concat("each row was measured by ", mixed ? "a head and n-grams" : "a head",
-                  " fitted without its fold; the model is fitted to all rows\n");
-  }
-  if (chose && mixed) {
-    return "the best epoch was chosen on these rows; each row's mix was fitted on other rows\n";
-  }
-  if (mixed) return "each row's mix with n-grams was fitted on other rows\n";
-  return chose ? "the best epoch was chosen on these rows\n" : "";
-}
-
-// The end of a run for people: the result, the model, and what to do next.
-std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
-                       const Metrics& metrics) {
-  const std::string run = shell_word(given.output), model = shell_word(directory.model().string());
-  const bool is_adapted = given.task == name_of(TaskKind::mlm);
-  std::string text;
-  const std::vector<std::string> result = result_lines(metrics);
-  for (const std::string& line : result) text += line + "\n";
-  text += use_of_rows(given, metrics);
-  const bool is_unmeasured = result.empty() && !metrics.contains("eval_rows");
-  if (const auto loss = metrics.find("train_loss"); is_unmeasured && loss != metrics.end()) {
-    text += concat("training loss ", format_measure(loss->second),
-                   "; no rows were held out to measure the model (--eval, --eval-fraction)\n");
-  }
-  if (!has_model(directory)) {
-    return text + concat("model: ", model, " is gone; finetune ", is_adapted ? "adapt" : "train",
-                         " --overwrite makes it again\n", "next:  finetune report ", run,
-                         " --output report.html\n");
-  }
-  text += concat("model: ", model, "\n");
-  if (is_adapted) {
-    return text + concat("next:  finetune train --model ", model, " --train FILE --output RUN\n");
-  }
-  return text + concat("next:  finetune predict --model ", model, " --input FILE --output FILE\n",
-                       "       finetune report ", run, " --output report.html\n");
 }
 
 TrainOutcome outcome_of(const TrainOptions& given, const RunDirectory& directory,
@@ -325,7 +274,34 @@ void add_memory(const TrainingRun& run, Metrics& metrics) {
   }
 }
 
+// Rank 0, at the end: whether --time-budget held.
+void check_budget(const Settings& settings) {
+  constexpr double kGrace = 1.05;
+  const double taken = seconds_since_start() - settings.began;
+  if (settings.ends_by == 0 || taken <= kGrace * (settings.ends_by - settings.began)) return;
+  warn("--time-budget ", settings.options.time_budget, ": the command took ",
+       format_duration(taken));
+}
+
 }  // namespace
+
+Metrics totals_of(const TrainingRun& run, double runtime, double epochs) {
+  const CheckpointState& state = run.state;
+  const auto total = [&](const char* name) {
+    const auto found = state.totals.find(name);
+    return found == state.totals.end() ? 0 : found->second;
+  };
+  const double seconds = std::max(1e-9, total("seconds"));
+  Metrics metrics;
+  metrics["train_loss"] = total("loss") / double(std::max<int64_t>(1, state.step));
+  metrics["train_runtime"] = runtime;
+  metrics["train_steps"] = double(state.step);
+  metrics["train_epochs"] = epochs;
+  metrics["train_samples_per_second"] = total("samples") / seconds;
+  metrics["train_tokens_per_second"] = total("tokens") / seconds;
+  if (run.books) metrics["startup_seconds"] = run.books->startup_seconds;
+  return metrics;
+}
 
 bool weights_are_finite(const Machine& machine, const Learner& learner) {
   Communicator& world = machine.world;
@@ -378,6 +354,7 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
   if (options.keep_checkpoints.value_or(0) == 0) directory.remove_checkpoints();
   tell(options,
        concat("model: ", directory.model().string(), ", weights sha256 ", exported_sha256));
+  check_budget(run.settings);
   return outcome_of(run.settings.given, directory, run.books->assertions, metrics);
 }
 

@@ -9,6 +9,9 @@ namespace finetune {
 // Whether all weights of all processes are finite. Collective; the same answer everywhere.
 bool weights_are_finite(const Machine& machine, const Learner& learner);
 
+// What the loop has added up: "train_loss", "train_runtime", ...
+Metrics totals_of(const TrainingRun& run, double runtime, double epochs);
+
 // Exports the best model and writes the run's last files. Only rank 0 gets an outcome. `metrics`:
 // what the loop measured. `best_metrics` and `best_evaluation`: of state.best_step if this process
 // evaluated it, else empty and null, and the evaluation is done again. Collective.

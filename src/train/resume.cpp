@@ -85,6 +85,12 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   auto adopt_number = [&](std::optional<int64_t>& own, std::string_view name) {
     if (!own) own = parse_int(value(name));
   };
+  if (options.time_budget.empty()) options.time_budget = value("time-budget");
+  const bool had_budget = !first_value(kept, "time-budget").empty();
+  if (had_budget && !options.epochs && !options.max_steps) {  // the length was chosen for it
+    adopt_number(options.max_steps, "max-steps");
+    if (options.recipe == "auto") options.recipe = value("recipe");
+  }
   if (options.task.empty()) options.task = value("task");
   if (options.precision == "auto") options.precision = value("precision");
   if (options.ngram_mix == "auto") options.ngram_mix = value("ngram-mix");

@@ -71,6 +71,12 @@ const SignalGuard& signals_of_runs() {
   return signals;
 }
 
+const char* reason_of_stop(ExitCode code) {
+  return code == ExitCode::time_limit    ? "time limit reached"
+         : code == ExitCode::interrupted ? "interrupted"
+                                         : "asked to stop by a signal";
+}
+
 ExitCode exit_code_of(StopRequest request) {
   FINETUNE_CHECK(request != StopRequest::none);
   return ExitCode(int(request));

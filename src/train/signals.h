@@ -35,6 +35,8 @@ class SignalGuard {
 // step must not make a finished run look failed.
 const SignalGuard& signals_of_runs();
 
+// Why a run ended early, for the log: "interrupted".
+const char* reason_of_stop(ExitCode code);
 // The exit code of a run that stopped so; not for `none`.
 ExitCode exit_code_of(StopRequest request);
 

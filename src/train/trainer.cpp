@@ -25,6 +25,8 @@
 namespace finetune {
 namespace {
 
+constexpr int kBudgetSpent = 1;  // of --time-budget, in place of the exit code of a stop
+
 // The loop, from a prepared run to its end. Every process runs it. Rank 0 alone knows metrics, the
 // clock and the files: it tells the others its decisions at fixed places (Verdict). Requests to
 // stop travel with the step's own sums. So all processes take the same turns.
@@ -62,6 +64,7 @@ class Trainer {
            state_.evaluations_without_improvement >= options_.early_stopping;
   }
   int stop_request() const { return int(stop_requested()); }
+  int request_of_step() const;
 
   // A step that has begun, and of which nothing is known yet.
   struct Begun {
@@ -74,11 +77,11 @@ class Trainer {
   // Each gives the exit code of a stop that all have agreed on; 0: none.
   int step();
   int evaluate();
+  int end_in_time();
   // Waits until at most `left` steps are under way. Call with 0 before reading the run's state.
   void finish_steps(int64_t left);
   // After an error: waits for every step under way, and ignores further errors.
   void finish_steps_if_possible() noexcept;
-  void log_step(const Begun& step, const StepResult& result, double seconds);
   void show(int64_t done, double loss);
   Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluator> evaluation);
   Verdict evaluate_on_rank_0();
@@ -106,7 +109,7 @@ class Trainer {
   double started_ = seconds_now();
   double runtime_before_ = 0;
   int64_t first_step_ = state_.step;  // that this process has done
-  int64_t saved_step_ = -1;
+  int64_t saved_step_ = -1, measured_step_ = -1;
   EvaluationRows rows_ = rows_after(state_, options_.best_metric);
   bool stop_early_ = false;
   std::deque<Begun> begun_;
@@ -127,7 +130,7 @@ int Trainer::step() {
   const Begun begun{state_.step + 1, range.size(), learning_rate, seconds_now()};
   try {
     const auto rows = std::span(order_).subspan(size_t(range.begin), size_t(range.size()));
-    learner_.step->begin(state_.step, rows, learning_rate, [this] { return stop_request(); });
+    learner_.step->begin(state_.step, rows, learning_rate, [this] { return request_of_step(); });
   } catch (...) {
     finish_steps_if_possible();
     throw;
@@ -163,7 +166,8 @@ void Trainer::finish_steps(int64_t left) {
     total("samples") += double(step.samples);
     if (!books_) continue;
     if (step.done % options_.log_every == 0 || is_last(step.done)) {
-      log_step(step, result, seconds);
+      books_->log->append_step({step.done, epochs_at(step.done), result.loss, step.learning_rate,
+                                result.gradient_norm, result.tokens, step.samples, seconds});
     }
     show(step.done, result.loss);
   }
@@ -175,16 +179,6 @@ void Trainer::finish_steps_if_possible() noexcept {
     finish_steps(0);
   } catch (...) {  // what has happened before counts
   }
-}
-
-void Trainer::log_step(const Begun& step, const StepResult& result, double seconds) {
-  books_->log->append_step({{"step", double(step.done)},
-                            {"epoch", epochs_at(step.done)},
-                            {"loss", result.loss},
-                            {"lr", step.learning_rate},
-                            {"grad_norm", result.gradient_norm},
-                            {"tokens_per_second", double(result.tokens) / seconds},
-                            {"samples_per_second", double(step.samples) / seconds}});
 }
 
 void Trainer::show(int64_t done, double loss) {
@@ -230,6 +224,7 @@ int Trainer::evaluate() {
   verdict = agree(verdict);
   if (verdict.stop != 0) return verdict.stop;
   saved_step_ = -1;  // the state is another one now
+  measured_step_ = state_.step;
   stop_early_ = verdict.stop_early != 0;
   if (verdict.save) save();
   return 0;
@@ -282,13 +277,27 @@ TrainOutcome Trainer::stop(int wanted) {
   save();
   TrainOutcome outcome{.code = ExitCode(wanted)};
   if (!books_) return outcome;
-  const char* why = outcome.code == ExitCode::time_limit    ? "time limit reached"
-                    : outcome.code == ExitCode::interrupted ? "interrupted"
-                                                            : "asked to stop by a signal";
-  log(why, ": stopped after step ", state_.step, " of ", total_steps(), ", checkpoint ",
-      checkpoint_path(books_->directory->checkpoints(), state_.step).string(),
+  log(reason_of_stop(outcome.code), ": stopped after step ", state_.step, " of ", total_steps(),
+      ", checkpoint ", checkpoint_path(books_->directory->checkpoints(), state_.step).string(),
       "; continue with --resume");
   return outcome;
+}
+
+int Trainer::request_of_step() const {
+  const bool late = settings_.last_step_by > 0 && seconds_since_start() > settings_.last_step_by;
+  const int stop = stop_request();
+  return stop == 0 && late ? kBudgetSpent : stop;
+}
+
+// Ends a run that would not end within --time-budget, with the steps that it has done.
+int Trainer::end_in_time() {
+  finish_steps(0);
+  wanted_ = 0;
+  if (books_) {
+    log("--time-budget ", options_.time_budget, ": training ends after step ", state_.step, " of ",
+        total_steps(), ", to keep the time");
+  }
+  return settings_.has_eval && measured_step_ != state_.step ? evaluate() : 0;
 }
 
 // At an evaluation that a run without a pause has too: its result stays the same.
@@ -341,6 +350,7 @@ TrainOutcome Trainer::run() {
       code = wanted_;  // of a step that was under way
     }
   }
+  if (code == kBudgetSpent) code = end_in_time();
   if (code != 0) return stop(code);
   if (stop_early_ && books_) {
     log("stopped early at step ", state_.step, ": ", options_.best_metric, " has not improved for ",
@@ -356,15 +366,7 @@ TrainOutcome Trainer::finish() {
     agree_on_errors(world_, [&] { throw diverged(state_.step, "the weights are not finite"); });
   }
   save();
-  Metrics metrics;
-  double seconds = std::max(1e-9, total("seconds"));
-  metrics["train_loss"] = total("loss") / double(std::max<int64_t>(1, state_.step));
-  metrics["train_runtime"] = runtime();
-  metrics["train_steps"] = double(state_.step);
-  metrics["train_epochs"] = epochs_done();
-  metrics["train_samples_per_second"] = total("samples") / seconds;
-  metrics["train_tokens_per_second"] = total("tokens") / seconds;
-  if (books_) metrics["startup_seconds"] = books_->startup_seconds;
+  Metrics metrics = totals_of(run_, runtime(), epochs_done());
   add_layout_metrics(run_.machine, settings_, learner_, state_.step - first_step_, metrics);
   return finish_run(run_, metrics, best_metrics_, best_evaluation_.get());
 }

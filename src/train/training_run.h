@@ -44,9 +44,11 @@ struct Machine {
 
 // What the run does. All processes have agreed on it: it is equal on all of them.
 struct Settings {
-  TrainOptions given;     // from the command line and --config
-  TrainOptions options;   // resolved: every option that the run uses has a value
-  double time_limit = 0;  // seconds since the process started; 0: none
+  TrainOptions given;    // from the command line and --config
+  TrainOptions options;  // resolved: every option that the run uses has a value
+  // Seconds since the process started; 0: none, or for `began` the process itself.
+  double time_limit = 0, began = 0;
+  double ends_by = 0, last_step_by = 0;  // of --time-budget
   EncoderConfig config;
   Head head;
   StageSplit split;  // of the model's layers

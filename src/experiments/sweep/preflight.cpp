@@ -40,6 +40,11 @@ std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs) {
   std::optional<RecipeFacts> facts;
   for (size_t run : in_order_of_data(grid, all)) {
     const TrainOptions& options = grid.runs[run].options;
+    if (!options.time_budget.empty()) {
+      throw usage_error(
+          "--halving stops runs at shares of their length, which time-budget chooses ",
+          "later; leave one of them out");
+    }
     const std::string own = SharedInputs::key(options);
     if (own != key) facts = facts_with_evaluation(options, inputs);
     if (!facts) throw usage_error("--halving needs evaluation data: give eval or eval-fraction");

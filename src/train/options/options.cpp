@@ -192,6 +192,7 @@ void validate(const TrainOptions& o) {
   if (!o.tolerances.empty() && o.baselines.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
+  if (!o.time_budget.empty()) parse_duration(o.time_budget, "--time-budget");
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
   comm_timeout_seconds(o);
   for (const std::string& text : o.assertions) parse_assertion(text);

@@ -20,8 +20,10 @@
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
+#include "train/prepare/budget.h"
 #include "train/prepare/learner.h"
 #include "train/prepare/reading.h"
+#include "train/prepare/resolving.h"
 #include "train/quick/head_fit.h"
 #include "train/quick/quick_start.h"
 #include "train/recipe/recipe.h"
@@ -75,91 +77,25 @@ Output look_at_output(Communicator& world, TrainOptions& options) {
   return out;
 }
 
-// Chooses device, precision and threads. Sets the precision in `options`.
-ChosenMachine choose_machine(Communicator& world, TrainOptions& options, const Output& output) {
-  std::unique_ptr<LayoutGroups> groups = make_groups(world, options);
-  std::string wanted = wanted_device(options);
-  if (wanted == "auto" && output.found) wanted = device_of(output.found->state.code_path);
-  std::string unused_gpu;
-  const std::string device = agreed_device(world, broadcast_from_rank0(world, wanted), unused_gpu);
-  options.precision = agreed_precision(world, device, options.precision);
-  const int threads = options.threads ? int(*options.threads) : cores_for_process(world);
-  std::unique_ptr<Backend> backend;
-  agree_on_errors(world, [&] {
-    backend = make_backend(device, threads, options.precision, world.local_rank());
-  });
-  const DeviceMemory at_start = backend->device_memory();
-  const std::string code_path = backend->code_path();
-  if (options.precision == "bf16") require_equal_code_paths(world, groups->tensor(), code_path);
-  return {{world, std::move(groups), code_path, at_start},
-          std::move(backend),
-          {unused_gpu, code_path_warning(world, code_path), binding_advice(world)}};
-}
-
-// Numbers that rank 0 finds from the data and all processes need.
-struct Facts {
-  MicroBatchLimits evaluation;
-  int64_t has_eval = 0;
-  int64_t step = -1;  // of the checkpoint to continue; -1: there is none
-  int64_t micro_batch_tokens = 0;
-};
-
-// Resolves the options that depend on the data. Rank 0 knows the data and tells the others. Returns
-// the step of the checkpoint to continue, or -1.
-int64_t resolve_options(const ChosenMachine& chosen, const Reading& reading, const Output& output,
-                        Settings& settings, std::vector<std::string>& remarks) {
-  Communicator& world = chosen.machine.world;
-  const Backend& backend = *chosen.backend;
-  TrainOptions& options = settings.options;
-  Facts facts;
-  const int64_t device_bytes = least_device_bytes(world, *chosen.backend);
-  if (world.rank() == 0) {
-    const Task& task = *reading.inputs.task;
-    options.best_metric = reading.best_metric;
-    options.task = finetune::name_of(task.kind());
-    options.max_length = task.max_length();
-    options.head_init = resolved_head_init(options, task, settings.config);
-    remarks.push_back(
-        fill_recipe(options, settings.given, recipe_facts(options, task, settings.config)));
-    facts.micro_batch_tokens = options.micro_batch_tokens.value_or(
-        auto_micro_batch_tokens(settings.config, task.max_length(), device_bytes));
-    take_layout_defaults(options, chosen.machine.layout());
-    if (!options.micro_batches) options.micro_batch_tokens = facts.micro_batch_tokens;
-    if (const SampleSet* eval = task.eval_set()) {
-      facts.has_eval = 1;
-      const int64_t tokens = evaluation_tokens(backend, settings.config, facts.micro_batch_tokens,
-                                               *options.tensor_shards);
-      facts.evaluation = micro_batch_limits(eval->samples, MicroBatching::of_tokens(tokens),
-                                            Engine::kEvaluationSequences);
-    }
-    if (output.found) facts.step = output.found->state.step;
-  }
-  options = options_from_text(broadcast_from_rank0(world, options_to_text(options)));
-  world.broadcast(&facts, sizeof facts, 0);
-  settings.evaluation = facts.evaluation;
-  settings.micro_batch_tokens = facts.micro_batch_tokens;
-  settings.has_eval = facts.has_eval != 0;
-  return facts.step;
-}
-
 // The training samples of this process. `owner` keeps the memory that `arrays` views.
 struct TrainingSamples {
   TrainingArrays arrays;
   std::shared_ptr<void> owner;
 };
 
-// The processes of a host share one copy. The task keeps the arrays where a process has its host
-// for itself.
+// The processes of a host share one copy.
 TrainingSamples share_samples(const Context& context, const std::shared_ptr<Task>& task) {
   TrainingSamples out;
   if (context.reads()) out.arrays = task->training_arrays();
   out.owner = share_with_host(context.world, context.reads() ? &out.arrays : nullptr, out.arrays);
-  if (!out.owner) {
-    out.owner = task;
-  } else if (context.reads() && !context.keeps_inputs) {
-    task->release_training_arrays();
-  }
+  if (!out.owner) out.owner = task;
   return out;
+}
+
+// The task keeps its own samples where a process has its host for itself.
+void release_samples(const Context& context, const TrainingSamples& shared, Task* task) {
+  const bool has_copy = task && shared.owner.get() != task;
+  if (has_copy && context.reads() && !context.keeps_inputs) task->release_training_arrays();
 }
 
 // The state that the run begins in: the checkpoint's, from `step` on, or an empty one if `step` is
@@ -200,15 +136,10 @@ void complete_state(const Machine& machine, const TrainOptions& options, const T
   state.loss = named_loss(options);
 }
 
-// The weights of a run whose head is fitted: before the fit, with a head of zeros. Null for others.
-std::unique_ptr<WeightSource> weights_to_start_with(const Settings& settings,
-                                                    const WeightSource* encoder,
-                                                    const LinearHead* head) {
-  if (!encoder || !fits_head(settings.options)) return nullptr;
-  const auto outputs = size_t(settings.head.outputs);
-  const LinearHead none{std::vector<float>(outputs * size_t(settings.config.hidden_size)),
-                        std::vector<float>(outputs)};
-  return pooled_weights(*encoder, settings.config, head ? *head : none);
+// The schedule and the largest micro-batches. Collective.
+void plan_steps(Communicator& world, Settings& settings, const SampleView& training) {
+  settings.schedule = make_schedule(settings.options, training.size());
+  agree_on_errors(world, [&] { plan_micro_batches(settings, training); });
 }
 
 // Fits the head to the features of the training samples. Collective.
@@ -231,22 +162,31 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   Communicator& world = context.world;
   ChosenMachine chosen = choose_machine(world, settings.options, output);
   Machine& machine = chosen.machine;
-  std::vector<std::string> remarks = std::move(chosen.remarks);
   const int own_threads = threads();
   Reading reading = read_data_and_model(context, chosen, settings.options, output);
-  agree_on_errors(world, [&] {
-    settings.config = config_of_run(settings.options, reading.model.files.config,
-                                    reading.model.files.directory.directory);
-  });
   const bool pools_already = pooling_of(reading.model.files.config) == Pooling::mean;
-  const int64_t first_step = resolve_options(chosen, reading, output, settings, remarks);
+  TrainOptions unresolved = settings.options;
+  Resolved resolved = resolve_options(machine, *chosen.backend, reading, output, settings);
   const TrainOptions& options = settings.options;
+  const int64_t first_step = resolved.step;
 
   TrainingSamples samples = share_samples(context, reading.inputs.task);
   const SampleView& training = samples.arrays.samples;
   settings.head = samples.arrays.head;
-  settings.schedule = make_schedule(options, training.size());
-  agree_on_errors(world, [&] { plan_micro_batches(settings, training); });
+  plan_steps(world, settings, training);
+  std::string choice;
+  if (settings.ends_by > 0) keep_budget(settings);
+  if (settings.ends_by > 0 && first_step < 0 && !is_quick(options)) {
+    set_threads(own_threads);
+    choice = fit_to_budget(context, machine, reading, samples.arrays, settings, unresolved);
+    settings.options = unresolved;
+    resolved = resolve_options(machine, *chosen.backend, reading, output, settings);
+    plan_steps(world, settings, training);
+  }
+  release_samples(context, samples, reading.inputs.task.get());
+  std::vector<std::string> remarks = std::move(chosen.remarks);
+  remarks.insert(remarks.end(), resolved.remarks.begin(), resolved.remarks.end());
+  remarks.push_back(choice);
 
   Learner learner;
   learner.samples = samples.owner;
@@ -326,8 +266,8 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
         std::make_unique<RunLog>(directory, resumed ? state.step : -1, evaluated_step(state),
                                  options.log_every, options.tensorboard);
     if (learner.has_new_fit) {
-      books->log->append_step(
-          {{"step", 1}, {"epoch", 1}, {"loss", fit->loss}, {"lr", 0}, {"grad_norm", 0}});
+      books->log->append_step(NamedNumbers{
+          {"step", 1}, {"epoch", 1}, {"loss", fit->loss}, {"lr", 0}, {"grad_norm", 0}});
     }
     books->startup_seconds = seconds_since_start() - began;
     if (learner.has_new_fit) books->startup_seconds -= fit->seconds;  // of training, there
@@ -348,8 +288,12 @@ PreparedRun prepare_run(const TrainOptions& given, Communicator& world, const Si
   settings.given = given;
   settings.options = with_fixed_recipe(given);
   settings.time_limit = check_options(world, settings.options);
+  settings.began = began;
   Output output = look_at_output(world, settings.options);
   if (!output.finished) {
+    if (const std::string& budget = settings.options.time_budget; !budget.empty()) {
+      settings.ends_by = began + parse_duration(budget, "--time-budget");
+    }
     return prepare_training(context, std::move(settings), std::move(output), began);
   }
   agree_on_errors(world, [&] {

@@ -53,6 +53,16 @@ std::vector<float> features_of(const Machine& machine, const Settings& settings,
 
 }  // namespace
 
+std::unique_ptr<WeightSource> weights_to_start_with(const Settings& settings,
+                                                    const WeightSource* encoder,
+                                                    const LinearHead* head) {
+  if (!encoder || !fits_head(settings.options)) return nullptr;
+  const auto outputs = size_t(settings.head.outputs);
+  const LinearHead none{std::vector<float>(outputs * size_t(settings.config.hidden_size)),
+                        std::vector<float>(outputs)};
+  return pooled_weights(*encoder, settings.config, head ? *head : none);
+}
+
 std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Settings& settings,
                                            const WeightSource* source, const LinearHead& head) {
   const EncoderConfig& config = settings.config;

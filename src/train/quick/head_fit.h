@@ -20,6 +20,12 @@ struct HeadFit {
   int64_t tokens = 0;
 };
 
+// The weights of a run whose head is fitted; before the fit, without `head`, with a head of zeros.
+// Null for other runs, and without `encoder`, which must outlive the result.
+std::unique_ptr<WeightSource> weights_to_start_with(const Settings& settings,
+                                                    const WeightSource* encoder,
+                                                    const LinearHead* head);
+
 // The encoder with `head` on its pooled features, on this process, for inference. `source`: as
 // fit_head's. Collective.
 std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Settings& settings,

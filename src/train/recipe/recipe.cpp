@@ -188,4 +188,17 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
   return line + lost;
 }
 
+std::string level_of(const TrainOptions& options, const RecipeFacts& facts) {
+  if (options.recipe != "auto" || facts.task != TaskKind::classification) return "";
+  if (facts.fits_head) {
+    return "level: a head is fitted to the frozen encoder, then all weights are trained, which "
+           "gains "
+           "on most data; --recipe quick ends after a fit, more epochs gain little";
+  }
+  const bool has_one_label = !options.regression && options.multi_label.empty();
+  if (!has_one_label || facts.samples < kManySamples) return "";
+  return concat("level: all weights are trained, without a fit, since there are ", kManySamples,
+                " rows and more; --recipe quick ends after a fit, more epochs gain little");
+}
+
 }  // namespace finetune

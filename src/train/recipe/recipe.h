@@ -65,4 +65,8 @@ TrainOptions with_fixed_recipe(TrainOptions options);
 // (given: batch-size 16)"; empty where nothing was left.
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given, const RecipeFacts& facts);
 
+// A line for the log: what `auto` trains of a classifier with one label a row, why, and what more
+// time would buy. Empty for others.
+std::string level_of(const TrainOptions& options, const RecipeFacts& facts);
+
 }  // namespace finetune

@@ -61,6 +61,11 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
       if (!own && kept && double(*kept) != number) own = kept;
     });
   }
+  if (!value("time-budget").empty() && !options.epochs && !options.max_steps) {
+    options.max_steps = parse_int(value("max-steps"));  // what was chosen for the budget
+    if (options.max_steps) options.recipe = recipe;
+  }
+  options.time_budget.clear();
   if (recipe_of(options) != recipe) options.recipe = recipe;
   return options;
 }

@@ -121,6 +121,16 @@ void RunLog::append_step(const NamedNumbers& numbers) {
   if (events_) append_event(*events_, numbers);
 }
 
+void RunLog::append_step(const StepNumbers& n) {
+  append_step(NamedNumbers{{"step", double(n.step)},
+                           {"epoch", n.epoch},
+                           {"loss", n.loss},
+                           {"lr", n.learning_rate},
+                           {"grad_norm", n.gradient_norm},
+                           {"tokens_per_second", double(n.tokens) / n.seconds},
+                           {"samples_per_second", double(n.samples) / n.seconds}});
+}
+
 void RunLog::append_evaluation(const NamedNumbers& numbers) {
   lines_.append(numbers);
   evaluations_->append(numbers);

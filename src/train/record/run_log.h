@@ -33,6 +33,14 @@ class MetricsTable {
   int descriptor_ = -1;
 };
 
+// A training step, as its line has it.
+struct StepNumbers {
+  int64_t step;
+  double epoch, loss, learning_rate, gradient_norm;
+  int64_t tokens, samples;
+  double seconds;
+};
+
 // metrics.jsonl leads; event files for TensorBoard are written beside it where they are asked for.
 // metrics.csv has its steps and evaluations.csv its evaluations; where a run
 // goes on they are made from it anew, so that a kill between two writes leaves no trace.
@@ -44,6 +52,7 @@ class RunLog {
          int64_t log_every, bool tensorboard = false);
 
   void append_step(const NamedNumbers& numbers);
+  void append_step(const StepNumbers& numbers);
   void append_evaluation(const NamedNumbers& numbers);
   void sync();  // metrics.jsonl
 

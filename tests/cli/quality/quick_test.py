@@ -76,6 +76,11 @@ def test_an_ordinary_run(directory):
 def test_training_goes_on(directory):
     out = directory / "run"
     succeed(*arguments(out, "--eval", TRAIN, "--ngram-mix", "no"))
+    # --pooling cls reads the first token: no layer more.
+    succeed(*arguments(directory / "cls", "--pooling", "cls", "--no-ngram-baseline"))
+    assert json.loads((directory / "cls/model/config.json").read_text())["num_hidden_layers"] == 2
+    assert "linear head reads its first token" in (directory / "cls/model/README.md").read_text()
+    fail(2, *arguments(directory / "no", "--pooling", "cls", "--model", out), words=["--pooling cls", "takes the mean already"])
     # Fitted again: the layer that pools is not added again.
     again = succeed(*arguments(directory / "again", "--model", out)).err
     assert "2 layers and one that pools" in again, again
@@ -98,7 +103,8 @@ def test_auto_begins_with_the_fit(directory):
     auto = ["--recipe", "auto", "--max-steps", 4, "--reinit-head", *held]
     told = succeed(*arguments(directory / "fit", *auto, "--max-steps", 4, "--virtual-shards", 2,
                               "--assert", "baseline_frozen_accuracy>=0.1"))
-    assert "linear head was fitted to first-token features" in (directory / "fit/log.txt").read_text()
+    log = (directory / "fit/log.txt").read_text()
+    assert "linear head was fitted to first-token features" in log and "level: a head is fitted" in log, log
     config = (directory / "fit/config.toml").read_text()
     assert 'head-init = "fit"' in config, config
     assert json.loads((directory / "fit/model/config.json").read_text())["num_hidden_layers"] == 2
@@ -219,6 +225,11 @@ def test_what_it_does_not_take(directory):
     fail(2, *arguments(directory / "run", "--model", modernbert), words=["ModernBert", "--recipe auto"])
     fail(2, "plan", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "quick",
          words=["--recipe quick"])
+    # The mean of all tokens is quick's alone, and not every encoder can have it.
+    fail(2, *arguments(directory / "run", "--recipe", "auto", "--pooling", "mean"),
+         words=["--pooling mean", "--recipe quick", "transformers"])
+    fail(2, *arguments(directory / "run", "--model", GOLDEN / "family/deberta-v3/classification", "--pooling", "mean"),
+         words=["--pooling mean", "--pooling cls"])
     assert not (directory / "run").exists()
 
 

@@ -73,6 +73,15 @@ TEST_CASE("a recipe that is not given is the run's, with what it decided") {
   }
   CHECK_THROWS_WITH_AS(resumed("hf", by_auto), doctest::Contains("recipe (auto there, hf now)"),
                        Error);
+  // What a time budget chose is the run's, whether the budget is given again or not.
+  const std::string by_time = kept_with("time-budget = \"2m\"\nmax-steps = 50\nlr = 0.0003\n");
+  CHECK(resumed("", by_time).max_steps == 50);
+  CHECK(resumed("auto", by_time).time_budget == "2m");
+  std::string fitted = kept_with("time-budget = \"2m\"\nlr = 0.0\n");
+  fitted.replace(fitted.find("\"auto\"\n", fitted.find("recipe")), 6, "\"quick\"");
+  CHECK(resumed("auto", fitted).recipe == "quick");
+  CHECK_THROWS_WITH_AS(resumed("hf", by_time), doctest::Contains("recipe (auto there, hf now)"),
+                       Error);
   std::string of_before = by_auto;
   const std::string line = "recipe = \"auto\"\n";
   of_before.erase(of_before.find(line), line.size());

@@ -81,6 +81,17 @@ std::span<const TrainOption> machine_options() {
         .value = "TIME",
         .aliases = "ddp_timeout timeout nccl_timeout dist_timeout"},
        &TrainOptions::comm_timeout},
+      {{.name = "time-budget",
+        .role = run,
+        .commands = train | adapt,
+        .help = "end the whole command within this time (20s, 5m, 2h): measure the speed and train "
+                "as long as fits, or fit a head alone",
+        .value = "TIME",
+        .wordings = {{adapt,
+                      "end the whole command within this time (20s, 5m, 2h): measure the speed and "
+                      "train as long as fits"}},
+        .aliases = "max_runtime_secs total_time_s"},
+       &TrainOptions::time_budget},
       {{.name = "time-limit",
         .role = session,
         .help = "stop cleanly after this time (90s, 10m, 1h30m): checkpoint and exit code 8",

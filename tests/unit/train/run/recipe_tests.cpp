@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "train/recipe/recipe.h"
+#include "train/recipe/time_budget.h"
 
 namespace finetune {
 namespace {
@@ -164,6 +165,39 @@ TEST_CASE("chosen and given options are reported") {
       fill_recipe(options, TrainOptions(options), {TaskKind::classification, 1000, 384});
   CHECK(words.starts_with("recipe auto: lr "));
   CHECK(words.ends_with("(given: epochs 2, batch-size 8, warmup-ratio 0, layer-lr-decay 1)"));
+}
+
+TEST_CASE("a time budget is filled with steps, or with a fit alone") {
+  // 100 steps an epoch of 0.1 s each; an evaluation takes 1 s, a checkpoint 0.5 s.
+  RunCosts costs{.spent = 2, .fit = 3, .step = 0.1, .evaluation = 1, .checkpoint = 0.5, .end = 1};
+  costs.quick = 5;
+  const RunSteps run{.all = 400, .epoch = 100, .evaluate_every = 100, .save_every = 100};
+  // 2 + 3 + 40 + 5 evaluations, the one before the first step among them, + 4 checkpoints + 1.
+  CHECK(seconds_of(costs, run, 400) == doctest::Approx(53));
+  CHECK(seconds_of(costs, run, 101) == doctest::Approx(2 + 3 + 10.1 + 3 + 1 + 1));
+  const BudgetChoice whole = choice_within(60, costs, run);
+  CHECK(whole.steps == 400);
+  CHECK_FALSE(whole.is_quick);
+  // 37.2 s: with 3 evaluations and 2 checkpoints more than 200 steps need 31.5 s and 0.1 s a step.
+  const BudgetChoice part = choice_within(40, costs, run);
+  CHECK(part.steps == 257);
+  CHECK(part.seconds <= 0.93 * 40);
+  TrainOptions options;
+  options.recipe = "auto";
+  options.time_budget = "40s";
+  CHECK(describe_choice(options, part, run) ==
+        "--time-budget 40s: --recipe auto --max-steps 257, 2.6 epochs, about 37 s; all 4 epochs "
+        "fit into 57s");
+  const BudgetChoice quick = choice_within(15, costs, run);
+  CHECK(quick.is_quick);
+  CHECK(describe_choice(options, quick, run) ==
+        "--time-budget 40s: --recipe quick, about 7.0 s; training as well fits into 20s; all 4 "
+        "epochs fit into 57s");
+  CHECK_THROWS_WITH_AS(choice_within(6, costs, run), doctest::Contains("nothing fits into 6s"),
+                       Error);
+  // Without quick the steps that fit are taken, however few they are.
+  costs.quick.reset();
+  CHECK(choice_within(10, costs, run).steps == 8);
 }
 
 }  // namespace

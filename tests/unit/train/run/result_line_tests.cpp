@@ -61,6 +61,11 @@ TEST_CASE("a run that goes on names the recipe it began with") {
   CHECK(named(nothing, of_before) == "recipe batch-size ");
   CHECK(named(nothing, by_data).empty());
   CHECK(named(both, by_data) == "recipe epochs lr ");
+  TrainOptions timed;
+  timed.time_budget = "2m";
+  CHECK(named(timed, "time-budget = \"2m\"\nrecipe = \"auto\"\nmax-steps = 9\n") ==
+        "recipe max-steps ");
+  CHECK(named(timed, "time-budget = \"2m\"\nrecipe = \"quick\"\n") == "recipe ");
 }
 
 TEST_CASE("identity and metrics are one line") {

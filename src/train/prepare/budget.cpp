@@ -1,0 +1,91 @@
+// Measures, chooses on rank 0, and tells the others.
+#include "train/prepare/budget.h"
+
+#include <algorithm>
+
+#include "comm/agreement.h"
+#include "core/process_stats.h"
+#include "engine/pooled_weights.h"
+#include "tasks/baseline.h"
+#include "train/prepare/trial.h"
+#include "train/quick/quick_start.h"
+#include "train/recipe/recipe.h"
+
+namespace finetune {
+namespace {
+
+// Of the budget: steps, and as long the evaluation, are measured.
+constexpr double kMeasuredShare = 0.03, kLeastMeasured = 0.3, kMostMeasured = 10;
+
+bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderConfig& config) {
+  if (task.kind() != TaskKind::classification || task.keeps_head() || !can_pass_on(config) ||
+      recipe_of(options) != "auto") {
+    return false;
+  }
+  TrainOptions quick = options;
+  quick.recipe = kQuickWord;
+  try {
+    require_quick_options(quick);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+RunSteps steps_of(const Settings& settings, int64_t samples) {
+  const TrainOptions& o = settings.options;
+  const int64_t epoch = steps_per_epoch(samples, *o.batch_size);
+  return {settings.schedule.total_steps, epoch, o.eval_every.value_or(epoch),
+          o.save_every.value_or(epoch)};
+}
+
+// What rank 0 decides.
+struct Decision {
+  int64_t is_quick = 0, max_steps = 0;  // 0: the length stays
+  double last_step_by = 0;
+};
+
+}  // namespace
+
+std::string fit_to_budget(const Context& context, const Machine& machine, const Reading& reading,
+                          const TrainingArrays& arrays, Settings& settings, TrainOptions& options) {
+  Communicator& world = machine.world;
+  Task* task = context.leads() ? reading.inputs.task.get() : nullptr;
+  world.set_patient(!context.leads());
+  agree_on_errors(world, [&] {
+    if (task && settings.has_eval) task->baselines();  // kept: the run's end takes them
+  });
+  world.set_patient(false);
+  const double budget = settings.ends_by - settings.began;
+  const double most = std::clamp(kMeasuredShare * budget, kLeastMeasured, kMostMeasured);
+  RunCosts costs =
+      measured_costs(context, machine, settings, arrays, task, reading.model.source.get(), most);
+  Decision decision;
+  std::string line;
+  agree_on_errors(world, [&] {
+    if (!context.leads()) return;
+    costs.spent += seconds_since_start() - settings.began;
+    if (!can_be_quick(options, *task, settings.config)) costs.quick.reset();
+    const RunSteps run = steps_of(settings, arrays.samples.size());
+    const bool is_given = options.epochs || options.max_steps;
+    const BudgetChoice choice =
+        is_given ? whole_run(costs, run) : choice_within(budget, costs, run);
+    line = describe_choice(settings.options, choice, run);
+    decision.is_quick = choice.is_quick;
+    if (!choice.is_quick && choice.steps < run.all) decision.max_steps = choice.steps;
+    decision.last_step_by =
+        settings.ends_by - costs.evaluation - 2 * costs.checkpoint - costs.end - costs.step;
+  });
+  world.broadcast(&decision, sizeof decision, 0);
+  options.recipe = decision.is_quick ? kQuickWord : settings.options.recipe;
+  if (decision.max_steps > 0) options.max_steps = decision.max_steps;
+  settings.last_step_by = decision.last_step_by;
+  return line;
+}
+
+void keep_budget(Settings& settings) {
+  constexpr double kStepsShare = 0.9;
+  settings.last_step_by = settings.began + kStepsShare * (settings.ends_by - settings.began);
+}
+
+}  // namespace finetune
