@@ -24,6 +24,8 @@ namespace {
 constexpr size_t kLongestLine = 4000;
 constexpr size_t kMostWarnings = 10000;  // to remember
 constexpr std::string_view kWarning = "warning:", kWarningTitle = "warning: ";
+// Lines about the input that are shown even with --quiet, but do not fail --fail-on-warning.
+constexpr std::string_view kNoteTitle = "note: ";
 constexpr double kTerminalInterval = 0.1, kPlainInterval = 5;  // seconds
 
 struct State {
@@ -117,7 +119,7 @@ void log_line(std::string_view text) {
   if (is_warning && !remember_warning(s, line.substr(kWarningTitle.size()))) return;
   if (s.muted) return;
   to_file(s, line);
-  if (is_warning ? s.collects_warnings : s.quiet) return;
+  if (is_warning ? s.collects_warnings : s.quiet && !line.starts_with(kNoteTitle)) return;
   if (!s.console_open) {
     s.held_console.push_back(line);
     return;
@@ -164,7 +166,8 @@ void open_console(bool quiet) {
   s.console_open = true;
   s.quiet = quiet;
   for (const std::string& line : s.held_console) {
-    if (!quiet || line.starts_with(kWarningTitle)) put(concat(with_color(line), "\n"));
+    const bool is_shown = line.starts_with(kWarningTitle) || line.starts_with(kNoteTitle);
+    if (!quiet || is_shown) put(concat(with_color(line), "\n"));
   }
   s.held_console.clear();
 }
