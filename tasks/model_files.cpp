@@ -1,4 +1,4 @@
-// Reads and copies ngrams.bin.
+// Reads and copies ngrams.bin, and copies drift.json.
 #include "tasks/model_files.h"
 
 #include <nlohmann/json.hpp>
@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/files/mapped_file.h"
+#include "tasks/classification/drift/drift_file.h"
 #include "tasks/classification/ngram_mix/ngram_file.h"
 #include "tasks/classification/ngram_mix/ngram_mix.h"
 
@@ -37,6 +38,11 @@ void copy_ngrams(const std::string& config, const std::filesystem::path& from,
   read_ngrams_of(
       from, is_named ? mix["sha256"].get<std::string>() : "",
       [&](std::string_view bytes, const NgramModel&) { write_file(to / kNgramFile, bytes); });
+}
+
+void copy_drift(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (!path_exists(from / kDriftFile, ExitCode::model)) return;
+  write_file(to / kDriftFile, read_text_file(from / kDriftFile, ExitCode::model));
 }
 
 }  // namespace finetune

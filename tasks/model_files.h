@@ -1,4 +1,4 @@
-// The n-grams that a classification model has beside its weights, for commands that move models.
+// What a classification model has beside its weights, for commands that move models.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +19,7 @@ std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& director
 // names it. Error(model) if it is missing or not the one that is named.
 void copy_ngrams(const std::string& config, const std::filesystem::path& from,
                  const std::filesystem::path& to);
+// Copies drift.json, if it is there. Error(model).
+void copy_drift(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace finetune

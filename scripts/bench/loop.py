@@ -2,10 +2,10 @@
 """Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
 
 usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain, next,
-                                                         columns (default: all)
+                                                         columns, drift (default: all)
 
-label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them); promise, next and columns need
-FINETUNE_SHARED, and like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them), drift numpy and scipy; promise, next,
+columns and drift need FINETUNE_SHARED, and like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences
 of docs/quality.md from the file.
 """
 import argparse
@@ -107,7 +107,29 @@ def columns(binary, directory):
             yield name, f"{columns}: linear model alone, %", f"{alone:.1f}", 1
 
 
-PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows, "columns": columns}
+def drift(binary, directory):
+    import drift
+    import numpy
+    draw, nights = numpy.random.default_rng(1), 1000
+    for name, train, dev, later, others, label in drift.data_sets(SHARED):
+        model = drift.train(binary, MINILM, train, dev, label, directory)
+        pool = drift.Pool(binary, model, [row["text"] for row in later], directory)
+        pool.check(binary, model, directory, draw)
+        yield name, "nights", nights, 1
+        for size in (100, 500, 2000):
+            yield name, f"false alarms, {size:,} rows", pool.noticed(size, nights, draw), 1
+        other = drift.Pool(binary, model, [row["text"] for row in others], directory)
+        yield name, "another kind noticed, 100 rows, %", other.noticed(100, 100, draw), 1
+    for label in drift.NEW_LABELS:
+        train, dev, later, new = drift.new_label(SHARED, label)
+        model = drift.train(binary, MINILM, train, dev, "category", directory)
+        pool = drift.Pool(binary, model, [row["text"] for row in later], directory)
+        for size in (100, 500, 2000):
+            yield label, f"a fifth noticed, {size:,} rows, %", pool.noticed(size, 100, draw, new), 1
+
+
+PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows, "columns": columns,
+         "drift": drift}
 
 
 def main():

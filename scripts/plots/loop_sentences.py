@@ -51,8 +51,18 @@ def columns(by_data):
             f"credits are made: half of the rows get a negative amount, and their label is another.")
 
 
+def drift(by_data):
+    kinds = [figures for figures in by_data.values() if "nights" in figures]
+    most = max(int(value) for figures in kinds for name, value in figures.items() if name.startswith("false alarms"))
+    other = min(int(figures["another kind noticed, 100 rows, %"]) for figures in kinds)
+    noticed = [int(figures["a fifth noticed, 500 rows, %"]) for figures in by_data.values() if "nights" not in figures]
+    return (f"Of 1,000 nights of 100, 500 or 2,000 rows like those of training ({', '.join(list(by_data)[:len(kinds)])}) "
+            f"`predict` says of at most {most} that they differ; with other data of {other} %, with a fifth of 500 rows in one "
+            f"of {len(noticed)} categories that training lacked of {min(noticed)} %.")
+
+
 SENTENCES = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows,
-             "columns": columns}
+             "columns": columns, "drift": drift}
 
 
 def sentences(rows):

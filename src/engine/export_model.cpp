@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
 // Besides the tokenizer's files.
-constexpr std::array<std::string_view, 5> kNames{"config.json", "model.safetensors", "ngrams.bin",
+constexpr std::array<std::string_view, 6> kNames{"config.json",   "model.safetensors",
+                                                 "ngrams.bin",    "drift.json",
                                                  kModelFactsFile, kModelCardFile};
 
 Json parse_object(const std::string& text, std::string_view what) {

@@ -12,10 +12,12 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/fit_calibration.h"
+#include "tasks/classification/drift/drift_file.h"
 #include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/objective.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/scores/promise_file.h"
 #include "tasks/target_scale.h"
 #include "tasks/texts/cut_texts.h"
 
@@ -157,6 +159,10 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
                          " folds: each row is measured by a head and n-grams that "
                          "were fitted without its fold; the model is fitted to all");
   }
+  if (data_.has_eval && !options.train_files.empty()) {
+    data_.seen_tokens = std::make_shared<SeenTokens>(data_.train.set.samples,
+                                                     tokenizer.special().unk, data_.eval.folds);
+  }
   lines_ = describe_data(data_, options_);
 }
 
@@ -200,6 +206,7 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
   options_.ngram_mix = options.ngram_mix;
   calibration_ = {};
   mix_.reset();
+  drift_.clear();
   class_weights_.clear();
   if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
@@ -270,8 +277,27 @@ std::vector<std::string> ClassificationTask::metric_names() const {
 }
 
 CalibrationReport ClassificationTask::calibrate(Evaluator& evaluator, Metrics& metrics) {
-  if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
   auto& own = dynamic_cast<ClassificationEvaluator&>(evaluator);
+  CalibrationReport report;
+  if (options_.fits_calibration && data_.problem != ProblemType::regression) {
+    report = fit(own, metrics);
+  }
+  drift_ = drift_file(own);
+  return report;
+}
+
+std::string ClassificationTask::drift_file(const ClassificationEvaluator& evaluator) const {
+  const auto summary = evaluator.row_sample(mix_ ? 1 : calibration_.temperature);
+  if (!summary) return "";
+  TaskOptions answered;
+  answered.max_length = data_.max_length;
+  answered.long_texts = options_.long_texts;
+  answered.calibration = calibration_;
+  if (mix_) answered.mix = {*mix_, ngrams_->sha256};
+  return drift_file_of(*summary, *data_.seen_tokens, answers_in_words(answered));
+}
+
+CalibrationReport ClassificationTask::fit(ClassificationEvaluator& own, Metrics& metrics) {
   std::string why_no_mix;
   std::vector<float> margins;
   if (options_.ngram_mix) margins = eval_margins(own, why_no_mix);
@@ -333,8 +359,10 @@ std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluato
 }
 
 std::vector<ModelFile> ClassificationTask::model_files() const {
-  if (!mix_) return {};
-  return {{std::string(kNgramFile), ngrams_->file.text()}};
+  std::vector<ModelFile> files;
+  if (mix_) files.push_back({std::string(kNgramFile), ngrams_->file.text()});
+  if (!drift_.empty()) files.push_back({std::string(kDriftFile), drift_});
+  return files;
 }
 
 std::vector<std::string> ClassificationTask::calibration_metric_names() const {

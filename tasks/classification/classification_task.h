@@ -66,6 +66,8 @@ class ClassificationTask final : public Task {
     NgramScorer scorer;
   };
 
+  CalibrationReport fit(ClassificationEvaluator& evaluator, Metrics& metrics);
+  std::string drift_file(const ClassificationEvaluator& evaluator) const;
   // The n-grams' margins of the evaluation rows. Empty, with the reason in `why`, if there are
   // none.
   std::vector<float> eval_margins(const ClassificationEvaluator& evaluator, std::string& why);
@@ -81,6 +83,7 @@ class ClassificationTask final : public Task {
   std::unique_ptr<TrainedNgrams> ngrams_;  // with options_.ngram_mix, once there are baselines
   LogitCalibration calibration_;
   std::optional<MixWeights> mix_;
+  std::string drift_;  // the file of the exported model, or empty
 };
 
 // The options of a classification model's training run, from the object `finetune` in its

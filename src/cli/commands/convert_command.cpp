@@ -308,6 +308,7 @@ void convert(const ConvertOptions& options) {
       write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
     }
     copy_ngrams(config_text, source.directory, written.path());
+    copy_drift(source.directory, written.path());
     copy_model_facts(source.directory, written.path(), card);
     write_file(written.path() / "config.json", config_text);
   });

@@ -176,6 +176,9 @@ PredictionRequest request_of(const PredictOptions& o, const RowOptions& rows) {
 }
 
 void check_paths(const PredictOptions& o) {
+  if (o.shared.json && o.output == "-") {
+    throw usage_error("--json and --output - both write to standard output; name a file");
+  }
   for (const std::string& path : {o.output, o.n_best}) {
     check_output_file(path, {o.input}, o.shared.overwrite);
   }
@@ -238,6 +241,10 @@ void run(PredictOptions& o, std::string_view given) {
   dispatcher.done();
   end_inference(model);
   open_console(o.shared.quiet);
+  if (!o.shared.json) return;
+  const std::string members = evaluator->report_json();
+  write_standard_output(
+      concat("{\"rows\":", evaluator->rows(), members.empty() ? "" : ",", members, "}\n"));
 }
 
 }  // namespace

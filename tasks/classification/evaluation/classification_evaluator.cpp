@@ -14,6 +14,7 @@
 #include "tasks/classification/predictions/prediction_checks.h"
 #include "tasks/evaluator.h"
 #include "tasks/repeated_texts.h"
+#include "tasks/scores/promise_file.h"
 #include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
@@ -31,6 +32,7 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(
   made->keeps_predictions_ = true;
   made->lines_.emplace(made->format(), made->rows_->columns());
   made->start_scores();
+  if (data.seen_tokens) made->start_sample(data.seen_tokens);
   return made;
 }
 
@@ -63,6 +65,13 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_input(
                          !options.text_pair_column.empty());
   made->open_mix(options);
   made->rows_ = std::make_unique<InputRows>(request, options, model, made->max_length_);
+  const bool has_one_label = made->problem_ == ProblemType::single_label;
+  made->stored_ = read_drift(options.model_directory, has_one_label ? made->outputs_ : 0,
+                             model.tokenizer.special().unk);
+  if (made->stored_) {
+    made->compares_answers_ = made->stored_->answers == answers_in_words(options);
+    made->start_sample(made->stored_->seen);
+  }
   PredictionFormat format = made->format();
   format.top_k = request.top_k.value_or(1);
   format.all_probabilities = request.all_probabilities;
@@ -107,6 +116,28 @@ void ClassificationEvaluator::start_scores() {
   if (!data_->eval.repeated.empty()) scores_->tell_repeated();
 }
 
+void ClassificationEvaluator::start_sample(std::shared_ptr<const SeenTokens> seen) {
+  sample_ = std::make_unique<RowSample>(std::move(seen), problem_, outputs_);
+  rows_->measure_with(sample_.get());
+}
+
+std::optional<SampleSummary> ClassificationEvaluator::row_sample(double temperature) const {
+  return sample_ ? sample_->summary(temperature) : std::nullopt;
+}
+
+std::optional<DriftReport> ClassificationEvaluator::drift() const {
+  if (!stored_) return std::nullopt;
+  const auto input = row_sample(options_.calibration.temperature);
+  if (!input) return std::nullopt;
+  return DriftReport(stored_->summary, *input, compares_answers_);
+}
+
+std::string ClassificationEvaluator::report_json() const {
+  if (scores_) return scores_->slices_json();
+  const auto found = drift();
+  return concat("\"drift\":", found ? found->json(labels_) : "null");
+}
+
 std::vector<std::string> ClassificationEvaluator::metric_names() const {
   std::vector<std::string> names = classification_metric_names(problem_, options_);
   if (ngrams_) names.insert(names.end(), {"eval_ece_calibrated", "eval_brier_calibrated"});
@@ -132,6 +163,12 @@ std::vector<std::string> ClassificationEvaluator::describe_samples() const {
         options_.is_automatic
             ? concat(": below the promised probability ", *options_.min_probability)
             : ": below --min-probability"));
+  }
+  if (const auto found = drift(); found && found->differs()) {
+    lines.push_back(concat("note: ", found->line(problem_, labels_),
+                           options_.is_automatic ? "; what --automatic promises holds for rows "
+                                                   "like those of training"
+                                                 : ""));
   }
   return lines;
 }
@@ -205,6 +242,8 @@ void ClassificationEvaluator::answer(WaitingRow& row, const float* logits) {
     number_ = float(target_scale_.number(double(logits[0])));
     logits = &number_;
   }
+  if (sample_) sample_->count_row();
+  if (row.traits) sample_->add(*row.traits, {logits, outputs});
   if (scores_) {
     scores_->add(row, logits, unmixed);
   } else if (options_.min_probability) {
@@ -239,6 +278,7 @@ void ClassificationEvaluator::mix(std::span<const MixWeights> part_weights,
   const std::vector<float> logits = logits_->take_all();
   const auto outputs = size_t(outputs_);
   start_scores();
+  if (data_->seen_tokens) start_sample(data_->seen_tokens);
   predictions_.clear();
   prediction_ends_.clear();
   answered_ = 0;

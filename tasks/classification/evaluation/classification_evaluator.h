@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tasks/classification/calibration/kept_logits.h"
+#include "tasks/classification/drift/drift_report.h"
 #include "tasks/classification/evaluation/row_scores.h"
 #include "tasks/classification/evaluation/row_source.h"
 #include "tasks/classification/ngram_mix/ngram_mix.h"
@@ -66,10 +67,13 @@ class ClassificationEvaluator final : public Evaluator {
     return scores_ ? scores_->promise() : std::nullopt;
   }
   std::string report() const override { return scores_ ? scores_->describe() : ""; }
-  std::string report_json() const override { return scores_ ? scores_->slices_json() : ""; }
+  std::string report_json() const override;
 
   // Rows in memory: what a calibration is fitted to, by the n-grams' margins (rows, outputs).
   HeldOutLogits held_out(std::span<const float> margins, bool of_known_labels = true) const;
+  // Rows in memory, after all logits: what later inputs are compared with. Nothing if they are too
+  // few. `temperature`: of the logits.
+  std::optional<SampleSummary> row_sample(double temperature) const;
   // Rows in memory: whether mix() may be called.
   bool can_mix() const { return logits_ && logits_->has_all(); }
   // Rows in memory, after all logits, once: scores all rows again, mixed with the n-grams' margins
@@ -81,6 +85,8 @@ class ClassificationEvaluator final : public Evaluator {
   void take_labels(const ClassificationData& data);
   void open_mix(const TaskOptions& options);
   void start_scores();
+  void start_sample(std::shared_ptr<const SeenTokens> seen);
+  std::optional<DriftReport> drift() const;
   std::string answers_line() const;
   void add_margins(size_t first_waiting);
   Explanation explanation_of(const WaitingRow& row);
@@ -106,8 +112,11 @@ class ClassificationEvaluator final : public Evaluator {
   bool all_given_ = false;  // next() has come to the end
   int64_t taken_ = 0;       // samples
   int64_t answered_ = 0, unsure_ = 0;
-  bool explains_ = false;            // a row has further samples: without each of its words
-  std::optional<RowScores> scores_;  // of rows with labels
+  bool explains_ = false;              // a row has further samples: without each of its words
+  std::optional<RowScores> scores_;    // of rows with labels
+  std::unique_ptr<RowSample> sample_;  // to compare the rows with those of training; null: not
+  std::optional<StoredDrift> stored_;  // rows without labels: those of training
+  bool compares_answers_ = true;       // with those of stored_
   std::vector<float> mixed_;
   float number_ = 0;  // regression
 

@@ -70,9 +70,22 @@ std::optional<SampleChunk> InputRows::next(std::deque<WaitingRow>& waiting,
     empty_ += empty_text_column(row, text_, reader_.columns()).has_value();
   }
   set_ = encode_rows(tokenizer_, rows, text_, texts_.max_length, texts_.long_texts);
+  if (sample_) measure(waiting);
   texts_.add(set_);
   if (left_out_) leave_out_words(waiting);
   return SampleChunk{set_.samples, set_.first_window};
+}
+
+void InputRows::measure(std::deque<WaitingRow>& waiting) {
+  const std::span<const RowValues> rows = chunk_.rows();
+  auto row = waiting.end() - chunk_.size();
+  for (int64_t i = 0; i < int64_t(rows.size()); ++i, ++row) {
+    const auto windows = [&](int64_t n) {
+      return set_.first_window.empty() ? n : set_.first_window[size_t(n)];
+    };
+    row->traits = sample_->traits_of(texts_.rows + i, rows[size_t(i)], text_, set_.samples,
+                                     windows(i), windows(i + 1));
+  }
 }
 
 void InputRows::leave_out_words(std::deque<WaitingRow>& waiting) {

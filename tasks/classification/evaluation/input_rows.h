@@ -45,6 +45,7 @@ class InputRows final : public RowSource {
   void require_usable_rows() const override;
 
  private:
+  void measure(std::deque<WaitingRow>& waiting);
   void leave_out_words(std::deque<WaitingRow>& waiting);
 
   const Tokenizer& tokenizer_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tasks/classification/drift/row_sample.h"
 #include "tasks/classification/evaluation/slices.h"
 #include "tasks/classification/predictions/prediction_format.h"
 #include "tasks/classification/rows/dataset.h"
@@ -28,6 +29,7 @@ struct WaitingRow {
   int fold = -1;                           // with options.folds
   Freshness freshness = Freshness::fresh;  // with options.promise
   std::vector<int32_t> slices;             // its places in Slices
+  std::optional<RowTraits> traits;         // of a row in the sample of measure_with()
   std::vector<float> margins;              // of n-grams that are mixed with its logits
   std::vector<std::string> words;          // to be explained: left out of it in turn
   std::string text;                        // to be explained: the whole text, for n-grams
@@ -38,6 +40,9 @@ struct WaitingRow {
 class RowSource {
  public:
   virtual ~RowSource() = default;
+  // next() fills WaitingRow::traits of the rows in `sample`, which must outlive this; null: of
+  // none.
+  void measure_with(const RowSample* sample) { sample_ = sample; }
   // Appends the next rows to `waiting` and returns their samples; nothing at the end. Fills
   // WaitingRow::line by `lines`, unless that is null.
   virtual std::optional<SampleChunk> next(std::deque<WaitingRow>& waiting,
@@ -59,6 +64,9 @@ class RowSource {
   virtual Baselines baselines();
   // Error(data) if there were rows, but none that can be used.
   virtual void require_usable_rows() const {}
+
+ protected:
+  const RowSample* sample_ = nullptr;
 };
 
 // The evaluation rows that a training run holds in memory.

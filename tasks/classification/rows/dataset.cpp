@@ -200,10 +200,10 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
                              bool is_training) {
   ClassificationSide side;
   side.rows = source.rows;
+  side.text = source.text;
   side.dropped = source.dropped;
   const LabelMap unknown(data.unknown_labels);
   std::vector<RowValues> values;
-  values.reserve(side.rows.size());
   for (uint32_t row : side.rows) {
     values.emplace_back(source.table->rows()[row].values);
     add_target(source.value(row), data, unknown, options, side);

@@ -20,7 +20,8 @@
 
 namespace finetune {
 
-class TextRows;  // tasks/classification/ngrams/text_rows.h
+class SeenTokens;  // tasks/classification/drift/seen_tokens.h
+class TextRows;    // tasks/classification/ngrams/text_rows.h
 
 // Hugging Face's problem_type: "single_label_classification", ...
 std::string_view name_of(ProblemType problem);
@@ -35,6 +36,7 @@ struct ClassificationSide {
   int64_t dropped = 0;                 // unusable rows of the files (--skip-bad-rows)
   std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
   std::vector<uint32_t> rows;          // the table's row of each sample
+  TextColumns text;                    // of the table
   std::shared_ptr<TextRows> texts;     // options.baselines
   std::vector<int64_t> unnumbered;     // of each number column: rows without a number
   std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
@@ -55,10 +57,11 @@ struct ClassificationData {
   int64_t positions = 0;                  // the model's: the largest max_length
   std::vector<std::string> text_columns;  // as resolved, as are the following
   std::vector<std::string> number_columns, category_columns;
-  TargetScale target_scale;    // regression: logits give numbers by it
-  std::string split;           // how evaluation rows were held out, for the log
-  std::string split_fault;     // what is odd about the split, or empty
-  TrainedTexts trained_texts;  // of the training rows; with options.baselines
+  TargetScale target_scale;                       // regression: logits give numbers by it
+  std::string split;                              // how evaluation rows were held out, for the log
+  std::string split_fault;                        // what is odd about the split, or empty
+  TrainedTexts trained_texts;                     // of the training rows; with options.baselines
+  std::shared_ptr<const SeenTokens> seen_tokens;  // likewise, to compare a night's rows with them
   ClassificationSide train;
   bool has_eval = false;
   ClassificationSide eval;

@@ -1,0 +1,45 @@
+// Which tokens, and pairs of neighbouring tokens, the training rows have.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/numeric/packed_batch.h"
+
+namespace finetune {
+
+// Tokens and pairs are hashed to places, of which at most about one in eight is taken, unless the
+// training rows have more than kMostPlaces / 8 of them: then some new ones pass for known.
+class SeenTokens {
+ public:
+  static constexpr size_t kLeastPlaces = 1 << 10, kMostPlaces = 1 << 19;
+
+  // `unknown`: the token of what the vocabulary lacks; it counts as new. `folds`: of each sample,
+  // or empty.
+  SeenTokens(const SampleView& samples, int32_t unknown, std::span<const uint8_t> folds);
+  // Of the text that hex() gave; nothing for another text: is_empty().
+  SeenTokens(std::string_view hex, int32_t unknown);
+
+  bool is_empty() const { return places_.empty(); }
+  std::string hex() const;  // without the folds
+
+  // Counts the tokens and pairs of a sample, without the special tokens around it: all of them, and
+  // those that training lacks. `fold` >= 0: training without that fold.
+  struct Counts {
+    int64_t all = 0, fresh = 0;
+  };
+  Counts count(std::span<const int32_t> sample, int fold = -1) const;
+
+ private:
+  template <typename Visit>
+  void for_each(std::span<const int32_t> sample, Visit&& visit) const;
+  bool fold_up();
+
+  int32_t unknown_;
+  std::vector<uint8_t> places_;  // 0: free; kMany; or 1 + the only fold that has the token or pair
+};
+
+}  // namespace finetune
