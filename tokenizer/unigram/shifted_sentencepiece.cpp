@@ -180,14 +180,12 @@ void set_albert_preparation(const JsonFile* config, UnigramDefinition& definitio
   if (option("do_lower_case", true)) add(Kind::lowercase);
 }
 
-// The same for DeBERTa. Error(model): a text would be cut at each punctuation character.
+// The same for DeBERTa.
 void set_deberta_preparation(const JsonFile* config, UnigramDefinition& definition) {
   const auto option = [&](const char* key) {
     return config && config->get<bool>(config->root(), key).value_or(false);
   };
-  if (option("split_by_punct")) {
-    throw model_error(config->path().string(), ": split_by_punct true is not supported");
-  }
+  definition.split_punctuation = option("split_by_punct");
   if (option("do_lower_case")) definition.steps.push_back({Kind::lowercase, false, false, {}});
   definition.steps.push_back({Kind::strip, true, true, {}});
 }

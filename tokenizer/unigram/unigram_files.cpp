@@ -160,13 +160,18 @@ Prefix read_prefix(const JsonFile& file, const Object& part) {
 }
 
 void read_pre_tokenizer(const JsonFile& file, UnigramDefinition& definition) {
-  constexpr std::string_view kSupported = "Metaspace, and WhitespaceSplit before it, are";
+  constexpr std::string_view kSupported =
+      "Metaspace, WhitespaceSplit and isolated Punctuation before it, are";
   bool marks = false;
   if (const auto whole = file.get<Object>(file.root(), "pre_tokenizer")) {
     for_each_part(file, *whole, "pretokenizers", [&](const Object& part) {
       const std::string_view type = type_of(file, part);
       if (type == "WhitespaceSplit" && !marks) {
         definition.split_white_space = true;
+      } else if (type == "Punctuation" && !marks) {
+        const auto behavior = file.get<std::string_view>(part, "behavior").value_or("Isolated");
+        if (behavior != "Isolated") refuse(file, "Punctuation with behavior", behavior, kSupported);
+        definition.split_punctuation = true;
       } else if (type == "Metaspace" && !marks) {
         const auto mark = file.get<std::string_view>(part, "replacement").value_or(kMark);
         if (mark != kMark) refuse(file, "the replacement", mark, "U+2581 is");

@@ -6,6 +6,7 @@
 #include "core/per_thread.h"
 #include "core/text/utf8.h"
 #include "tokenizer/unicode/code_point_ranges.h"
+#include "tokenizer/unicode/unicode_tables.h"
 #include "tokenizer/unigram/prepared_text.h"
 #include "tokenizer/valid_text.h"
 #include "tokenizer/word_cache.h"
@@ -114,7 +115,7 @@ UnigramTokenizer::UnigramTokenizer(UnigramDefinition definition)
 // Words are independent if every text has a mark, a space stays a space, and no key of the map
 // covers a space and its neighbour.
 bool UnigramTokenizer::can_skip_normalization() const {
-  if (definition_.prefix != Prefix::always) return false;
+  if (definition_.prefix != Prefix::always || definition_.split_punctuation) return false;
   if (!definition_.charsmap) return true;
   bool independent = !definition_.charsmap->begins_key(" ");
   unicode::for_each_in_ranges(unigram::kPrependedRanges, [&](char32_t c) {
@@ -302,11 +303,20 @@ void UnigramTokenizer::encode_piece(const SourcedText& from, size_t begin, size_
       continue;
     }
     const char32_t c = d.c == ' ' ? kMark : d.c;
+    const bool alone = definition_.split_punctuation && unicode::has(c, unicode::kPunctuation);
+    if (alone) {
+      encode_marked(marked, target);
+      marked.clear();
+    }
     const bool prefixed = definition_.prefix == Prefix::always ||
                           (definition_.prefix == Prefix::first && source_begin == 0);
     if (marked.text.empty() && c != kMark && prefixed)
       marked.append(kMark, source_begin, source_end);
     marked.append(c, source_begin, source_end);
+    if (alone) {
+      encode_marked(marked, target);
+      marked.clear();
+    }
   }
   encode_marked(marked, target);
 }

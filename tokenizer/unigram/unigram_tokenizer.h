@@ -42,6 +42,7 @@ struct UnigramDefinition : TokenizerDefinition {
   std::optional<CharsMap> charsmap;  // of the step "charsmap"
   std::vector<UnigramStep> steps;
   bool split_white_space = false;  // words end at white space; else a word's mark is a space
+  bool split_punctuation = false;  // each punctuation character is a text by itself
   enum class Prefix { always, first, never };
   Prefix prefix = Prefix::always;  // which texts have a mark put before them
 };
