@@ -64,6 +64,8 @@ def evaluation(model, tokenizer, texts, **masks):
 def compare(directory, source, *options, **masks):
     """Our result from `source`, and theirs from the same initial weights."""
     texts = [row["text"] for row in sample_rows("toronto-train.csv", 2 * ROWS)]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    texts[4] += f" {tokenizer.pad_token} x"  # the word row learns as a word that may be hidden, and as nothing else
     data, dev = (write_csv(directory / name, ["text"], [[t] for t in part])
                  for name, part in (("train.csv", texts[:ROWS]), ("dev.csv", texts[ROWS:])))
     line = ["adapt", "--model", source, "--text", data, "--eval", dev, "--batch-size", BATCH, "--dropout", 0,

@@ -224,6 +224,7 @@ void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig&
   }
   check_size(reader, keys, c);
   reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
+  if (reader.is_null("pad_token_id")) c.pad_token_id = -1;
   if (c.pad_token_id >= c.vocab_size) {
     throw reader.error("pad_token_id ", c.pad_token_id, " (the default) is not below vocab_size ",
                        c.vocab_size);

@@ -45,6 +45,7 @@ inline void read_mpnet_config(const ConfigReader& reader, EncoderConfig& config)
   config.layer.position_bias = true;
   config.head = {.input_dropout = true, .masked_gelu = true};
   read_bert_config(reader, config);
+  config.pad_token_id = kPadding;
   config.classifier_dropout = -1;  // the key has no meaning here
 }
 

@@ -75,9 +75,29 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
   backend.add_layer_norm_backward(
       gradient, pass.at(pass.plan.embedding_sum, t, e), pass.at(pass.plan.embedding_stats, t, 2),
       gamma_.in(pass.weights), {}, {}, gradient, {}, gamma_.in(arena), beta_.in(arena), accumulate);
+  add_table_gradients(pass, gradient, arena);
+}
+
+// As transformers does, padding tokens in a text do not train the word row that they look up, nor
+// the position row of tokens that have no position. The decoder of masked words trains every word
+// row: its share in the padding row is put aside.
+void EmbeddingEnd::add_table_gradients(const EndPass& pass, Tensor gradient, float* arena) const {
+  Backend& backend = pass.backend;
+  const DeviceBatch& batch = pass.batch;
+  const int64_t padding = pass.config.pad_token_id;
+  const Tensor words = word_.in(arena);
+  const Tensor padding_row = padding < 0 ? Tensor{} : words.rows_from(padding, 1);
+  const bool decodes = pass.plan.scored != kAbsent;
+  const Tensor of_decoder =
+      decodes && padding_row ? pass.at(pass.plan.branch_gradient, 1, words.cols) : Tensor{};
+  if (of_decoder) {
+    backend.fill_zero(of_decoder);
+    backend.add(padding_row, of_decoder);
+  }
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
-                         word_.in(arena), positions(pass, arena), type_.in(arena));
-  // As transformers does, tokens without a position do not train the row that they take.
+                         words, positions(pass, arena), type_.in(arena));
+  if (padding_row) backend.fill_zero(padding_row);
+  if (of_decoder) backend.add(of_decoder, padding_row);
   if (batch.first_position() > 0 && position_.rows > 0)
     backend.fill_zero(positions(pass, arena).rows_from(0, 1));
 }

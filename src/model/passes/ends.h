@@ -40,6 +40,7 @@ class EmbeddingEnd {
  private:
   Tensor positions(const EndPass& pass, float* arena) const;
   Tensor below_projection(const EndPass& pass, float* arena, bool accumulate) const;
+  void add_table_gradients(const EndPass& pass, Tensor gradient, float* arena) const;
 
   Slot word_, position_, type_, gamma_, beta_, projection_, projection_bias_;
 };

@@ -190,15 +190,16 @@ TEST_CASE("positions that begin at a later row use and train the rows from there
   }
 }
 
-TEST_CASE(
-    "a padding token in a text takes the row before the first position and does not train it") {
+TEST_CASE("a padding token in a text takes the row before the first position, and trains no row") {
   constexpr int32_t kPad = 5;
   for (const NamedBackend& named : model_backends()) {
     for (Head head : kHeads) {
       INFO(named.name, ", ", text(head), " head");
       EncoderConfig config = small_config(2);
       config.embeddings = {.first_position = 3, .uncounted_id = kPad, .pair_types = false};
+      config.pad_token_id = kPad;
       EncoderConfig plain = config;  // whose batch says positions and types itself
+      plain.pad_token_id = -1;
       plain.embeddings = {.first_position = 2};
       const ParameterTable table(config, head);
       const std::vector<float> weights = random_weights(table, 0.3);
@@ -219,10 +220,13 @@ TEST_CASE(
       std::vector<float> expected = written_gradients(backend, plain, table, weights, counted,
                                                       coefficients, {}, &expected_logits);
       CHECK(logits == expected_logits);
-      const Parameter& positions = *table.find(Role::position_embeddings, ParameterPart::weight);
-      const auto row = expected.begin() + positions.offset + 2 * config.hidden_size;
-      CHECK(std::any_of(row, row + config.hidden_size, [](float g) { return g != 0; }));
-      std::fill_n(row, config.hidden_size, 0.0f);
+      for (const auto& [role, number] :
+           {std::pair{Role::position_embeddings, 2}, {Role::word_embeddings, int(kPad)}}) {
+        const Parameter& rows = *table.find(role, ParameterPart::weight);
+        const auto row = expected.begin() + rows.offset + number * config.hidden_size;
+        CHECK(std::any_of(row, row + config.hidden_size, [](float g) { return g != 0; }));
+        std::fill_n(row, config.hidden_size, 0.0f);
+      }
       CHECK(gradients == expected);
     }
   }

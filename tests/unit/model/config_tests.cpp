@@ -189,6 +189,8 @@ TEST_CASE("MPNet's positions begin at 2, and its buckets are 32") {
   CHECK(c.max_length() == 510);
   CHECK(c.embeddings.first_position == 2);
   CHECK(c.embeddings.uncounted_id == 1);  // whatever pad_token_id is
+  CHECK(c.pad_token_id == 1);
+  CHECK(parse_config(R"({"pad_token_id": null})", "c").pad_token_id == -1);
   CHECK_FALSE(c.embeddings.pair_types);
   CHECK(c.layer.position_bias);
   CHECK(c.head_dropout(HeadKind::sequence) == 0.1);

@@ -87,7 +87,8 @@ std::vector<Sequence> random_sequences(const EncoderConfig& config,
     s.sample = i + 3;
     for (uint32_t t = 0; t < uint32_t(lengths[i]); ++t) {
       PhiloxBlock bits = philox({i, 5}, {t, 0, 0, 0});
-      s.ids.push_back(int32_t(bits[0] % uint32_t(config.vocab_size)));
+      const int64_t id = bits[0] % uint32_t(config.vocab_size);
+      s.ids.push_back(int32_t((id + (id == config.pad_token_id)) % config.vocab_size));
       s.types.push_back(t * 2 > uint32_t(lengths[i]));
     }
     out.push_back(s);

@@ -43,7 +43,8 @@ struct Sequence {
   uint32_t sample = 0;
 };
 PackedBatch pack(const std::vector<Sequence>& sequences);
-// Random sequences of these lengths; sample i of the batch is the same whatever the others are.
+// Random sequences of these lengths, without padding tokens; sample i of the batch is the same
+// whatever the others are.
 std::vector<Sequence> random_sequences(const EncoderConfig& config,
                                        const std::vector<int>& lengths);
 

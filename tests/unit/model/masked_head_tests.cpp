@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "data/packing.h"
 #include "fixture.h"
 #include "model/tensor_sum.h"
 
@@ -81,6 +82,40 @@ TEST_CASE("gradients of the masked head equal finite differences, the tied word 
       CHECK(slope.norm > 0);
       CHECK(std::abs(slope.measured - slope.predicted) <= 2e-3 * slope.norm);
     }
+  }
+}
+
+TEST_CASE("a padding token in a text trains its word row by the masked head's decoder alone") {
+  constexpr int32_t kOther = 9;  // a word with the padding token's embedding, in its place
+  EncoderConfig config = small_config(2);
+  const ParameterTable table(config, head_of(config));
+  std::vector<float> weights = random_weights(table, 0.3);
+  const Parameter& words = *table.find(Role::word_embeddings, ParameterPart::weight);
+  const auto row = [&](std::vector<float>& values, int64_t id) {
+    return values.begin() + words.offset + id * config.hidden_size;
+  };
+  std::copy_n(row(weights, config.pad_token_id), config.hidden_size, row(weights, kOther));
+  std::vector<PackedBatch> padded{scored_batch(config, {7, 9}), scored_batch(config, {5})};
+  std::vector<PackedBatch> plain = padded;
+  for (size_t i = 0; i < padded.size(); ++i) {
+    for (size_t t = 0; t < padded[i].ids.size(); ++t) {
+      if (t % 4 == 0) padded[i].ids[t] = int32_t(config.pad_token_id);
+      if (t % 4 == 0) plain[i].ids[t] = kOther;
+    }
+    sort_tokens(padded[i]);
+    sort_tokens(plain[i]);
+  }
+  for (const NamedBackend& named : model_backends()) {
+    INFO(named.name);
+    LossPass a = loss_pass(*named.backend, config, table, weights, padded);
+    LossPass b = loss_pass(*named.backend, config, table, weights, plain);
+    CHECK(a.loss == b.loss);
+    const std::vector<float> of_decoder(row(b.gradients, config.pad_token_id),
+                                        row(b.gradients, config.pad_token_id + 1));
+    CHECK(std::equal(of_decoder.begin(), of_decoder.end(), row(a.gradients, config.pad_token_id)));
+    CHECK_FALSE(std::equal(of_decoder.begin(), of_decoder.end(), row(b.gradients, kOther)));
+    std::copy_n(row(a.gradients, kOther), config.hidden_size, row(b.gradients, kOther));
+    CHECK(a.gradients == b.gradients);
   }
 }
 
