@@ -84,10 +84,12 @@ Metrics unmixed_metrics(const Metrics& alone) {
 }
 
 Metrics frozen_metrics(const Metrics& start) {
+  const bool is_mixed = start.contains(concat(kUnmixedPrefix, "accuracy"));
+  const std::string_view prefix = is_mixed ? kUnmixedPrefix : kEvalPrefix;
   Metrics out;
   for (const auto& [name, value] : start) {
-    if (!name.starts_with(kEvalPrefix) || !is_of_answers(name) || is_of_unseen(name)) continue;
-    out[kFrozenPrefix + name.substr(kEvalPrefix.size())] = value;
+    if (!name.starts_with(prefix) || !is_of_answers(name) || is_of_unseen(name)) continue;
+    out[kFrozenPrefix + name.substr(prefix.size())] = value;
   }
   return out;
 }
@@ -117,9 +119,10 @@ std::string baseline_line(const Metrics& metrics) {
   const auto text = [&](double value) {
     return is_accuracy ? shown(*c, value) : three_digits(c->is_share ? value : std::sqrt(value));
   };
-  const bool is_full = c->unmixed && c->frozen && c->ngrams;  // short words: 80 columns
+  const bool is_trained = c->unmixed && c->unmixed != c->frozen;
+  const bool is_full = is_trained && c->frozen && c->ngrams;  // short words: 80 columns
   return concat(
-      c->unmixed ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
+      is_trained ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
       c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
       c->ngrams ? concat(is_full ? "words " : "words alone ", text(*c->ngrams), ", ") : "",
       is_full ? "" : "always ",

@@ -25,7 +25,7 @@ void add_baselines(const Baselines& found, Metrics& metrics,
 // model alone.
 Metrics unmixed_metrics(const Metrics& alone);
 // For a model that began as a linear fit to the frozen encoder: "baseline_frozen_accuracy", ... of
-// `start`, the metrics before the first step. Those of labels alone.
+// `start`, the metrics before the first step, or those of such a fit that is mixed with n-grams.
 Metrics frozen_metrics(const Metrics& start);
 
 // All names that such metrics may have, for a task that evaluates by `names`.

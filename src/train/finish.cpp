@@ -247,7 +247,7 @@ void tell(const TrainOptions& options, const std::string& line) {
 
 // The metrics before the first step; empty if the head began at random.
 Metrics start_of(const TrainingRun& run) {
-  if (!fits_head(run.settings.options)) return {};
+  if (!fits_head(run.settings.options) || is_quick(run.settings.options)) return {};
   for (const NamedNumbers& line : read_metrics_log(run.books->directory->metrics_log())) {
     const Metrics entry(line.begin(), line.end());
     const auto step = entry.find("step");
@@ -262,7 +262,9 @@ void add_rows_and_baselines(const TrainingRun& run, Metrics& metrics) {
   metrics["train_rows"] = double(task.train_set().examples);
   if (!run.settings.has_eval) return;
   metrics["eval_rows"] = double(rows_of(task.eval_set()));
-  if (!is_quick(run.settings.options)) metrics.merge(frozen_metrics(start_of(run)));
+  const bool is_mix_of_fit =
+      is_quick(run.settings.options) && metrics.contains("baseline_unmixed_accuracy");
+  metrics.merge(frozen_metrics(is_mix_of_fit ? metrics : start_of(run)));
   add_baselines(task.baselines(), metrics,
                 is_quick(run.settings.options) ? "--recipe auto" : kMoreTraining);
 }

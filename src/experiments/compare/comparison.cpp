@@ -53,11 +53,11 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
                                            const std::vector<size_t>& among) {
   std::vector<std::string> names;
   for (const std::string& name : names_that_matter()) {
-    const std::string first = content_of(runs[among.front()], name);
-    const bool differs = std::any_of(among.begin(), among.end(), [&](size_t run) {
-      return content_of(runs[run], name) != first;
-    });
-    if (differs) names.push_back(name);
+    std::set<std::string> contents;
+    for (size_t run : among) {
+      if (has_effect(runs[run], name)) contents.insert(content_of(runs[run], name));
+    }
+    if (contents.size() > 1) names.push_back(name);
   }
   return names;
 }
@@ -109,6 +109,7 @@ std::vector<std::string> differing_outcomes(const std::vector<RunRecord>& runs,
 // What a row shows of an option: its value, or the sha256 of files that differ under one name.
 std::string shown_value(const std::vector<RunRecord>& runs, const RunRecord& run,
                         const std::string& name) {
+  if (!has_effect(run, name)) return "";
   std::string value = run.effective(name);
   if (name != "model" && name != "train") return value;
   const std::string& sum = name == "model" ? run.model_sha256 : run.data_sha256;

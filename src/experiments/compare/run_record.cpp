@@ -149,12 +149,20 @@ Changed changed_from(const std::map<std::string, std::string>& defaults, const R
   Changed changed;
   for (const std::string& name : all_option_names()) {
     const std::string& value = run.option(name);
-    if (value != defaults.at(name)) changed.emplace_back(name, value);
+    if (has_effect(run, name) && value != defaults.at(name)) changed.emplace_back(name, value);
   }
   return changed;
 }
 
 }  // namespace
+
+bool has_effect(const RunRecord& run, const std::string& name) {
+  if (run.option("recipe") != kQuickWord) return true;
+  bool is_recipes = name == "micro-batch-tokens";
+  TrainOptions any;
+  for_each_recipe_option(any, [&](std::string_view own, auto&) { is_recipes |= own == name; });
+  return !is_recipes;
+}
 
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run) {
   return changed_from(default_words(), run);

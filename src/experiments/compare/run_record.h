@@ -35,6 +35,10 @@ struct RunRecord {
   }
 };
 
+// Whether the option says something of the run: --recipe quick trains nothing but a head, whatever
+// its learning rate and batches.
+bool has_effect(const RunRecord& run, const std::string& name);
+
 // The run's options that are not at their default, in the order of --help.
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run);
 // The same of config.toml, also of a run that has not ended, and options that this version lacks.

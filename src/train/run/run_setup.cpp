@@ -188,7 +188,7 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
   if (task.kind() == TaskKind::classification) {
     const bool mixes = std::find(fitted.begin(), fitted.end(), "eval_mix_model") != fitted.end();
     const bool begins_as_fit =
-        !is_quick(options) && resolved_head_init(options, task, config) == "fit";
+        is_quick(options) ? mixes : resolved_head_init(options, task, config) == "fit";
     add(baseline_metric_names(
         task.metric_names(),
         {.ngrams = !options.no_ngram_baseline, .unmixed = mixes, .frozen = begins_as_fit}));

@@ -27,11 +27,13 @@ def on_two_processes(*line):
 
 def test_an_ordinary_run(directory):
     out, model = directory / "run", directory / "run/model"
-    succeed(*arguments(out, "--eval", EVAL, "--ignore-unknown-labels", "--threads", 2))
+    told = succeed(*arguments(out, "--eval", EVAL, "--ignore-unknown-labels", "--threads", 2))
     metrics = metrics_of(out)
     assert (metrics["train_steps"], metrics["train_epochs"], metrics["best_step"]) == (1, 1, 1), metrics
     assert [step["loss"] for step in steps_of(out)] == [metrics["train_loss"]]
     assert metrics["eval_accuracy"] > metrics["baseline_majority_accuracy"], metrics
+    assert metrics["baseline_frozen_accuracy"] == metrics["baseline_unmixed_accuracy"], metrics
+    assert f"frozen features {100 * metrics['baseline_frozen_accuracy']:.1f} %, words alone " in told.out, told
     config = json.loads((model / "config.json").read_text())
     assert config["num_hidden_layers"] == 3 and "mean" in config["finetune_pooling"], config
     assert config["architectures"] == ["BertForSequenceClassification"], config

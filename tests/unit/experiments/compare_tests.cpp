@@ -51,6 +51,18 @@ TEST_CASE("runs that differ in the seed alone are a group") {
   CHECK(!by_seed.larger_is_better);
 }
 
+TEST_CASE("options that --recipe quick decides by itself are not columns") {
+  std::vector<RunRecord> runs = {run_of("0.01", "1", 0.5), run_of("0", "1", 0.7)};
+  runs[0].options["recipe"] = "auto";
+  runs[1].options["recipe"] = "quick";
+  CHECK(compare_runs(runs, {}, {}).options == std::vector<std::string>{"recipe"});
+  runs.push_back(run_of("0.1", "1", 0.4));
+  runs[2].options["recipe"] = "auto";
+  const RunComparison three = compare_runs(runs, {}, {});
+  CHECK(three.options == std::vector<std::string>{"recipe", "lr"});
+  CHECK(three.groups[0].values == std::vector<std::string>{"quick", ""});
+}
+
 TEST_CASE("a number is the same however it is written") {
   test::TemporaryDirectory directory;
   std::vector<fs::path> runs;
