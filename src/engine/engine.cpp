@@ -167,7 +167,7 @@ void zero_gaps(const ParameterTable& table, float* arena) {
   for (const Parameter& parameter : table.parameters()) {
     FINETUNE_CHECK(parameter.offset >= end);
     std::fill(arena + end, arena + parameter.offset, 0.0f);
-    end = parameter.offset + parameter.size();
+    end = parameter.offset + parameter.floats();
   }
   std::fill(arena + end, arena + table.size(), 0.0f);
 }
@@ -175,15 +175,16 @@ void zero_gaps(const ParameterTable& table, float* arena) {
 }  // namespace
 
 Engine::Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
-               Communicator& comm)
-    : Engine(std::move(backend), config, head, comm, ModelPart::whole(config)) {}
+               Communicator& comm, WeightUse use)
+    : Engine(std::move(backend), config, head, comm, ModelPart::whole(config), nullptr, use) {}
 
 Engine::Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
-               Communicator& comm, const ModelPart& part, TensorSum* sum)
+               Communicator& comm, const ModelPart& part, TensorSum* sum, WeightUse use)
     : backend_(std::move(backend)),
       config_(config),
       part_(part),
-      table_(config, head, part),
+      table_(config, head, part,
+             use == WeightUse::inference ? backend_->weight_type() : DType::f32),
       weights_(allocate_weights(*backend_, table_, comm)),
       encoder_(*backend_, config_, table_, part, sum) {}
 
@@ -196,18 +197,17 @@ std::shared_ptr<const float> Engine::weights_on_host() {
   return {copy, copy.get()};
 }
 
-std::shared_ptr<float> Engine::set_weights(const std::function<void(float*)>& fill) {
+void Engine::set_weights(const std::function<void(float*)>& fill) {
   backend_->forget_packed();
   if (backend_->uses_host_memory()) {
     fill(weights_as_they_are());
-    return {weights_, weights_as_they_are()};
+    return;
   }
   const size_t count = size_t(table_.size());
-  std::shared_ptr<float[]> arena(new float[count]);
+  const std::unique_ptr<float[]> arena(new float[count]);
   zero_gaps(table_, arena.get());
   fill(arena.get());
   backend_->upload(weights_as_they_are(), arena.get(), count * sizeof(float));
-  return {arena, arena.get()};
 }
 
 void Engine::share_weights(Communicator& comm) {

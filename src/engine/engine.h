@@ -63,6 +63,9 @@ struct ScoredToken {
 // Floats that inference gives of a micro-batch.
 int64_t logit_floats(Head head, const PackedBatch& batch);
 
+// Weights that nothing changes are held as the backend likes them (Backend::weight_type).
+enum class WeightUse { training, inference };
+
 class Engine {
  public:
   static constexpr int64_t kEvaluationSequences = 512;
@@ -71,9 +74,10 @@ class Engine {
   // computes the whole model, or a part of it. `sum`: over tensor shards, where others have some of
   // them; must outlive the engine.
   Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
-         Communicator& comm);
+         Communicator& comm, WeightUse use = WeightUse::training);
   Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
-         Communicator& comm, const ModelPart& part, TensorSum* sum = nullptr);
+         Communicator& comm, const ModelPart& part, TensorSum* sum = nullptr,
+         WeightUse use = WeightUse::training);
 
   Backend& backend() { return *backend_; }
   const EncoderConfig& config() const { return config_; }
@@ -89,9 +93,8 @@ class Engine {
   }
   // The same where the program can read them: backend memory itself, or a copy.
   std::shared_ptr<const float> weights_on_host();
-  // fill(arena) writes all weights. Returns the arena: backend memory where that is the host's,
-  // else the host's copy, which nobody else keeps.
-  std::shared_ptr<float> set_weights(const std::function<void(float*)>& fill);
+  // fill(arena) writes all weights.
+  void set_weights(const std::function<void(float*)>& fill);
   // Collective, after rank 0 has set all weights: to every process that has a copy on its device.
   void share_weights(Communicator& comm);
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }

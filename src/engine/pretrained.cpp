@@ -2,6 +2,7 @@
 #include "engine/pretrained.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string_view>
 #include <unordered_set>
@@ -210,6 +211,28 @@ std::unordered_set<std::string_view> names_of(const std::vector<const Parameter*
   return names;
 }
 
+// Rounds finite values, to nearest even.
+void round_to(const float* from, int64_t count, bfloat16* to) {
+  constexpr int64_t kGrain = int64_t{1} << 16;
+  parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto bits = std::bit_cast<uint32_t>(from[i]);
+      to[i].bits = uint16_t((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+    }
+  });
+}
+
+// To the element of the parameter from `element` on.
+void put(const float* values, int64_t count, const Parameter& parameter, int64_t element,
+         float* arena) {
+  float* const place = arena + parameter.offset;
+  if (parameter.dtype == DType::bf16) {
+    round_to(values, count, reinterpret_cast<bfloat16*>(place) + element);
+  } else {
+    std::copy_n(values, count, place + element);
+  }
+}
+
 // The slices of one tensor, row-major, which is read once, into memory for one tensor.
 void read_slices(const WeightSource& source, const std::vector<const Parameter*>& slices,
                  std::vector<float>& tensor, float* arena) {
@@ -221,7 +244,7 @@ void read_slices(const WeightSource& source, const std::vector<const Parameter*>
     const TensorSlice& slice = parameter->slice;
     for (int64_t row = 0; row < slice.rows; ++row) {
       const float* from = tensor.data() + (slice.row + row) * cols + slice.col;
-      std::copy_n(from, slice.cols, arena + parameter->offset + row * slice.cols);
+      put(from, slice.cols, *parameter, row * slice.cols, arena);
     }
   }
 }
@@ -240,20 +263,31 @@ void read_rows(const WeightSource& source, const Parameter& parameter,
   }
 }
 
-// Whole tensors go straight into the arena, several at a time; cut ones follow one by one.
+// Whole tensors go straight into the arena, several at a time; those that are cut or rounded follow
+// one by one.
 void read_held(const WeightSource& source, std::vector<const Parameter*> held, float* arena) {
   // The largest first: threads finish together.
   std::stable_sort(held.begin(), held.end(),
                    [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
-  const auto cut = std::stable_partition(held.begin(), held.end(),
-                                         [](const Parameter* p) { return p->whole(); });
+  const auto cut = std::stable_partition(held.begin(), held.end(), [](const Parameter* p) {
+    return p->whole() && p->dtype == DType::f32;
+  });
   parallel_for(cut - held.begin(), [&](int64_t i) {
     const Parameter& parameter = *held[size_t(i)];
     read_tensor(source, parameter.name, parameter.shape, arena + parameter.offset);
   });
   std::map<std::string_view, std::vector<const Parameter*>> slices;
-  for (auto i = cut; i != held.end(); ++i) slices[(*i)->name].push_back(*i);
   std::vector<float> tensor;
+  for (auto i = cut; i != held.end(); ++i) {
+    const Parameter& p = **i;
+    if (!p.whole()) {
+      slices[p.name].push_back(&p);
+      continue;
+    }
+    tensor.resize(std::max(tensor.size(), size_t(p.size())));
+    read_tensor(source, p.name, p.shape, tensor.data());
+    put(tensor.data(), p.size(), p, 0, arena);
+  }
   for (const auto& [name, of_tensor] : slices) read_slices(source, of_tensor, tensor, arena);
 }
 

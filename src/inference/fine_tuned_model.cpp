@@ -14,7 +14,6 @@
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
 #include "distributed/reduce/tensor_sums.h"
-#include "distributed/tensors/whole_tensors.h"
 #include "engine/model_outputs.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
@@ -140,16 +139,6 @@ bool reads(const LayoutGroups& groups) {
   return groups.data().local_rank() == 0;
 }
 
-// Collective: of the whole model, whoever has its parts.
-void sum_weights(FineTuned& model, const ParameterTable& whole) {
-  Engine& engine = *model.engine;
-  std::vector<HeldRun> runs;
-  if (speaks_for_weights(engine, *model.groups)) runs.push_back(all_weights(engine));
-  with_whole_tensors(model.groups->world(), engine.backend(), whole,
-                     held_parts(whole, held_slices(engine.table()), runs),
-                     [&](ModelTensors& tensors) { model.gathered_sum = weights_sha256(tensors); });
-}
-
 // Replicas alone hand nothing to each other.
 std::unique_ptr<LayoutPeers> connect(Backend& backend, const LayoutGroups& groups, double timeout) {
   if (groups.layout().dp() == groups.layout().world()) return nullptr;
@@ -218,14 +207,14 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
     model.tensor_sum = make_tensor_sum(*backend, groups.tensor(), ranks, shards,
                                        most.tokens * model.model.config.hidden_size);
   }
-  model.engine = std::make_unique<Engine>(
-      std::move(backend), model.model.config, loading.head, groups.data(),
-      part_of(split, groups.layout(), shards, comm.rank()), model.tensor_sum.get());
+  model.engine =
+      std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, groups.data(),
+                               part_of(split, groups.layout(), shards, comm.rank()),
+                               model.tensor_sum.get(), WeightUse::inference);
   model.peers = std::move(peers);
-  std::shared_ptr<float> arena;
   agree_on_errors(comm, [&] {
     if (!reads(groups)) return;
-    arena = model.engine->set_weights([&](float* arena) {
+    model.engine->set_weights([&](float* arena) {
       const PretrainedReport report =
           load_pretrained(whole, model.engine->table(), *source,
                           model.model.config.initializer_range, 0, HeadPolicy::require, arena);
@@ -233,14 +222,11 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
       if (!report.warning.empty()) log(report.warning);
       if (comm.rank() == 0) phase_ended("weights read");
     });
-    source.reset();
   });
-  // With tensor shards the arena has another order than the whole model's table.
-  const bool has_whole = groups.layout().dp() == groups.layout().world() && shards == 1;
-  if (options.sum_weights && has_whole && comm.rank() == 0) {
-    model.weights_sum = std::make_unique<WeightsSum>(whole, std::move(arena));
+  if (options.sum_weights && comm.rank() == 0) {
+    model.weights_sum = std::make_unique<WeightsSum>(whole, std::move(source));
   }
-  arena.reset();
+  source.reset();
   model.engine->share_weights(groups.data());
   require_equal_weights(comm, groups.data(), *model.engine);
   // No micro-batch has more sequences than tokens: there is no need of room for them.
@@ -249,7 +235,6 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
   model.stages = std::make_unique<ReplicaStages>(*model.engine, groups, stages);
   if (comm.rank() == 0) phase_ended("weights in place");
-  if (options.sum_weights && !has_whole) sum_weights(model, whole);
 }
 
 }  // namespace

@@ -55,11 +55,9 @@ struct FineTuned {
   std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
   std::vector<std::string> layout;  // for the log; empty where replicas are single processes
-  // Rank 0's, of the whole model, if it was asked for and this process has read the whole model.
-  std::unique_ptr<WeightsSum> weights_sum;
-  std::string gathered_sum;  // rank 0's, where processes have parts of the model
+  std::unique_ptr<WeightsSum> weights_sum;  // rank 0's, of the whole model, if it was asked for
 
-  std::string weights_sha256() { return weights_sum ? weights_sum->hex() : gathered_sum; }
+  std::string weights_sha256() { return weights_sum ? weights_sum->hex() : ""; }
 };
 
 // Changes the options that a model was trained with to those that the user gives.

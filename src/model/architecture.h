@@ -64,6 +64,14 @@ constexpr bool is_of_head(Role role) {
   return role >= Role::pooler;
 }
 
+// Whether the weight is an operand of matrix products and nothing else. The word embedding, which
+// the head for masked words multiplies by, is not.
+constexpr bool is_product(Role role) {
+  return role == Role::embedding_projection || role == Role::convolution || role == Role::pooler ||
+         role == Role::sequence_head || role == Role::token_head ||
+         role == Role::masked_transform || (is_of_layer(role) && !is_norm(role));
+}
+
 struct Module {
   Role role;
   // Hugging Face's. "*" stands for the number of the encoder layer; where layers share weights, the

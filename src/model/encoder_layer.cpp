@@ -8,7 +8,7 @@ namespace finetune {
 
 Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer, int shard) {
   const Parameter* p = table.find(role, part, layer, shard);
-  return p ? Slot{p->offset, p->slice.rows, p->slice.cols} : Slot{};
+  return p ? Slot{p->offset, p->slice.rows, p->slice.cols, p->dtype} : Slot{};
 }
 
 LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
@@ -21,7 +21,7 @@ LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
   const int64_t rows = qkv_weight.rows, hidden = qkv_weight.cols;
   FINETUNE_CHECK(rows > 0);
   if (const Slot value = weight(Role::value); value.rows > 0) {  // else one tensor has all three
-    FINETUNE_CHECK(value.offset == qkv_weight.offset + 2 * rows * hidden);
+    FINETUNE_CHECK(value.offset == qkv_weight.offset + floats_of(2 * rows * hidden, value.dtype));
     qkv_weight.rows = 3 * rows;
     if (qkv_bias.rows > 0) {
       FINETUNE_CHECK(bias(Role::value).offset == qkv_bias.offset + 2 * rows);
@@ -39,7 +39,8 @@ LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
   inner_weight = weight(Role::inner);
   inner_bias = bias(Role::inner);
   if (const Slot gate = weight(Role::gate); gate.rows > 0) {
-    FINETUNE_CHECK(gate.offset == inner_weight.offset + gate.rows * gate.cols);
+    FINETUNE_CHECK(gate.offset ==
+                   inner_weight.offset + floats_of(gate.rows * gate.cols, gate.dtype));
     inner_weight.rows *= 2;
     inner_bias.cols *= 2;
   }

@@ -27,8 +27,9 @@ namespace finetune {
 // Where a tensor lies in every arena of the table; without rows: it has none.
 struct Slot {
   int64_t offset = 0, rows = 0, cols = 0;
+  DType dtype = DType::f32;
   Tensor in(float* arena) const {
-    return rows == 0 ? Tensor{} : matrix(arena + offset, rows, cols);
+    return rows == 0 ? Tensor{} : Tensor{arena + offset, dtype, rows, cols, cols};
   }
 };
 Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer = 0,

@@ -50,8 +50,11 @@ enum class Cut { none, rows, columns };
 // Lays out the whole model region by region, and lists what the part has.
 class Builder {
  public:
-  Builder(const EncoderConfig& config, int64_t tensor_shards)
-      : config_(config), architecture_(*config.architecture), shards_(tensor_shards) {}
+  Builder(const EncoderConfig& config, int64_t tensor_shards, DType products)
+      : config_(config),
+        architecture_(*config.architecture),
+        shards_(tensor_shards),
+        products_(products) {}
 
   // What is added from here on is of a region that the part has or not. An empty one is none.
   void region(int layer, int shard, bool held) {
@@ -140,8 +143,10 @@ class Builder {
   void add(Role role, ParameterPart part, std::vector<int64_t> whole_shape, TensorSlice slice,
            Parameter::Init init) {
     if (!joined_to_previous(role)) region_size_ = rounded_up(region_size_, kAlignment);
-    const int64_t offset = size + region_size_;
-    region_size_ += slice.rows * slice.cols;
+    const int64_t offset = size + region_size_, count = slice.rows * slice.cols;
+    const bool is_rounded = is_product(role) && part == ParameterPart::weight && count % 2 == 0;
+    const DType dtype = is_rounded ? products_ : DType::f32;
+    region_size_ += floats_of(count, dtype);
     if (!held_) return;
     Parameter& p = parameters.emplace_back();
     p.name = config_.architecture->module_of(
@@ -153,6 +158,7 @@ class Builder {
     p.whole_shape = std::move(whole_shape);
     p.slice = slice;
     p.offset = offset;
+    p.dtype = dtype;
     p.decay = decays(role, part);
     p.layer = layer_;
     p.shard = shard_;
@@ -167,6 +173,7 @@ class Builder {
   const EncoderConfig& config_;
   const Architecture& architecture_;
   int64_t shards_;
+  DType products_;
   int layer_ = 0, shard_ = kReplicated;
   bool held_ = false;
   int64_t region_size_ = 0, whole_ = 0;  // so far
@@ -251,11 +258,12 @@ double normal_value(const PhiloxBlock& bits, size_t index) {
 ParameterTable::ParameterTable(const EncoderConfig& config, Head head)
     : ParameterTable(config, head, ModelPart::whole(config)) {}
 
-ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part)
+ParameterTable::ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part,
+                               DType products)
     : architecture_(config.architecture), head_(head), part_(part) {
   FINETUNE_CHECK(config.num_attention_heads % part.tensor_shards == 0 &&
                  config.intermediate_size % part.tensor_shards == 0);
-  Builder builder(config, part.tensor_shards);
+  Builder builder(config, part.tensor_shards, products);
   const int64_t h = config.hidden_size, e = config.embedding_size();
   const int layers = int(config.num_hidden_layers);
   builder.region(layers + 1, kReplicated, part.head);
@@ -313,7 +321,7 @@ const Parameter* ParameterTable::find(Role role, ParameterPart part, int64_t lay
 
 Tensor ParameterTable::view(float* arena, const Parameter& p) const {
   if (p.shape.size() == 1) return vector(arena + p.offset, p.shape[0]);
-  return matrix(arena + p.offset, p.slice.rows, p.slice.cols);
+  return {arena + p.offset, p.dtype, p.slice.rows, p.slice.cols, p.slice.cols};
 }
 
 Tensor ParameterTable::view(float* arena, std::string_view name) const {

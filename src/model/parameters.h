@@ -1,6 +1,7 @@
 // The parameter table: every trainable tensor once, in the order in which gradients become ready.
 // Loading, optimizer, clipping, checkpoints, export and reduction are loops over it. Values live in
-// flat arenas of size() floats, one each for weights, gradients, m and v.
+// flat arenas of size() floats, one each for weights, gradients, m and v. A table for inference may
+// have the weights of matrix products in bf16, two in the place of a float.
 //
 // A table is of a part of the model (model_part.h): its arenas have no more than that. Where
 // tensors are cut into tensor shards, each shard's slice of a tensor is an entry with its name.
@@ -29,13 +30,19 @@ struct TensorSlice {
   friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
 };
 
+// The floats of an arena that `count` values take; an even number of bf16.
+constexpr int64_t floats_of(int64_t count, DType dtype) {
+  return dtype == DType::bf16 ? count / 2 : count;
+}
+
 struct Parameter {
   enum class Init { zeros, ones, normal };  // normal: N(0, initializer_range)
   std::string name;            // Hugging Face's: Architecture::module_of, then .weight or .bias
   std::vector<int64_t> shape;  // {out, in} or {n}, of what is in the arena
   std::vector<int64_t> whole_shape;  // of the whole tensor
   TensorSlice slice;                 // of the whole tensor: what is in the arena, row-major
-  int64_t offset = 0;                // in elements, in every arena
+  int64_t offset = 0;                // in floats, in every arena
+  DType dtype = DType::f32;          // of its values there
   bool decay = false;                // weight decay: not for biases and LayerNorm
   // 0 embeddings, 1..L encoder layers, L+1 pooler and head. Shared weights have the lowest layer
   // that uses them, where the backward pass completes their gradient.
@@ -50,6 +57,7 @@ struct Parameter {
   int64_t zero_row = -1;  // row that initialize() leaves zero: the padding token's embedding
 
   int64_t size() const { return slice.rows * slice.cols; }
+  int64_t floats() const { return floats_of(size(), dtype); }  // of an arena
   bool whole() const { return shape == whole_shape; }
 };
 
@@ -73,12 +81,15 @@ class ParameterTable {
   // shard 0's. V must divide the heads and the intermediate size.
   // Roles that share one tensor (Module) are one entry if V is 1, named by the first of them. If
   // not, each role's slice of it is an entry with its name; they lie side by side as well.
-  ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part);
+  // `products`: f32, or bf16 for weights that are read by Backend::linear and its like alone, but
+  // for those with an odd number of values.
+  ParameterTable(const EncoderConfig& config, Head head, const ModelPart& part,
+                 DType products = DType::f32);
   ParameterTable(const EncoderConfig& config, Head head);  // the whole model, uncut
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Region>& regions() const { return regions_; }  // in the arena's order
-  int64_t size() const { return size_; }  // elements of an arena, gaps included (kept zero)
+  int64_t size() const { return size_; }  // floats of an arena, gaps included (kept zero)
   int64_t count() const;                  // trainable values, without gaps
   // The first slice that there is; nullptr if there is none.
   const Parameter* find(std::string_view name) const;

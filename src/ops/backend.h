@@ -44,6 +44,7 @@ struct LayerShape {
 
 // The second half of an encoder layer: everything after attention.
 struct LayerOutput {
+  // Weights of products are f32 or bf16.
   Tensor attention_weight;                 // (H, H)
   Tensor attention_bias;                   // (1, H)
   Tensor attention_gamma, attention_beta;  // (1, H)
@@ -109,6 +110,9 @@ class Backend {
   // The type of activations that are read only by matrix products, attention and activation
   // functions.
   virtual DType activation_type() const { return DType::f32; }
+  // The type in which weights of products that do not change are best held. bf16 only where the
+  // operands of products are rounded to it anyway: the results are the same.
+  virtual DType weight_type() const { return DType::f32; }
 
   // ---- memory -------------------------------------------------------------------------------
   // Returns zeroed memory, 64-byte aligned. Throws OutOfDeviceMemory; operations that need memory
@@ -161,7 +165,7 @@ class Backend {
   }
 
   // ---- matrix products ----------------------------------------------------------------------
-  // x, y, dy, and dx without `accumulate`, may each be f32 or bf16.
+  // x, y, dy, and dx without `accumulate`, may each be f32 or bf16; so may w in linear().
   // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out); bias may be absent
   virtual void linear(Tensor x, Tensor w, Tensor bias, Tensor y) = 0;
   // dx (R, in) = dy (R, out) * w (out, in); with `accumulate` dx +=
@@ -283,8 +287,9 @@ class Backend {
   // A layer in two operations, for backends on which that is faster than the single operations.
   // Other backends return false and implement neither.
   virtual bool has_layer(const LayerShape&) const { return false; }
-  // context (Tq, H) in bf16 = attention of q, k, v = x * weight^T + bias with weight (3H, H), bias
-  // (1, 3H). If `first` (Tq, H) is given, q is computed from its rows instead of x (T, H).
+  // context (Tq, H) in bf16 = attention of q, k, v = x * weight^T + bias with weight (3H, H), f32
+  // or bf16, and bias (1, 3H). If `first` (Tq, H) is given, q is computed from its rows, not from
+  // x's (T, H).
   virtual void self_attention(const AttentionShape&, Tensor /*x*/, Tensor /*first*/,
                               Tensor /*weight*/, Tensor /*bias*/, Tensor /*context*/) {
     FINETUNE_CHECK(false);

@@ -71,6 +71,7 @@ class ProfilingBackend : public Backend {
   std::string code_path() const override { return inner_->code_path(); }
   DType compute_type() const override { return inner_->compute_type(); }
   DType activation_type() const override { return inner_->activation_type(); }
+  DType weight_type() const override { return inner_->weight_type(); }
   bool uses_host_memory() const override { return inner_->uses_host_memory(); }
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
   std::shared_ptr<void> allocate_on_host(size_t bytes) override {

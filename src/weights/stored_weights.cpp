@@ -129,7 +129,9 @@ const StoredTensor& StoredWeights::stored(const WeightInfo& info) const {
 void StoredWeights::read(const WeightInfo& info, float* out) const {
   const StoredTensor& tensor = stored(info);
   for (const MappedFile& map : maps_) {
-    if (map.holds(tensor.data)) return map.read_intact([&] { copy(tensor, out); });
+    if (!map.holds(tensor.data)) continue;
+    map.read_intact([&] { copy(tensor, out); });
+    return map.release(tensor.data, bytes_spanned(tensor));
   }
   copy(tensor, out);
 }

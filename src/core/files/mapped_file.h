@@ -37,6 +37,8 @@ class MappedFile {
   size_t size() const { return size_; }
   const std::filesystem::path& path() const { return path_; }
   bool holds(const void* address) const;
+  // Gives back the memory that these bytes take in this process; they can be read again.
+  void release(const void* begin, size_t bytes) const;
 
   // Error(code) if the bytes read so far may be wrong: the file is shorter than when it was opened,
   // or a part could not be read. A longer file is fine.

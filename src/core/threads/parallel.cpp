@@ -12,6 +12,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -216,6 +217,11 @@ Pool& pool() {
 
 void stop_threads() {
   pool().stop();
+}
+
+AloneOnThread::AloneOnThread() : before_(std::exchange(inside_region, true)) {}
+AloneOnThread::~AloneOnThread() {
+  inside_region = before_;
 }
 
 namespace detail {

@@ -21,6 +21,18 @@ int threads();
 // copy threads, and not during a parallel_for.
 void stop_threads();
 
+// While it lives, parallel_for of this thread leaves the pool's threads to others.
+class AloneOnThread {
+ public:
+  AloneOnThread();
+  ~AloneOnThread();
+  AloneOnThread(const AloneOnThread&) = delete;
+  AloneOnThread& operator=(const AloneOnThread&) = delete;
+
+ private:
+  bool before_;
+};
+
 namespace detail {
 void parallel_tasks(int64_t count, void (*run)(void*, int64_t), void* context);
 }

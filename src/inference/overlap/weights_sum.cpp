@@ -4,12 +4,12 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/model_tensors.h"
+#include "core/threads/parallel.h"
 
 namespace finetune {
 
-WeightsSum::WeightsSum(ParameterTable table, std::shared_ptr<float> arena)
-    : table_(std::move(table)), arena_(std::move(arena)) {
+WeightsSum::WeightsSum(ParameterTable table, std::unique_ptr<WeightSource> source)
+    : table_(std::move(table)), source_(std::move(source)) {
   try {
     thread_ = std::thread([this] { compute(); });
   } catch (const std::system_error&) {  // no thread is to be had
@@ -23,12 +23,26 @@ WeightsSum::~WeightsSum() {
 
 void WeightsSum::compute() noexcept {
   try {
-    ArenaTensors tensors(table_, arena_.get());
-    hex_ = weights_sha256(tensors);
+    const AloneOnThread alone;  // the pool is for the inference
+    const std::vector<Parameter>& parameters = table_.parameters();
+    std::vector<WeightShape> shapes;
+    for (const Parameter& p : parameters) shapes.push_back({p.name, p.shape});
+    size_t read = parameters.size();
+    std::vector<float> tensor;
+    const auto rows = [&](size_t i, int64_t first, int64_t) {
+      const Parameter& p = parameters[i];
+      if (read != i) {
+        tensor.resize(size_t(p.size()));
+        read_tensor(*source_, p.name, p.shape, tensor.data());
+        read = i;
+      }
+      return tensor.data() + first * (p.size() / p.shape[0]);
+    };
+    hex_ = safetensors_sha256(shapes, rows, DType::f32);
   } catch (...) {
     failure_ = std::current_exception();
   }
-  arena_.reset();
+  source_.reset();
 }
 
 std::string WeightsSum::hex() {

@@ -7,25 +7,27 @@
 #include <thread>
 
 #include "model/parameters.h"
+#include "weights/weights.h"
 
 namespace finetune {
 
 class WeightsSum {
  public:
-  // `arena`: of `table`, in memory of the host; it must not change before hex() returns.
-  WeightsSum(ParameterTable table, std::shared_ptr<float> arena);
+  // Reads the tensors of `table`, which is of the whole model, one by one.
+  WeightsSum(ParameterTable table, std::unique_ptr<WeightSource> source);
   ~WeightsSum();
   WeightsSum(const WeightsSum&) = delete;
   WeightsSum& operator=(const WeightsSum&) = delete;
 
   // Waits for the sum of the safetensors file that has these weights in f32, and returns it.
+  // Error(model) if the weights cannot be read any more.
   std::string hex();
 
  private:
   void compute() noexcept;
 
   ParameterTable table_;
-  std::shared_ptr<float> arena_;
+  std::unique_ptr<WeightSource> source_;
   std::string hex_;
   std::exception_ptr failure_;
   std::thread thread_;

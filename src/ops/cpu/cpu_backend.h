@@ -22,6 +22,7 @@ class CpuBackend : public Backend {
   std::string code_path() const override;
   DType compute_type() const override { return compute_; }
   DType activation_type() const override { return compute_; }
+  DType weight_type() const override { return compute_; }
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;

@@ -72,8 +72,9 @@ std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Setting
     backend = make_backend(device_of(machine.code_path), threads(), settings.options.precision,
                            machine.world.local_rank());
   });
-  auto engine = std::make_unique<Engine>(
-      std::move(backend), config, Head{HeadKind::sequence, int64_t(head.bias.size())}, replicas);
+  auto engine = std::make_unique<Engine>(std::move(backend), config,
+                                         Head{HeadKind::sequence, int64_t(head.bias.size())},
+                                         replicas, WeightUse::inference);
   agree_on_errors(machine.world, [&] {
     if (!source) return;
     const auto weights = pooled_weights(*source, config, head);

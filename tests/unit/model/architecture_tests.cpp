@@ -160,6 +160,36 @@ TEST_CASE("a step against the gradient lowers the loss of every architecture") {
   }
 }
 
+TEST_CASE("weights of products held in bf16 give the bits of f32, in every architecture") {
+  auto backend = make_cpu_backend(DType::bf16);
+  for (const Architecture& architecture : all_architectures()) {
+    const EncoderConfig config = small_config_of(architecture);
+    for (Head head : {kHeads[0], kHeads[1], Head{HeadKind::masked, config.vocab_size}}) {
+      INFO(std::string(architecture.model_type), ", ", text(head), " head");
+      const ParameterTable table(config, head);
+      const ParameterTable rounded(config, head, ModelPart::whole(config), backend->weight_type());
+      const std::vector<float> weights = random_weights(table, 0.3);
+      CHECK(std::any_of(rounded.parameters().begin(), rounded.parameters().end(),
+                        [](const Parameter& p) { return p.dtype == DType::bf16; }));
+      PackedBatch batch = pack(random_sequences(config, {int(config.max_length()), 3}));
+      if (head.kind == HeadKind::masked) {
+        batch.scored = {1, 2};
+        batch.targets = {0, 0};
+      }
+      const auto logits_of = [&](const ParameterTable& of, const std::vector<float>& values) {
+        DeviceBatch device(*backend, batch.tokens(), batch.sequences());
+        device.upload(batch, 1, config.embeddings);
+        Arena arena(*backend, values);
+        Encoder encoder(*backend, config, of);
+        encoder.reserve(batch.tokens(), batch.sequences(), false);
+        return download(*backend, encoder.forward(device, arena.data(), nullptr, false));
+      };
+      CHECK(logits_of(rounded, rounded_products(table, weights, rounded)) ==
+            logits_of(table, weights));
+    }
+  }
+}
+
 TEST_CASE("positions that begin at a later row use and train the rows from there on") {
   for (const NamedBackend& named : model_backends()) {
     for (Head head : kHeads) {

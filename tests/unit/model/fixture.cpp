@@ -139,6 +139,23 @@ std::vector<float> random_weights(const ParameterTable& table, double range) {
   return arena;
 }
 
+std::vector<float> rounded_products(const ParameterTable& table, const std::vector<float>& weights,
+                                    const ParameterTable& rounded) {
+  std::vector<float> out(size_t(rounded.size()));
+  for (size_t i = 0; i < table.parameters().size(); ++i) {
+    const Parameter& from = table.parameters()[i];
+    const Parameter& to = rounded.parameters()[i];
+    const float* begin = weights.data() + from.offset;
+    if (to.dtype == DType::bf16) {
+      auto* place = reinterpret_cast<bfloat16*>(out.data() + to.offset);
+      std::transform(begin, begin + from.size(), place, [](float v) { return bfloat16(v); });
+    } else {
+      std::copy_n(begin, from.size(), out.data() + to.offset);
+    }
+  }
+  return out;
+}
+
 PassResult run_pass(Backend& backend, const EncoderConfig& config, const ParameterTable& table,
                     const std::vector<float>& weights, const PackedBatch& batch,
                     const std::vector<float>& coefficients, PassOptions options) {

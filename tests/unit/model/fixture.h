@@ -69,6 +69,10 @@ std::vector<float> download(Backend& backend, Tensor contiguous);
 // Random weights for a table: all tensors including biases, in multiples of 2^-16.
 std::vector<float> random_weights(const ParameterTable& table, double range);
 
+// The arena of `rounded` (ParameterTable's `products`) with the values of the table's arena.
+std::vector<float> rounded_products(const ParameterTable& table, const std::vector<float>& weights,
+                                    const ParameterTable& rounded);
+
 // Logits and, with `coefficients` of the same shape, the gradients of their inner product.
 struct PassResult {
   std::vector<float> logits;

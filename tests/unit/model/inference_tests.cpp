@@ -111,7 +111,8 @@ TEST_CASE("whole layers give the logits of layers in parts, and each sequence it
       if (!has_whole_layers(*backend, config))
         return skip("no bf16 tiles: layers are computed in parts");
       ParameterTable table(config, head);
-      Arena weights(*backend, random_weights(table, 0.1));
+      const std::vector<float> values = random_weights(table, 0.1);
+      Arena weights(*backend, values);
       const std::vector<Sequence> sequences = random_sequences(config, {7, 1, 24, 13, 16});
       const auto logits_of = [&](const std::vector<Sequence>& some, bool keep) {
         PackedBatch batch = pack(some);
@@ -130,6 +131,14 @@ TEST_CASE("whole layers give the logits of layers in parts, and each sequence it
         alone.insert(alone.end(), logits.begin(), logits.end());
       }
       CHECK(alone == whole);
+      const ParameterTable rounded(config, head, ModelPart::whole(config), DType::bf16);
+      const Arena halves(*backend, rounded_products(table, values, rounded));
+      const PackedBatch batch = pack(sequences);
+      DeviceBatch device(*backend, batch.tokens(), batch.sequences());
+      device.upload(batch);
+      Encoder encoder(*backend, config, rounded);
+      encoder.reserve(batch.tokens(), batch.sequences(), false);
+      CHECK(download(*backend, encoder.forward(device, halves.data(), nullptr, false)) == whole);
     }
   }
 }

@@ -34,11 +34,14 @@ TEST_CASE("parameters lie in the order of the backward pass") {
 }
 
 TEST_CASE("offsets do not overlap, are aligned, and query, key, value are joined") {
-  for (int64_t hidden : {7, 12, 64}) {
+  for (auto [hidden, products] :
+       {std::pair(7, DType::f32), std::pair(12, DType::f32), std::pair(64, DType::f32),
+        std::pair(12, DType::bf16), std::pair(7, DType::bf16)}) {
     EncoderConfig config = small_config(2);
     config.hidden_size = hidden;
     config.num_attention_heads = 1;
-    ParameterTable table(config, {HeadKind::token, 2});
+    const ModelPart whole = ModelPart::whole(config);
+    ParameterTable table(config, {HeadKind::token, 2}, whole, products);
     int64_t end = 0;
     const Parameter* last = nullptr;
     for (const Parameter& p : table.parameters()) {
@@ -54,7 +57,11 @@ TEST_CASE("offsets do not overlap, are aligned, and query, key, value are joined
       CHECK(p.whole());
       if (joined) CHECK(p.offset == end);
       if (!joined) CHECK(p.offset % 16 == 0);
-      end = p.offset + p.size();
+      const bool is_rounded = is_product(p.role) && p.part == ParameterPart::weight &&
+                              p.size() % 2 == 0 && products == DType::bf16;
+      CHECK(p.dtype == (is_rounded ? DType::bf16 : DType::f32));
+      CHECK(table.view(nullptr, p).dtype == p.dtype);
+      end = p.offset + p.size() / (is_rounded ? 2 : 1);
     }
     CHECK(table.size() >= end);
   }

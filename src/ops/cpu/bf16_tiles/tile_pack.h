@@ -93,6 +93,18 @@ inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
   store_transposed(r, tile);
 }
 
+// The same from bf16, without rounding.
+inline void pack_transposed(const bfloat16* from, int64_t stride, uint16_t* tile) {
+  __m512i r[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    const bfloat16* row = from + i * stride;
+    _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride), _MM_HINT_T0);
+    r[i] = _mm512_loadu_si512(row);
+  }
+  store_transposed(r, tile);
+}
+
 // Packs one row of memory of length `depth` into row `row` of the tiles place(0), place(1), ...; a
 // null `from` means zeros. Prefetches what is kAhead elements further.
 template <typename Place>

@@ -1,4 +1,4 @@
-// An operand of a matrix product as tiles: their layout, and packing from fp32. It covers some of a
+// An operand of a matrix product as tiles: their layout, and packing. It covers some of a
 // matrix's lines and some of its depth.
 #pragma once
 
@@ -85,7 +85,7 @@ void pack_group_of(Tensor x, const Packed& packed, int64_t group, const Place& p
   const int64_t depth = std::min(packed.tiles * kTileDepth, x.cols - k);
   const T* from = x.as<T>() + (packed.begin + line) * x.stride + k;
   int64_t whole = 0;  // full tiles
-  if constexpr (kTranspose && std::is_same_v<T, float>) {
+  if constexpr (kTranspose) {
     if (line + kTileSide <= packed.count) {
       for (; (whole + 1) * kTileDepth <= depth; ++whole) {
         pack_transposed(from + whole * kTileDepth, x.stride, place(packed, group, whole));

@@ -3,8 +3,8 @@
 // bias added to a bf16 result is rounded too, as cuBLASLt requires.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/matmul.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"
+#include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
 namespace {
@@ -27,9 +27,9 @@ Operand operand(Context& context, AnyMatrix x, bool transposed, Scratch place) {
   return of(to, transposed);
 }
 
-Operand weight(Context& context, Matrix w, bool transposed) {
-  if (!context.bf16) return {w.data, w.rows, w.cols, w.stride, transposed};
-  return of(context.rounded_weights->of(context, w), transposed);
+Operand weight(Context& context, AnyMatrix w, bool transposed) {
+  if (w.bf16 || !context.bf16) return {w.data, w.rows, w.cols, w.stride, transposed};
+  return of(context.rounded_weights->of(context, w.as<float>()), transposed);
 }
 
 // c = or += a * b + bias
@@ -46,7 +46,7 @@ void clear(Context& context, Matrix x) {
 }  // namespace
 
 // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out)
-void linear(Context& context, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y) {
+void linear(Context& context, AnyMatrix x, AnyMatrix w, Matrix bias, AnyMatrix y) {
   const void* added = bias.data;
   if (added && y.bf16) added = context.rounded_weights->of(context, bias).data;
   multiply(context, operand(context, x, false, Scratch::left), weight(context, w, true), added, y,
@@ -56,8 +56,8 @@ void linear(Context& context, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y) {
 // dx (R, in) = or += dy (R, out) * w (out, in)
 void linear_backward_input(Context& context, AnyMatrix dy, Matrix w, AnyMatrix dx,
                            bool accumulate) {
-  multiply(context, operand(context, dy, false, Scratch::left), weight(context, w, false), nullptr,
-           dx, accumulate);
+  multiply(context, operand(context, dy, false, Scratch::left), weight(context, any(w), false),
+           nullptr, dx, accumulate);
 }
 
 // dw (out, in) = or += dy (R, out)^T * x (R, in); dbias (1, out) = or += column sums of dy. (The

@@ -76,7 +76,9 @@ void add_matrix_cases(std::vector<OpCase>& table) {
   };
   for (const ProductShape& s : shapes) {
     table.push_back(start("linear", s, s.in).result("y", s.rows, s.out, s.gap).run(forward, {"y"}));
-    add_bf16(table, OpCase(table.back()), "x", "y");
+    const OpCase product = table.back();
+    add_bf16(table, product, "x", "y");
+    table.push_back(in_bf16(product, {"x", "w", "y"}, kRounded, kRoundedReason));
     for (bool accumulate : {false, true}) {
       auto maker = start("linear_backward_input", s, s.out)
                        .result("y", s.rows, s.out)
