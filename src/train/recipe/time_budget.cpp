@@ -21,7 +21,7 @@ int64_t times(int64_t steps, int64_t every) {
   return (steps + every - 1) / every;
 }
 
-// "45 s", "2m", "1h10m": as --time-budget reads it, rounded up.
+// "45s", "2m", "1h10m": as --time-budget reads it, rounded up.
 std::string budget_word(double seconds) {
   auto s = int64_t(std::ceil(seconds));
   if (s > 60) s = (s + 4) / 5 * 5;
@@ -85,7 +85,7 @@ BudgetChoice whole_run(const RunCosts& costs, const RunSteps& run) {
 std::string describe_choice(const TrainOptions& options, const BudgetChoice& choice,
                             const RunSteps& run) {
   const std::string begin = concat("--time-budget ", options.time_budget, ": ");
-  const std::string about = concat("about ", format_duration(choice.seconds));
+  const std::string about = concat("about ", budget_word(choice.seconds));
   const std::string all = concat("all ", epochs_of(run.all, run), " epochs");
   const std::string rest = concat("; ", all, " fit into ", budget_word(choice.seconds_of_all));
   if (choice.is_quick) {

@@ -186,12 +186,12 @@ TEST_CASE("a time budget is filled with steps, or with a fit alone") {
   options.recipe = "auto";
   options.time_budget = "40s";
   CHECK(describe_choice(options, part, run) ==
-        "--time-budget 40s: --recipe auto --max-steps 257, 2.6 epochs, about 37 s; all 4 epochs "
+        "--time-budget 40s: --recipe auto --max-steps 257, 2.6 epochs, about 38s; all 4 epochs "
         "fit into 57s");
   const BudgetChoice quick = choice_within(15, costs, run);
   CHECK(quick.is_quick);
   CHECK(describe_choice(options, quick, run) ==
-        "--time-budget 40s: --recipe quick, about 7.0 s; training as well fits into 20s; all 4 "
+        "--time-budget 40s: --recipe quick, about 7s; training as well fits into 20s; all 4 "
         "epochs fit into 57s");
   CHECK_THROWS_WITH_AS(choice_within(6, costs, run), doctest::Contains("nothing fits into 6s"),
                        Error);
