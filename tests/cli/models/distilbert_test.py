@@ -20,7 +20,8 @@ def test_other_architectures_are_refused_by_name(directory):
     (model / "config.json").write_text('{"model_type": "gpt2"}')
     fail(4, *DISTILBERT.rows(model), "--output", directory / "run",
          words=["gpt2/config.json", "model_type is 'gpt2'",
-                "'bert', 'albert', 'deberta-v2', 'distilbert', 'electra', 'modernbert', 'mpnet', 'roberta', 'xlm-roberta' and 'camembert'"])
+                "'bert', 'albert', 'deberta-v2', 'distilbert', 'electra', 'modernbert', 'mpnet', 'nomic_bert', 'roberta', "
+                "'xlm-roberta' and 'camembert'"])
 
 
 main(globals())
