@@ -15,6 +15,7 @@
 #include "core/text/text.h"
 #include "data/plan.h"
 #include "engine/model_outputs.h"
+#include "engine/sinusoidal_positions.h"
 #include "tasks/baseline.h"
 #include "tasks/labels/label_names.h"
 #include "tasks/registry.h"
@@ -294,8 +295,11 @@ PretrainedReport load_initial(const TrainOptions& options, const EncoderConfig& 
                               const ParameterTable& table, const ParameterTable& held,
                               const WeightSource& source, std::span<const int32_t> head_rows,
                               float* arena) {
-  return load_pretrained(table, held, source, config.initializer_range, options.seed,
-                         head_policy(options, config, table), arena, head_rows);
+  const HeadPolicy policy = head_policy(options, config, table);
+  PretrainedReport report = load_pretrained(table, held, source, config.initializer_range,
+                                            options.seed, policy, arena, head_rows);
+  if (policy == HeadPolicy::renew_all) set_sinusoidal_positions(config, held, arena);
+  return report;
 }
 
 std::vector<fs::path> data_files(const TrainOptions& options) {

@@ -1,0 +1,15 @@
+// The table of positions with which random weights of a DistilBERT with sinusoidal_pos_embds begin.
+// It is trained like any other.
+#pragma once
+
+#include "model/config.h"
+#include "model/parameters.h"
+
+namespace finetune {
+
+// Writes row p, columns 2i and 2i + 1: sine and cosine of p / 10000^(2i / width) (Vaswani et al.,
+// 2017). Does nothing for another config, and for a table without embeddings.
+void set_sinusoidal_positions(const EncoderConfig& config, const ParameterTable& table,
+                              float* arena);
+
+}  // namespace finetune
