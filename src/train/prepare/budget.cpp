@@ -32,16 +32,30 @@ bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderCo
   return true;
 }
 
-RunSteps steps_of(const Settings& settings, int64_t samples) {
+// Whether a head that begins at random only since the rows are many could begin as a fit.
+bool can_fit(TrainOptions options, const Task& task, const EncoderConfig& config) {
+  const bool has_one_label = !options.regression && options.multi_label.empty();
+  if (options.head_init != "auto" || !has_one_label || recipe_of(options) != "auto") return false;
+  options.head_init = "fit";
+  try {
+    return resolved_head_init(options, task, config) == "fit";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+RunSteps steps_of(const Settings& settings, int64_t samples, RecipeFacts facts) {
   const TrainOptions& o = settings.options;
   const int64_t epoch = steps_per_epoch(samples, *o.batch_size);
+  facts.fits_head = true;
+  const auto all_fitted = int64_t(*recipe_auto(facts).epochs) * epoch;
   return {settings.schedule.total_steps, epoch, o.eval_every.value_or(epoch),
-          o.save_every.value_or(epoch)};
+          o.save_every.value_or(epoch), all_fitted};
 }
 
 // What rank 0 decides.
 struct Decision {
-  int64_t is_quick = 0, max_steps = 0;  // 0: the length stays
+  int64_t is_quick = 0, fits_head = 0, max_steps = 0;  // 0: the length stays
   double last_step_by = 0;
 };
 
@@ -66,18 +80,22 @@ std::string fit_to_budget(const Context& context, const Machine& machine, const 
     if (!context.leads()) return;
     costs.spent += seconds_since_start() - settings.began;
     if (!can_be_quick(options, *task, settings.config)) costs.quick.reset();
-    const RunSteps run = steps_of(settings, arrays.samples.size());
+    if (!can_fit(options, *task, settings.config)) costs.other_fit = 0;
+    const RunSteps run = steps_of(settings, arrays.samples.size(),
+                                  recipe_facts(settings.options, *task, settings.config));
     const bool is_given = options.epochs || options.max_steps;
     const BudgetChoice choice =
         is_given ? whole_run(costs, run) : choice_within(budget, costs, run);
     line = describe_choice(settings.options, choice, run);
     decision.is_quick = choice.is_quick;
+    decision.fits_head = choice.fits_head;
     if (!choice.is_quick && choice.steps < run.all) decision.max_steps = choice.steps;
     decision.last_step_by =
         settings.ends_by - costs.evaluation - 2 * costs.checkpoint - costs.end - costs.step;
   });
   world.broadcast(&decision, sizeof decision, 0);
   options.recipe = decision.is_quick ? kQuickWord : settings.options.recipe;
+  if (decision.fits_head) options.head_init = "fit";
   if (decision.max_steps > 0) options.max_steps = decision.max_steps;
   settings.last_step_by = decision.last_step_by;
   return line;

@@ -155,7 +155,7 @@ RunCosts measured_costs(const Context& context, const Machine& machine, const Se
   const auto bytes = 4 * double(ParameterTable(settings.config, settings.head).size());
   const double fit = inference * tokens + fit_seconds(settings, samples, inference);
   const double pooled = (layers + 1) / layers;  // a layer more
-  if (fits_head(settings.options)) costs.fit = fit;
+  (fits_head(settings.options) ? costs.fit : costs.other_fit) = fit;
   costs.checkpoint = 3 * bytes / kCheckpointBytes;
   costs.end = bytes / kExportBytes + kExit + rows * kSecondsARow +
               rows * double(settings.head.outputs) * kSecondsALogit;

@@ -14,7 +14,7 @@ namespace {
 
 // The rest is for steps that are slower than the measured ones.
 constexpr double kPlannedShare = 0.93;
-// With a fitted head one epoch is at least as good as --recipe quick (docs/quality.md).
+// With a fitted head one epoch is at least as good as --recipe quick (docs/quality/notes.csv).
 constexpr int64_t kFittedEpochs = 1, kRandomEpochs = 3;
 
 int64_t times(int64_t steps, int64_t every) {
@@ -51,7 +51,10 @@ double seconds_of(const RunCosts& costs, const RunSteps& run, int64_t steps) {
          checkpoints * costs.checkpoint + costs.end;
 }
 
-BudgetChoice choice_within(double budget, const RunCosts& costs, const RunSteps& run) {
+namespace {
+
+// With the head as it is.
+BudgetChoice choice_of_steps(double budget, const RunCosts& costs, const RunSteps& run) {
   const double planned = kPlannedShare * budget;
   int64_t least = 0, most = run.all;  // of the steps: `least` fit, more than `most` do not
   while (least < most) {
@@ -70,7 +73,25 @@ BudgetChoice choice_within(double budget, const RunCosts& costs, const RunSteps&
   choice.seconds = choice.is_quick ? quick : seconds_of(costs, run, least);
   choice.seconds_of_all = seconds_of(costs, run, run.all) / kPlannedShare;
   choice.seconds_of_more = seconds_of(costs, run, useful) / kPlannedShare;
-  if ((choice.is_quick || least > 0) && choice.seconds <= budget) return choice;
+  return choice;
+}
+
+}  // namespace
+
+BudgetChoice choice_within(double budget, const RunCosts& costs, const RunSteps& run) {
+  BudgetChoice choice = choice_of_steps(budget, costs, run);
+  if (costs.other_fit > 0 && choice.steps < run.all) {
+    RunCosts fitted = costs;
+    fitted.fit = costs.other_fit;
+    RunSteps shorter = run;
+    shorter.all = run.all_fitted;
+    const double whole = choice.seconds_of_all;
+    choice = choice_of_steps(budget, fitted, shorter);
+    choice.seconds_of_all = whole;
+    choice.fits_head = !choice.is_quick;
+  }
+  if ((choice.is_quick || choice.steps > 0) && choice.seconds <= budget) return choice;
+  const double quick = costs.quick ? costs.spent + *costs.quick : HUGE_VAL;
   const double shortest = std::min(quick, seconds_of(costs, run, 1)) / kPlannedShare;
   throw usage_error("--time-budget: nothing fits into ", budget_word(budget), ": ",
                     format_fixed(costs.spent, 1),
@@ -97,8 +118,9 @@ std::string describe_choice(const TrainOptions& options, const BudgetChoice& cho
   }
   if (choice.steps == run.all)
     return concat(begin, all, " fit, ", about, "; more time buys nothing");
-  return concat(begin, "--recipe ", options.recipe, " --max-steps ", choice.steps, ", ",
-                epochs_of(choice.steps, run), " epochs, ", about, rest);
+  return concat(begin, "--recipe ", options.recipe, choice.fits_head ? " --head-init fit" : "",
+                " --max-steps ", choice.steps, ", ", epochs_of(choice.steps, run), " epochs, ",
+                about, rest);
 }
 
 }  // namespace finetune

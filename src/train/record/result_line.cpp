@@ -64,6 +64,8 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
   if (!value("time-budget").empty() && !options.epochs && !options.max_steps) {
     options.max_steps = parse_int(value("max-steps"));  // what was chosen for the budget
     if (options.max_steps) options.recipe = recipe;
+    if (options.max_steps && options.head_init == "auto") options.head_init = value("head-init");
+    if (options.head_init.empty()) options.head_init = "auto";
   }
   options.time_budget.clear();
   if (recipe_of(options) != recipe) options.recipe = recipe;

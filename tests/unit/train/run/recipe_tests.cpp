@@ -1,6 +1,9 @@
 // Recipes: the options that they set, and those that they leave.
 #include <doctest/doctest.h>
 
+#include <utility>
+
+#include "contains.h"
 #include "train/recipe/recipe.h"
 #include "train/recipe/time_budget.h"
 
@@ -195,6 +198,19 @@ TEST_CASE("a time budget is filled with steps, or with a fit alone") {
         "epochs fit into 57s");
   CHECK_THROWS_WITH_AS(choice_within(6, costs, run), doctest::Contains("nothing fits into 6s"),
                        Error);
+  // A head that begins at random for its many rows begins as a fit where not all epochs fit.
+  RunCosts many = costs;
+  many.other_fit = std::exchange(many.fit, 0);
+  RunSteps longer = run;
+  longer.all = 800;
+  longer.all_fitted = 400;
+  CHECK_FALSE(choice_within(120, many, longer).fits_head);
+  const BudgetChoice shorter = choice_within(60, many, longer);
+  CHECK(shorter.fits_head);
+  CHECK(shorter.steps == 400);
+  CHECK(
+      test::contains(describe_choice(options, shorter, longer),
+                     "--recipe auto --head-init fit --max-steps 400, 4 epochs, about 53s; all 8 "));
   // Without quick the steps that fit are taken, however few they are.
   costs.quick.reset();
   CHECK(choice_within(10, costs, run).steps == 8);
