@@ -21,7 +21,6 @@
 #include "tasks/scores/result_lines.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
-#include "train/options/option_words.h"
 #include "train/record/model_card.h"
 #include "train/record/result_line.h"
 #include "train/record/summary.h"
@@ -282,7 +281,7 @@ void check_budget(const Settings& settings) {
   const double taken = seconds_since_start() - settings.began;
   if (settings.ends_by == 0 || taken <= kGrace * (settings.ends_by - settings.began)) return;
   warn("--time-budget ", settings.options.time_budget, ": the command took ",
-       format_duration(taken));
+       format_fixed(taken, 0), " s");
 }
 
 }  // namespace
