@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/text/ascii.h"
 #include "core/text/text.h"
 #include "core/text/utf8.h"
 
@@ -19,10 +20,6 @@ constexpr std::array<bool, 256> kStringEnd = [] {
   table['"'] = table['\\'] = true;
   return table;
 }();
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';

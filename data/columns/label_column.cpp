@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/text/ascii.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 
@@ -14,10 +15,6 @@ constexpr int64_t kFewLabels = 20, kManyAmounts = 100;
 // Classes with fewer rows than that, on average, are not learnt.
 constexpr int64_t kRowsOfAmount = 4, kRowsOfClass = 2;
 constexpr double kNearlyAll = 0.9;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // A sign, a bracket, a currency: "EUR", but no word.
 bool may_stand_around(char c) {

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "core/text/ascii.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -32,12 +33,6 @@ std::string_view without(std::string_view prefix, std::string_view name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view by) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + by.size())) {
-    text.replace(at, from.size(), by);
-  }
-}
-
 // Names such as "layer_0": letters, one underscore, digits.
 bool is_numbered(std::string_view part) {
   size_t underscore = part.find('_');
@@ -45,8 +40,7 @@ bool is_numbered(std::string_view part) {
     return false;
   }
   for (size_t i = 0; i < part.size(); ++i) {
-    bool digit = part[i] >= '0' && part[i] <= '9';
-    if (i != underscore && digit != (i > underscore)) return false;
+    if (i != underscore && is_digit(part[i]) != (i > underscore)) return false;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/text/ascii.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "core/text/utf8.h"
@@ -16,10 +17,6 @@ constexpr size_t kMostGroups = 5;     // in a message
 constexpr size_t kMostInGroup = 8;    // names
 constexpr size_t kLongestName = 200;  // bytes
 constexpr char32_t kBrailleBlank = 0x2800;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // "1.0" and "-3.00" without the point and what is behind it; other texts as they are.
 std::string_view without_zero_decimals(std::string_view text) {
