@@ -286,7 +286,11 @@ class RowValues {
       for (size_t i = 0; i < columns_.size(); ++i) {
         if (values_[i].data()) continue;
         values_[i] = "";
-        if (kind_of(i) == JsonColumn::unread || kind_of(i) == JsonColumn::unread_any) continue;
+        const JsonColumn kind = kind_of(i);
+        if (kind == JsonColumn::optional || kind == JsonColumn::unread ||
+            kind == JsonColumn::unread_any) {
+          continue;
+        }
         scan.problem = concat("key ", in_quotes(columns_[i]), " is missing");
         scan.state = RowScan::State::bad;
         break;

@@ -45,6 +45,7 @@ RowScan scan_fasttext(std::string_view text, bool last, Values& values, TextAren
 // What a JSON column may hold.
 enum class JsonColumn : uint8_t {
   value,       // any value but an array or object
+  optional,    // the same, or a missing key
   label,       // the same; the error names --multi-label
   labels,      // the same, or an array of such values
   unread,      // the same, or a missing key

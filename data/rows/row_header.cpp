@@ -167,6 +167,7 @@ void RowStream::read_columns() {
     std::vector<std::string> names = own_columns();
     require_distinct(names);
     width_ = names.size();
+    if (keys_name_columns()) add_optional(names);
     if (options_.columns.empty() || names == options_.columns) {
       columns_ = std::move(names);
     } else {
@@ -178,6 +179,15 @@ void RowStream::read_columns() {
   for (const std::string& column : columns_) kinds_.push_back(kind_of(column));
 }
 
+// The first object may lack what a later one has; the text in memory shows whether one has it.
+void RowStream::add_optional(std::vector<std::string>& names) const {
+  for (const std::string& column : options_.rows.optional_columns) {
+    if (std::find(names.begin(), names.end(), column) != names.end()) continue;
+    const std::string key = concat('"', column, '"');
+    if (window_.bytes().find(key) != std::string_view::npos) names.push_back(column);
+  }
+}
+
 // If the named text column is missing and there is only one other column, that one is the text.
 JsonColumn RowStream::kind_of(const std::string& column) const {
   const RowOptions& rows = options_.rows;
@@ -187,6 +197,7 @@ JsonColumn RowStream::kind_of(const std::string& column) const {
         !named.empty() && std::find(columns_.begin(), columns_.end(), named[0]) != columns_.end();
     return has_text ? JsonColumn::unread_any : JsonColumn::unread;
   }
+  if (rows.may_lack(column)) return JsonColumn::optional;
   if (column != rows.label_column) return JsonColumn::value;
   return rows.label_lists ? JsonColumn::labels : JsonColumn::label;
 }

@@ -81,6 +81,11 @@ std::optional<RowFormat> parse_row_format(const std::string& word) {
                     ": auto, csv, tsv, jsonl, json and text are possible");
 }
 
+bool RowOptions::may_lack(const std::string& column) const {
+  return std::find(optional_columns.begin(), optional_columns.end(), column) !=
+         optional_columns.end();
+}
+
 bool RowOptions::reads(const std::string& column) const {
   return !columns || std::find(columns->begin(), columns->end(), column) != columns->end();
 }

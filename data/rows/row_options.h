@@ -23,6 +23,8 @@ struct RowOptions {
   // The columns to read; default all. Other columns may share a name, and may be missing in a later
   // file or row; their values are then empty.
   std::optional<std::vector<std::string>> columns{};
+  // Of these a row of JSON may lack the key: its value is empty.
+  std::vector<std::string> optional_columns{};
   // The label column. With `label_lists` its JSON values may be arrays, which are returned as JSON.
   std::string label_column{};
   bool label_lists = false;
@@ -32,6 +34,7 @@ struct RowOptions {
   bool may_be_empty = false;
 
   bool reads(const std::string& column) const;
+  bool may_lack(const std::string& column) const;
   const std::vector<std::string>& named_columns() const;  // empty if none are named
 };
 

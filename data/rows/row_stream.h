@@ -73,6 +73,7 @@ class RowStream {
   }
   std::vector<std::string> header_names() const;
   std::vector<std::string> own_columns();
+  void add_optional(std::vector<std::string>& names) const;
   JsonColumn kind_of(const std::string& column) const;
   void read_columns();
   void require_header_above();

@@ -63,6 +63,7 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
 RowOptions row_options_of(const TaskOptions& options, bool without_label) {
   RowOptions rows = options.rows;
   std::vector<std::string>& columns = rows.columns.emplace(options.column_names().of_texts());
+  rows.optional_columns = options.side_columns();
   if (without_label) return rows;
   columns.push_back(options.label_column);
   rows.label_column = options.label_column;

@@ -26,7 +26,9 @@ void check_plain_text(const PredictionRequest& request) {
 
 RowOptions reading(const PredictionRequest& request, const TaskOptions& options) {
   RowOptions rows = request.rows;
-  rows.columns = row_options_of(options, true).columns;
+  const RowOptions of_task = row_options_of(options, true);
+  rows.columns = of_task.columns;
+  rows.optional_columns = of_task.optional_columns;
   rows.first_line_decides = request.stream && is_pipe(request.input);
   rows.may_be_empty = true;
   return rows;
