@@ -15,6 +15,8 @@
 namespace finetune {
 namespace {
 
+// The number of columns beside the text that the linear model reads.
+constexpr const char* kColumnsMetric = "baseline_ngram_columns";
 constexpr std::string_view kEvalPrefix = "eval_";
 constexpr const char *kUnmixedPrefix = "baseline_unmixed_", *kFrozenPrefix = "baseline_frozen_";
 
@@ -107,7 +109,9 @@ std::vector<std::string> baseline_metric_names(const std::vector<std::string>& n
       out.push_back(baseline + name.substr(kEvalPrefix.size()));
     }
   }
-  if (!out.empty() && kinds.ngrams) out.emplace_back("baseline_ngram_runtime");
+  if (!out.empty() && kinds.ngrams) {
+    out.insert(out.end(), {"baseline_ngram_runtime", kColumnsMetric});
+  }
   return out;
 }
 
@@ -121,15 +125,17 @@ std::string baseline_line(const Metrics& metrics) {
   };
   const bool is_trained = c->unmixed && c->unmixed != c->frozen;
   const bool is_full = is_trained && c->frozen && c->ngrams;  // short words: 80 columns
-  return concat(
-      is_trained ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
-      c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
-      c->ngrams ? concat(is_full ? "words " : "words alone ", text(*c->ngrams), ", ") : "",
-      is_full ? "" : "always ",
-      is_accuracy   ? (is_full ? "commonest label " : "the commonest label ")
-      : c->is_share ? "the labels of most rows "
-                    : "the mean ",
-      text(c->majority));
+  return concat(is_trained ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
+                c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
+                c->ngrams
+                    ? concat(metrics.contains(kColumnsMetric) ? "words and columns " : "words ",
+                             is_full ? "" : "alone ", text(*c->ngrams), ", ")
+                    : "",
+                is_full ? "" : "always ",
+                is_accuracy   ? (is_full ? "commonest label " : "the commonest label ")
+                : c->is_share ? "the labels of most rows "
+                              : "the mean ",
+                text(c->majority));
 }
 
 std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {

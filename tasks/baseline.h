@@ -10,7 +10,8 @@
 namespace finetune {
 
 // "baseline_majority_accuracy", "baseline_ngram_accuracy", ...: for each metric that needs labels
-// or numbers alone, no probabilities; and "baseline_ngram_runtime", in seconds.
+// or numbers alone, no probabilities; and "baseline_ngram_runtime", in seconds, and where the
+// linear model reads columns beside the text their number, "baseline_ngram_columns".
 struct Baselines {
   Metrics metrics;
   std::vector<std::string> lines;  // for the log: what was computed, or why not

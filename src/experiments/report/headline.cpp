@@ -19,14 +19,15 @@ struct Alternative {
   std::string prefix, name;
 };
 
-std::vector<Alternative> alternatives(const std::string& measure) {
+std::vector<Alternative> alternatives(const std::string& measure, bool has_columns) {
   const char* simplest = measure == "eval_mse"        ? "always the mean"
                          : measure == "eval_f1_micro" ? "always the labels of most rows"
                                                       : "always the commonest label";
   return {{"eval_", "this model"},
           {"baseline_unmixed_", "BERT alone, without n-grams"},
           {"baseline_frozen_", "BERT's frozen features alone"},
-          {"baseline_ngram_", "words alone, without BERT"},
+          {"baseline_ngram_",
+           has_columns ? "words and columns alone, without BERT" : "words alone, without BERT"},
           {"baseline_majority_", simplest}};
 }
 
@@ -38,7 +39,8 @@ std::string alternatives_html(const RunRecord& run) {
   const std::string title = is_error ? "Typical error (RMSE)" : metric_title(measure);
   std::vector<std::pair<std::string, double>> found;
   double most = 0;
-  for (const Alternative& each : alternatives(measure)) {
+  for (const Alternative& each :
+       alternatives(measure, run.metrics.contains("baseline_ngram_columns"))) {
     const auto value = run.metrics.find(each.prefix + measure.substr(measure.find('_') + 1));
     if (value == run.metrics.end()) continue;
     found.emplace_back(each.name, is_error ? std::sqrt(value->second) : value->second);

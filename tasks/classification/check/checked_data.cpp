@@ -48,6 +48,9 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
     side.labels.push_back(row.values[side.label]);
     side.texts.push_back(whole_text(row.values, side.text));
     side.text_sums.push_back(text_sum_of(row.values, side.text).first);
+    const std::string input = linear_input(row.values, side.text);
+    const std::string_view part = input;
+    side.input_sums.push_back(text_sum({&part, 1}).first);
   }
   if (side.rows.empty()) {
     throw data_error(file.string(), ": no usable row",

@@ -23,6 +23,7 @@ struct CheckedSide {
   std::vector<std::string_view> labels;  // as training reads them; several: each once, sorted
   std::deque<std::string> label_sets;    // the memory of several labels a row
   std::vector<uint64_t> text_sums;       // equal for equal texts
+  std::vector<uint64_t> input_sums;      // equal if the columns beside the text are equal, too
   int64_t faulty = 0;                    // rows that stop training
   std::string first_fault;               // "train.csv:118: column 'text' is empty"
 

@@ -25,7 +25,7 @@ std::vector<uint32_t> by_text(const CheckedSide& side) {
   std::vector<uint32_t> order(side.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return side.text_sums[a] < side.text_sums[b]; });
+                   [&](uint32_t a, uint32_t b) { return side.input_sums[a] < side.input_sums[b]; });
   return order;
 }
 
@@ -92,7 +92,9 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
   uint32_t first = UINT32_MAX;
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin + 1;
-    while (end < order.size() && side.text_sums[order[end]] == side.text_sums[order[begin]]) ++end;
+    while (end < order.size() && side.input_sums[order[end]] == side.input_sums[order[begin]]) {
+      ++end;
+    }
     const std::span<const uint32_t> equal(&order[begin], end - begin);
     repeated += int64_t(equal.size()) - 1;
     bool contradict = false;

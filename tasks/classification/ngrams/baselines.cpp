@@ -78,6 +78,11 @@ void add_metrics(const ClassificationData& data, const TextRows& eval, const cha
   }
 }
 
+void add_columns(const TextRows& train, Metrics& metrics) {
+  const size_t columns = train.columns.all();
+  if (columns > 0) metrics["baseline_ngram_columns"] = double(columns);
+}
+
 void add_ngrams(const ClassificationData& data, const TextRows& train, const TextRows& eval,
                 const Descriptor* model, Baselines& out) {
   const double start = seconds_now();
@@ -93,6 +98,7 @@ void add_ngrams(const ClassificationData& data, const TextRows& train, const Tex
   add_metrics(data, eval, "baseline_ngram_", next, out.metrics);
   const double seconds = seconds_now() - start;
   out.metrics["baseline_ngram_runtime"] = seconds;
+  add_columns(train, out.metrics);
   out.lines.push_back(concat("n-gram baseline: a linear model trained on ", train.size(),
                              train.size() < train.of ? concat(" of ", train.of) : "", " rows in ",
                              format_fixed(seconds, 1), " s and ", format_fixed(memory_mb, 0),
@@ -210,6 +216,7 @@ Baselines baselines_of_folds(const ClassificationData& data, const Majority& maj
       return predicted;
     };
     add_metrics(data, rows, "baseline_ngram_", next, out.metrics);
+    add_columns(*train, out.metrics);
     if (model) {
       const TextRows none, predictions;
       predict_with_ngrams({data.problem, outputs, *train, none, predictions, model});
