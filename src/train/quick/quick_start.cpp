@@ -45,6 +45,7 @@ void require_quick_options(const TrainOptions& given) {
         {"offload-activations", given.offload_activations.has_value()},
         {"eval-every", given.eval_every.has_value()},
         {"save-every", given.save_every.has_value()},
+        {"shard-optimizer", given.shard_optimizer},
         {"early-stopping", given.early_stopping != 0}}) {
     if (is_given) refuse(name, kFit);
   }

@@ -218,7 +218,7 @@ def test_what_it_does_not_take(directory):
                           ("adam-beta1", 0.8), ("adam-epsilon", 1e-6), ("eval-every", 5), ("save-every", 5),
                           ("early-stopping", 2), ("micro-batches", 2), ("head-init", "random")):
         fail(2, *arguments(directory / "run", *held, f"--{option}", value), words=[f"--{option}", "--recipe auto"])
-    for flag in ("no-shuffle", "recompute"):
+    for flag in ("no-shuffle", "recompute", "shard-optimizer"):
         fail(2, *arguments(directory / "run", f"--{flag}"), words=[f"--{flag}", "--recipe auto"])
     questions = PROJECT / "data/samples/squad-train.json"
     fail(2, "train", "--model", MODEL, "--train", questions, "--recipe", "quick", "--output", directory / "run",
