@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <vector>
 
+#include "core/text/ascii.h"
 #include "core/text/text.h"
 #include "data/labels.h"
 
@@ -15,18 +18,15 @@ constexpr size_t kMostBytes = 64, kMostLetters = 3;  // of an amount; of a curre
 constexpr std::string_view kMinuses[] = {"\xE2\x88\x92", "\xE2\x80\x93"};  // U+2212, U+2013
 // No-break spaces of two widths, and the apostrophe of Swiss amounts as typesetters have it.
 constexpr std::string_view kWideSeparators[] = {"\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x99"};
-constexpr std::string_view kCurrencies[] = {"$", "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5"};
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at; (at = text.find(from)) != text.npos;) text.replace(at, from.size(), to);
-}
+// $, pound, yen; zł, Kč, лв, руб; and U+20A0 to U+20BF, the block of currencies.
+constexpr std::string_view kCurrencies[] = {"$",
+                                            "\xC2\xA3",
+                                            "\xC2\xA5",
+                                            "z\xC5\x82",
+                                            "K\xC4\x8D",
+                                            "\xD0\xBB\xD0\xB2",
+                                            "\xD1\x80\xD1\x83\xD0\xB1"};
+constexpr std::string_view kCurrencyBlock = "\xE2\x82";
 
 // Takes letters off the end, or the beginning, and returns them.
 std::string take_letters(std::string& text, bool at_end) {
@@ -57,63 +57,119 @@ bool take_sign(std::string& text) {
   return is_positive;
 }
 
-// Digits and at most one point, or an empty string. Groups of thousands have three digits.
-std::string plain_digits(const std::string& text) {
-  const size_t last = text.find_last_of(".,");
-  size_t point = last;
-  if (last != text.npos) {
-    const auto times = std::count(text.begin(), text.end(), text[last]);
-    const bool is_thousand = text[last] == ',' && text.size() - last == 4 && last <= 3 &&
-                             text.find('.') == text.npos && text[0] != '0';
-    if (times > 1 || is_thousand) point = text.npos;
-  }
-  std::string out;
-  size_t group = 0;  // digits since the last separator
-  bool is_grouped = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (is_digit(c)) {
-      out += c;
-      ++group;
-      continue;
-    }
-    const bool is_separator = c == '.' || c == ',' || c == ' ' || c == '\'';
-    if (!is_separator || (i > point && point != text.npos)) return "";
-    if (is_grouped ? group != 3 : i != point && (group == 0 || group > 3)) return "";
-    if (i == point)
-      out += '.';
-    else
-      is_grouped = true;
-    group = 0;
-  }
-  return is_grouped && point == text.npos && group != 3 ? "" : out;
+// Whether a lone separator before three digits may be one of thousands or of decimals: 1.234.
+bool is_unsure(std::string_view text) {
+  const size_t at = text.find_first_of(".,");
+  return at != text.npos && at >= 1 && at <= 3 && text.size() - at == 4 && text[0] != '0' &&
+         std::count_if(text.begin(), text.end(), is_digit) == ptrdiff_t(text.size()) - 1;
 }
 
-}  // namespace
+// The place of the separator of decimals, or npos.
+size_t decimal_separator(std::string_view text, bool comma_decimals) {
+  const size_t last = text.find_last_of(".,");
+  if (last == text.npos || std::count(text.begin(), text.end(), text[last]) > 1) return text.npos;
+  const bool is_thousand = text[last] == (comma_decimals ? '.' : ',') && is_unsure(text);
+  return is_thousand ? text.npos : last;
+}
 
-std::optional<double> amount_of(std::string_view text) {
-  text = trim(text);
-  if (text.empty() || text.size() > kMostBytes) return std::nullopt;
-  if (const auto number = finite_number(text)) return number;
+// Digits in groups: of three, or as in India of two with three at the end.
+bool has_whole_groups(std::string_view whole) {
+  std::vector<size_t> sizes{0};
+  for (const char c : whole) {
+    if (is_digit(c)) {
+      ++sizes.back();
+    } else {
+      if (c != '.' && c != ',' && c != ' ' && c != '\'') return false;
+      sizes.push_back(0);
+    }
+  }
+  if (sizes.size() == 1) return true;
+  if (sizes.front() == 0 || sizes.front() > 3 || sizes.back() != 3) return false;
+  const auto all_have = [&](size_t size) {
+    return std::all_of(sizes.begin() + 1, sizes.end() - 1, [&](size_t n) { return n == size; });
+  };
+  const bool is_indian = sizes.size() > 2 && sizes.front() <= 2 && all_have(2) &&
+                         std::count(whole.begin(), whole.end(), ',') + 1 == ptrdiff_t(sizes.size());
+  return all_have(3) || is_indian;
+}
+
+// Digits and at most one point, or an empty string.
+std::string plain_digits(std::string_view text, bool comma_decimals) {
+  const size_t point = decimal_separator(text, comma_decimals);
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view behind = point == text.npos ? "" : text.substr(point + 1);
+  if (!has_whole_groups(whole) || !std::all_of(behind.begin(), behind.end(), is_digit)) return "";
+  std::string out;
+  std::copy_if(whole.begin(), whole.end(), std::back_inserter(out), is_digit);
+  return point == text.npos ? out : out + "." + std::string(behind);
+}
+
+// Digits and separators of an amount.
+struct Bare {
+  std::string digits;
+  bool is_negative = false;
+};
+
+void take_currencies(std::string& text) {
+  for (const std::string_view currency : kCurrencies) replace_all(text, currency, "");
+  for (size_t at; (at = text.find(kCurrencyBlock)) != text.npos && at + 2 < text.size();) {
+    const auto last = uint8_t(text[at + 2]);
+    if (last < 0xA0 || last > 0xBF) break;
+    text.erase(at, 3);
+  }
+}
+
+// "kr." and "Fr." are abbreviations.
+void take_abbreviation(std::string& text) {
+  if (text.size() > 1 && text.back() == '.' && is_letter(text[text.size() - 2])) text.pop_back();
+}
+
+std::optional<Bare> bare(std::string_view text) {
   std::string rest(text);
   for (const std::string_view minus : kMinuses) replace_all(rest, minus, "-");
   for (const std::string_view separator : kWideSeparators) replace_all(rest, separator, " ");
-  for (const std::string_view currency : kCurrencies) replace_all(rest, currency, "");
+  take_currencies(rest);
   rest = std::string(trim(rest));
   bool is_negative = rest.size() > 2 && rest.front() == '(' && rest.back() == ')';
   if (is_negative) rest = std::string(trim(rest.substr(1, rest.size() - 2)));
   take_no_cents(rest);
   bool is_positive = take_sign(rest);
+  take_abbreviation(rest);
   const std::string before = take_letters(rest, false), behind = take_letters(rest, true);
   if (!before.empty() && rest.starts_with('.')) rest = std::string(trim(rest.substr(1)));  // "Rs."
   take_no_cents(rest);
   if (before.size() > kMostLetters || behind.size() > kMostLetters) return std::nullopt;
   if (is_positive) is_positive = take_sign(rest);
-  is_negative = is_negative || !is_positive || behind == "DR" || behind == "Dr";
-  const std::string digits = plain_digits(rest);
+  const bool is_debit = behind == "DR" || behind == "Dr" || behind == "dr";
+  return Bare{std::move(rest), is_negative || !is_positive || is_debit};
+}
+
+}  // namespace
+
+std::optional<double> amount_of(std::string_view text, bool comma_decimals) {
+  text = trim(text);
+  if (text.empty() || text.size() > kMostBytes) return std::nullopt;
+  if (const auto number = finite_number(text); number && !comma_decimals) return number;
+  const std::optional<Bare> found = bare(text);
+  if (!found) return std::nullopt;
+  if (comma_decimals && !is_unsure(found->digits)) return amount_of(text);
+  const std::string digits = plain_digits(found->digits, comma_decimals);
   const auto number = digits.empty() ? std::nullopt : finite_number(digits);
   if (!number) return std::nullopt;
-  return is_negative ? -*number : *number;
+  return found->is_negative ? -*number : *number;
+}
+
+Decimals decimals_in(std::string_view text) {
+  if (!amount_of(text)) return Decimals::not_shown;
+  const std::optional<Bare> found = bare(trim(text));
+  if (!found) return Decimals::not_shown;
+  const std::string& digits = found->digits;
+  const size_t last = digits.find_last_of(".,");
+  if (last == digits.npos) return Decimals::not_shown;
+  const bool is_point = digits[last] == '.';
+  if (is_unsure(digits)) return is_point ? Decimals::unsure_point : Decimals::unsure_comma;
+  const bool separates_decimals = decimal_separator(digits, false) == last;
+  return is_point == separates_decimals ? Decimals::behind_point : Decimals::behind_comma;
 }
 
 }  // namespace finetune

@@ -1,14 +1,40 @@
 // Numbers as people write them: amounts of money with signs, currencies and separators.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
 namespace finetune {
 
-// 12.50, -3,99, 1 234.56, 1,234, (12.00), 12.00-, $40.13, 40 EUR, 1e3; with DR behind it, a debit,
-// a number is negative. A lone comma before three digits separates thousands, a lone point never
-// does. Returns nothing for anything else.
-std::optional<double> amount_of(std::string_view text);
+// 12.50, -3,99, 1 234.56, 1,00,000, (12.00), 12.00-, $40.13, 40 EUR, 1e3; with DR or dr behind it,
+// a debit, a number is negative. A lone comma before three digits separates thousands and a lone
+// point does not; with `comma_decimals` it is the other way round. Returns nothing for anything
+// else.
+std::optional<double> amount_of(std::string_view text, bool comma_decimals = false);
+
+// What a value shows about the decimals of its column. 1.234 and 1,234 show nothing.
+enum class Decimals { not_shown, behind_point, behind_comma, unsure_point, unsure_comma };
+Decimals decimals_in(std::string_view text);
+
+// Decides by the values of a column whether commas are before its decimals.
+class DecimalVotes {
+ public:
+  void add(std::string_view text) { ++votes_[size_t(decimals_in(text))]; }
+  int64_t count(Decimals decimals) const { return votes_[size_t(decimals)]; }
+  // A few values in a hundred may be written in another way.
+  bool comma_decimals() const {
+    return count(Decimals::behind_comma) > 20 * count(Decimals::behind_point);
+  }
+
+ private:
+  int64_t votes_[5] = {};
+};
+
+// What training says of a column of numbers.
+struct NumberColumn {
+  int64_t unnumbered = 0;  // rows without a number
+  DecimalVotes votes;
+};
 
 }  // namespace finetune

@@ -15,6 +15,7 @@
 #include "tasks/classification/drift/drift_file.h"
 #include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/classification/model_options.h"
+#include "tasks/classification/side_columns/unread_values.h"
 #include "tasks/objective.h"
 #include "tasks/repeated_texts.h"
 #include "tasks/scores/promise_file.h"
@@ -79,11 +80,10 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
     if (texts == &eval && options.folds > 0) continue;
     for (std::string& line : text_warnings(name, *texts)) lines.push_back(std::move(line));
   }
-  for (size_t i = 0; i < data.train.unnumbered.size(); ++i) {
-    if (data.train.unnumbered[i] == 0) continue;
-    lines.push_back(concat("train: column ", in_quotes(data.number_columns[i]),
-                           " has no number in ", counted(data.train.unnumbered[i], "row"),
-                           "; its mean stands for them"));
+  for (size_t i = 0; i < data.train.numbers.size(); ++i) {
+    for (std::string& line : describe_numbers(data.train.numbers[i], data.number_columns[i])) {
+      lines.push_back(std::move(line));
+    }
   }
   if (!data.split.empty()) lines.push_back(data.split);
   const std::vector<uint8_t>& repeated = data.eval.repeated;

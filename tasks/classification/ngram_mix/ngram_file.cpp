@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kFileMagic = "ftngrams";
-constexpr uint32_t kFileVersion = 1, kVersionWithColumns = 2;
+constexpr uint32_t kFileVersion = 1, kVersionWithColumns = 2, kVersionWithCommas = 3;
 constexpr uint64_t kMostTexts = uint64_t{1} << 40;
 constexpr uint32_t kMostOutputs = UINT16_MAX;
 constexpr size_t kSumBytes = 64, kNgramBytes = 8 + 4 + 2, kWeightBytes = 2 + 2;
@@ -38,13 +38,20 @@ struct FileSizes {
 };
 static_assert(sizeof(FileSizes) == 32);
 
-// Behind the sizes of version 2.
+struct FileScale {
+  double mean, deviation;
+};
+static_assert(sizeof(FileScale) == 16);
+
+// Behind the sizes of versions 2 and 3.
 struct FileColumns {
   uint32_t numbers = 0, categories = 0;
 
-  uint64_t bytes() const { return sizeof(FileColumns) + uint64_t{numbers} * sizeof(NumberScale); }
+  uint64_t bytes(uint32_t version) const {
+    const uint64_t of_each = sizeof(FileScale) + (version == kVersionWithCommas ? 1 : 0);
+    return sizeof(FileColumns) + uint64_t{numbers} * of_each;
+  }
 };
-static_assert(sizeof(NumberScale) == 16);
 
 uint16_t half_of(float value) {
   const uint16_t half = float_to_half(value);
@@ -170,11 +177,11 @@ class NgramInput {
     if (rest_.size() < sizeof sizes_) throw fault("is cut short");
     std::memcpy(&sizes_, rest_.data(), sizeof sizes_);
     rest_.remove_prefix(sizeof sizes_);
-    if (sizes_.version != kFileVersion && sizes_.version != kVersionWithColumns) {
-      throw fault("has version ", sizes_.version, ", this program reads ", kFileVersion, " and ",
-                  kVersionWithColumns);
+    if (sizes_.version < kFileVersion || sizes_.version > kVersionWithCommas) {
+      throw fault("has version ", sizes_.version, ", this program reads ", kFileVersion, " to ",
+                  kVersionWithCommas);
     }
-    const uint64_t column_bytes = sizes_.version == kVersionWithColumns ? take_columns() : 0;
+    const uint64_t column_bytes = sizes_.version >= kVersionWithColumns ? take_columns() : 0;
     const bool possible = sizes_.outputs > 0 && sizes_.outputs <= kMostOutputs &&
                           sizes_.texts <= kMostTexts && sizes_.ngrams <= bytes.size() &&
                           sizes_.weights <= bytes.size();
@@ -214,14 +221,27 @@ class NgramInput {
       throw fault("has ", counts.numbers, " columns of numbers and ", counts.categories,
                   " of categories");
     }
-    if (rest_.size() < counts.bytes()) throw fault("is cut short");
-    columns = {take<NumberScale>(counts.numbers), counts.categories};
+    const uint64_t bytes = counts.bytes(sizes_.version);
+    if (rest_.size() + sizeof counts < bytes) throw fault("is cut short");
+    columns.categories = counts.categories;
+    for (const FileScale& scale : take<FileScale>(counts.numbers)) {
+      columns.numbers.push_back({scale.mean, scale.deviation});
+    }
+    if (sizes_.version == kVersionWithCommas) take_commas();
     for (const NumberScale& scale : columns.numbers) {
       if (std::isfinite(scale.mean) && std::isfinite(scale.deviation) && scale.deviation > 0)
         continue;
       throw fault("has a column of mean ", scale.mean, " and deviation ", scale.deviation);
     }
-    return counts.bytes();
+    return bytes;
+  }
+
+  void take_commas() {
+    const std::vector<uint8_t> commas = take<uint8_t>(columns.numbers.size());
+    for (size_t i = 0; i < commas.size(); ++i) {
+      if (commas[i] > 1) throw fault("has a column whose decimals are of kind ", int{commas[i]});
+      columns.numbers[i].comma_decimals = commas[i] == 1;
+    }
   }
 
   const std::string& where_;
@@ -298,14 +318,20 @@ std::string ngram_file_of(const NgramModel& model, size_t most_bytes) {
   sizes.weights = arrays.values.size();
   const SideColumns& columns = model.index().columns();
   const bool has_columns = columns.counts().all() > 0;
-  if (has_columns) sizes.version = kVersionWithColumns;
+  std::vector<uint8_t> commas;
+  for (const NumberScale& column : columns.numbers) commas.push_back(column.comma_decimals);
+  const bool has_commas = std::count(commas.begin(), commas.end(), 1) > 0;
+  if (has_columns) sizes.version = has_commas ? kVersionWithCommas : kVersionWithColumns;
   std::string text(kFileMagic);
   text.reserve(sizes.bytes());
   NgramOutput out(text);
   out.add(sizes);
   if (has_columns) {
     out.add(FileColumns{uint32_t(columns.numbers.size()), uint32_t(columns.categories)});
-    out.add(columns.numbers);
+    for (const NumberScale& column : columns.numbers) {
+      out.add(FileScale{column.mean, column.deviation});
+    }
+    if (has_commas) out.add(commas);
   }
   for (double bias : model.weights().biases()) out.add(finite_bias(bias));
   out.add(arrays.hashes);

@@ -6,7 +6,8 @@
 // (u16); of each weight, by n-gram, its output (u16, ascending) and value (f16); the SHA-256 of all
 // that as 64 hexadecimal digits. Version 2 is written with columns beside the text, whose features
 // are n-grams here: behind the sizes it has the numbers of columns of numbers and of categories
-// (u32 each), and of each column of numbers mean and deviation (f64 each; side_columns.h).
+// (u32 each), and of each column of numbers mean and deviation (f64 each; side_columns.h). Version
+// 3 follows them with a byte for each of these columns: 1 if commas are before its decimals.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/columns/amount.h"
 
 namespace finetune {
 namespace {
@@ -68,6 +69,21 @@ bool TextRowReader::next(TextRow& row) {
   if (head.text_bytes > 0) take(row.text.data(), head.text_bytes);
   if (head.labels > 0) take(row.labels.data(), head.labels * sizeof(int32_t));
   return true;
+}
+
+std::vector<NumberScale> column_scales(int rows, const ColumnCounts& counts) {
+  std::vector<NumberScale> out(counts.numbers);
+  if (out.empty()) return out;
+  std::vector<DecimalVotes> votes(out.size());
+  TextRowReader reader(rows);
+  for (TextRow row; reader.next(row);) {
+    const SideRow side = split_columns(row.text, counts);
+    for (size_t column = 0; column < votes.size(); ++column) votes[column].add(side.values[column]);
+  }
+  for (size_t column = 0; column < votes.size(); ++column) {
+    out[column].comma_decimals = votes[column].comma_decimals();
+  }
+  return out;
 }
 
 }  // namespace finetune

@@ -56,4 +56,7 @@ class TextRowReader {
   size_t at_ = 0;
 };
 
+// How the numbers beside the texts are written, by all rows of such a file: without their means.
+std::vector<NumberScale> column_scales(int descriptor, const ColumnCounts& counts);
+
 }  // namespace finetune

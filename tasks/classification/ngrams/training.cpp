@@ -270,8 +270,8 @@ NgramTable count_ngrams(int rows, const ColumnCounts& counts) {
   NgramTable table;
   NgramCutter cutter;
   Ngrams ngrams;
-  SideColumns columns{std::vector<NumberScale>(counts.numbers), counts.categories};
-  ScaleSums sums(counts.numbers);
+  SideColumns columns{column_scales(rows, counts), counts.categories};
+  ScaleSums sums(columns.numbers);
   TextRowReader reader(rows);
   for (TextRow row; reader.next(row);) {
     const SideRow side = split_columns(row.text, counts);

@@ -345,7 +345,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     cut(train->rows, options.max_train_samples);
     if (options.folds > 0) eval.emplace(*train).dropped = 0;
     data.train = make_side(*train, data, options, tokenizer, true);
-    data.train.unnumbered = unnumbered_rows(*train->table, train->rows, train->text.numbers);
+    data.train.numbers = number_columns_of(*train->table, train->rows, train->text.numbers);
     if (options.baselines) data.trained_texts = TrainedTexts(text_sums(*train));
     train->table->check_intact();
     train.reset();

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/columns/amount.h"
 #include "data/labels.h"
 #include "data/rows/records.h"
 #include "data/text_sum.h"
@@ -38,7 +39,7 @@ struct ClassificationSide {
   std::vector<uint32_t> rows;          // the table's row of each sample
   TextColumns text;                    // of the table
   std::shared_ptr<TextRows> texts;     // options.baselines
-  std::vector<int64_t> unnumbered;     // of each number column: rows without a number
+  std::vector<NumberColumn> numbers;   // train alone, of each number column
   std::vector<uint8_t> repeated;       // eval, options.baselines: 1 where training has the text
   std::vector<uint8_t> folds;          // eval, options.folds: the fold of each row
   std::vector<uint8_t> parts;          // eval, of labels: folds.h, for cross-fitting

@@ -18,8 +18,8 @@ constexpr uint64_t kNumberSeed = 0xA0761D6478BD642F, kSignSeed = 0xE7037ED1A0B42
                    kCategorySeed = 0x8EBC6AF09C88C6E3;
 constexpr double kMostDeviations = 5;  // from the mean
 
-std::optional<double> logarithm_of(std::string_view value) {
-  const auto number = amount_of(value);
+std::optional<double> logarithm_of(std::string_view value, const NumberScale& column) {
+  const auto number = amount_of(value, column.comma_decimals);
   if (!number) return std::nullopt;
   return std::copysign(std::log1p(std::abs(*number)), *number);
 }
@@ -66,9 +66,9 @@ std::vector<SideFeature> side_features(const SideRow& row, const SideColumns& co
       out.push_back({hash_of_category(category, row.values[column]), 1, column});
       continue;
     }
-    const auto logarithm = logarithm_of(row.values[column]);
-    if (!logarithm) continue;
     const NumberScale& scale = columns.numbers[column];
+    const auto logarithm = logarithm_of(row.values[column], scale);
+    if (!logarithm) continue;
     const double standardised = (*logarithm - scale.mean) / scale.deviation;
     const uint64_t sign = *logarithm < 0 ? 0 : *logarithm > 0 ? 2 : 1;
     out.push_back({extended_hash(kNumberSeed, column),
@@ -80,7 +80,7 @@ std::vector<SideFeature> side_features(const SideRow& row, const SideColumns& co
 
 void ScaleSums::add(const SideRow& row) {
   for (size_t column = 0; column < sums_.size(); ++column) {
-    const auto logarithm = logarithm_of(row.values[column]);
+    const auto logarithm = logarithm_of(row.values[column], columns_[column]);
     if (!logarithm) continue;
     Sum& sum = sums_[column];
     const double before = *logarithm - sum.mean;
@@ -90,10 +90,12 @@ void ScaleSums::add(const SideRow& row) {
 }
 
 std::vector<NumberScale> ScaleSums::scales() const {
-  std::vector<NumberScale> out;
-  for (const Sum& sum : sums_) {
+  std::vector<NumberScale> out = columns_;
+  for (size_t column = 0; column < sums_.size(); ++column) {
+    const Sum& sum = sums_[column];
     const double deviation = sum.count > 0 ? std::sqrt(sum.squares / sum.count) : 0;
-    out.push_back({sum.mean, deviation > 1e-9 ? deviation : 1});
+    out[column].mean = sum.mean;
+    out[column].deviation = deviation > 1e-9 ? deviation : 1;
   }
   return out;
 }

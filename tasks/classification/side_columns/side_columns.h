@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/columns/text_columns.h"
@@ -27,6 +28,7 @@ ColumnCounts counts_of(const TextColumns& columns);
 // Of the logarithms sign(x) * ln(1 + |x|) of a column's numbers in the training rows.
 struct NumberScale {
   double mean = 0, deviation = 1;
+  bool comma_decimals = false;  // 1.234 is 1234
 };
 
 // The columns of a model, numbers first.
@@ -58,7 +60,9 @@ std::vector<SideFeature> side_features(const SideRow& row, const SideColumns& co
 // Finds the scales of the columns of numbers.
 class ScaleSums {
  public:
-  explicit ScaleSums(size_t numbers) : sums_(numbers) {}
+  // `columns`: how their numbers are written.
+  explicit ScaleSums(std::vector<NumberScale> columns)
+      : columns_(std::move(columns)), sums_(columns_.size()) {}
   void add(const SideRow& row);
   std::vector<NumberScale> scales() const;
 
@@ -66,6 +70,7 @@ class ScaleSums {
   struct Sum {
     double count = 0, mean = 0, squares = 0;
   };
+  std::vector<NumberScale> columns_;
   std::vector<Sum> sums_;
 };
 

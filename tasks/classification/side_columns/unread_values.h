@@ -7,22 +7,25 @@
 #include <string_view>
 #include <vector>
 
+#include "data/columns/amount.h"
 #include "data/rows/records.h"
 #include "tasks/classification/ngrams/vectorizer.h"
 
 namespace finetune {
 
-// The number of rows without a number, of each of these columns. Error(data) if that is all of
-// them.
-std::vector<int64_t> unnumbered_rows(const Table& table, std::span<const uint32_t> rows,
-                                     std::span<const size_t> columns);
+// Looks at the numbers in these columns. Error(data) for a column without any.
+std::vector<NumberColumn> number_columns_of(const Table& table, std::span<const uint32_t> rows,
+                                            std::span<const size_t> columns);
+// For the log: rows without a number, and how values such as 1.234 are read if other rows do not
+// show it.
+std::vector<std::string> describe_numbers(const NumberColumn& column, const std::string& name);
 
 class UnreadValues {
  public:
   // Counts in one more row; `whole` as with_columns() gives it.
   void add(std::string_view whole, const NgramIndex& index);
-  // "column 'amount': 3 of 40 rows have no number and count as the mean of training". `names`:
-  // numbers first.
+  // "column 'amount': 3 of 40 rows have no number and count as the mean of training", a warning for
+  // all rows. `names`: numbers first.
   std::vector<std::string> describe(const std::vector<std::string>& names, size_t numbers) const;
 
  private:

@@ -42,6 +42,8 @@ def test_the_ledger(directory):
     assert accuracy > 0.95, result
     checked = succeed("check", "--train", train, "--eval", dev, *COLUMNS, "--json").out
     assert metrics_in(checked)["baseline_ngram_accuracy"] == metrics_of(out)["baseline_ngram_accuracy"] > 0.95, checked
+    assert "words and columns alone" in result.out and "words and columns alone" in (out / "model/README.md").read_text(), result
+    assert '"contradictions"' not in checked, checked
     words = succeed("check", "--train", train, "--eval", dev, "--text-column", "text", "--json").out
     assert metrics_in(words)["baseline_ngram_accuracy"] < 0.5, words
     stored = json.loads((out / "model" / "config.json").read_text())["finetune"]
@@ -66,6 +68,12 @@ def test_the_ledger(directory):
     assert told.err.count("column 'amount': 2 of 5 rows have no number and count as the mean of training") == 1, told.err
     assert told.err.count("column 'division': 1 of 5 rows has a value that training had not; it is ignored") == 1, told.err
     succeed("next", "--model", out, "--input", odd, "--rows", 2, "--output", directory / "next.csv")
+    # A key that a row lacks is an empty value; a key that no row has is an error.
+    lacks = directory / "lacks.jsonl"
+    lacks.write_text(json.dumps({"text": "edf facture 100", "division": "nord", "currency": "EUR"}) + "\n" + odd.read_text())
+    assert "column 'amount': 3 of 6 rows have no number" in predict(lacks, model=out).err
+    lacks.write_text(lacks.read_text().splitlines()[0] + "\n")
+    fail(3, "predict", "--model", out, "--input", lacks, "--output", "-", words=["no column 'amount'"])
     # A column that is missing is named; the model alone does not need it.
     lacking = directory / "lacking.csv"
     lacking.write_text("text,division,currency\nedf facture 1,nord,EUR\n")

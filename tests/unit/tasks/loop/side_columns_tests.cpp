@@ -90,18 +90,85 @@ TEST_CASE("amounts are read as people write them") {
                                                     {"100.00-", -100},
                                                     {"Rs.100", 100},
                                                     {"kr. 1 000,50", 1000.5},
-                                                    {",50", 0.5}};
+                                                    {",50", 0.5},
+                                                    {"1,00,000", 100000},
+                                                    {"\xE2\x82\xB9 12,34,567.50", 1234567.5},
+                                                    {"1 234,50 z\xC5\x82", 1234.5},
+                                                    {"-99,00 K\xC4\x8D", -99},
+                                                    {"R$ 1.234,56", 1234.56},
+                                                    {"100,50 kr.", 100.5},
+                                                    {"Fr. 20.-", 20},
+                                                    {"20 Fr.", 20},
+                                                    {"100 dr", -100}};
   for (const auto& [text, number] : amounts) {
     CAPTURE(text);
     REQUIRE(amount_of(text));
     CHECK(*amount_of(text) == doctest::Approx(number).epsilon(1e-12));
   }
   for (const char* text :
-       {"", "-", "()", "EUR", "abcd 12", "12 dollars", "25.11.2026", "2026-11-25", "1,23.4,5",
-        "12..5", "12.5.", "1 23", "--5", "nan", "inf", "12:30", ",", "1,2345,678"}) {
+       {"",           "-",          "()",           "EUR",   "abcd 12", "12 dollars",
+        "25.11.2026", "2026-11-25", "1,23.4,5",     "12..5", "12.5.",   "1 23",
+        "1.00.000",   "1,00,00",    "1,000,00,000", "--5",   "nan",     "inf",
+        "12:30",      ",",          "1,2345,678"}) {
     CAPTURE(text);
     CHECK(!amount_of(text));
   }
+}
+
+TEST_CASE("a column's other values say what a lone separator before three digits means") {
+  CHECK(*amount_of("1.234", true) == 1234);
+  CHECK(*amount_of("-1.234 EUR", true) == -1234);
+  CHECK(*amount_of("1,234", true) == doctest::Approx(1.234));
+  for (const char* text : {"12.5", "0.125", "1.234,50", "1.234.567", "1e3", "12,345,678"}) {
+    CHECK(amount_of(text, true) == amount_of(text));
+  }
+  const std::pair<const char*, Decimals> shown[] = {
+      {"1.234", Decimals::unsure_point},     {"(1,234)", Decimals::unsure_comma},
+      {"1.234,5", Decimals::behind_comma},   {"1.234.567", Decimals::behind_comma},
+      {"12,50 EUR", Decimals::behind_comma}, {"0,125", Decimals::behind_comma},
+      {"1,234,567", Decimals::behind_point}, {"12.5", Decimals::behind_point},
+      {"1,234.50", Decimals::behind_point},  {"-3", Decimals::not_shown},
+      {"1 234", Decimals::not_shown},        {"25.11.2026", Decimals::not_shown}};
+  for (const auto& [text, decimals] : shown) {
+    CAPTURE(text);
+    CHECK(decimals_in(text) == decimals);
+  }
+  NumberColumn column;
+  for (const char* text : {"1.234", "2.500", "7"}) column.votes.add(text);
+  CHECK(!column.votes.comma_decimals());
+  CHECK(describe_numbers(column, "x") ==
+        std::vector<std::string>{"train: column 'x' does not show whether '1.234' is 1234; it is "
+                                 "read as 1.234 (2 rows); decimals such as '1.234,00' would show "
+                                 "it"});
+  column.votes.add("3,99");
+  CHECK(column.votes.comma_decimals());
+  CHECK(describe_numbers(column, "x") ==
+        std::vector<std::string>{
+            "train: column 'x' has commas before decimals, so '1.234' is 1234 (2 rows)"});
+}
+
+TEST_CASE("a model keeps how its numbers are written") {
+  TextRows rows;
+  rows.columns = {1, 0};
+  const TextColumns columns{{0}, std::nullopt, {1}, {}};
+  const auto row = [&](std::string_view amount) {
+    const std::string_view values[] = {"facture", amount};
+    return with_columns("facture", values, columns);
+  };
+  const char* amounts[] = {"1,50", "1.500", "2,25", "2.250"};
+  for (int i = 0; i < 40; ++i) {
+    const int32_t label = i % 2;  // thousands have another label
+    rows.add(row(amounts[i % 4]), {&label, 1});
+  }
+  rows.flush();
+  NgramModel model = train_ngram_model(rows.descriptor(), {.outputs = 2, .columns = rows.columns});
+  NgramModel stored = read_ngram_file(ngram_file_of(model), "f").model;
+  CHECK(stored.index().columns().numbers[0].comma_decimals);
+  CHECK(best(stored, row("1.900")) == 1);
+  CHECK(best(stored, row("1,900")) == 0);
+  std::string file = ngram_file_of(model);
+  file[8 + 32 + 8 + 16] = 2;
+  CHECK(fault_of(file).find("decimals are of kind 2") != std::string::npos);
 }
 
 TEST_CASE("values follow a text and come back, whatever marks are in them") {
@@ -119,7 +186,7 @@ TEST_CASE("values follow a text and come back, whatever marks are in them") {
 }
 
 TEST_CASE("a number is its standardised logarithm and its sign, a category itself") {
-  ScaleSums sums(1);
+  ScaleSums sums({NumberScale()});
   for (const char* amount : {"0", "1", "", "x", "3"}) {
     const std::string whole = input("t", amount, "d");
     sums.add(split_columns(whole, {1, 1}));
@@ -158,6 +225,10 @@ TEST_CASE("a linear model learns from columns, and its file has their scales") {
   for (const char* amount : {"1", "", "two"})
     unread.add(input("a", amount, "nord"), stored.index());
   unread.add(input("a", "1", "est"), stored.index());
+  UnreadValues none;
+  none.add(input("a", "?", "nord"), stored.index());
+  CHECK(none.describe({"amount", "division"}, 1)[0] ==
+        "warning: column 'amount': none of 1 row has a number; all count as the mean of training");
   const std::vector<std::string> lines = unread.describe({"amount", "division"}, 1);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] ==
