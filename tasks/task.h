@@ -184,6 +184,8 @@ class Task {
   virtual std::vector<std::string> labels() const { return {}; }
   // Regression: how the trained head's outputs become numbers. An exported head gives numbers.
   virtual TargetScale target_scale() const { return {}; }
+  // The labels' names as texts of samples, in order of id, where they may help to learn the labels.
+  virtual SampleView label_names() const { return {}; }
   virtual int64_t max_length() const = 0;  // of a sample, in tokens, as resolved
 
   virtual const SampleSet& train_set() const = 0;

@@ -2,10 +2,10 @@
 """Measures what the commands after a first run gain, and writes docs/quality/loop.csv.
 
 usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain, next,
-                                                         columns, drift (default: all)
+                                                         columns, drift, names (default: all)
 
 label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them), drift numpy and scipy; promise, next,
-columns and drift need FINETUNE_SHARED, and like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences
+columns, drift and names need FINETUNE_SHARED, and like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences
 of docs/quality.md from the file.
 """
 import argparse
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/bench/loop"), str(ROOT / "scripts/plots")]
@@ -128,8 +128,19 @@ def drift(binary, directory):
             yield label, f"a fifth noticed, {size:,} rows, %", pool.noticed(size, 100, draw, new), 1
 
 
+def names(binary, directory):
+    import label_names
+    for rows in label_names.ROWS:
+        for recipe in ("quick", "auto"):
+            for name, options in (("with names", []), ("without", ["--no-label-names"])):
+                found = [label_names.accuracy(binary, MINILM, SHARED / "data/banking77", rows, seed, recipe, options, directory)
+                         for seed in (1, 2, 3)]
+                yield "banking77", f"{rows} a label: {recipe} {name}, %", f"{mean(found):.1f}", len(found)
+                yield "banking77", f"{rows} a label: {recipe} {name}, deviation", f"{stdev(found):.1f}", len(found)
+
+
 PARTS = {"label-errors": label_errors, "promise": promise, "explain": explain, "next": next_rows, "columns": columns,
-         "drift": drift}
+         "drift": drift, "names": names}
 
 
 def main():

@@ -16,11 +16,13 @@
 #include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/side_columns/unread_values.h"
+#include "tasks/labels/name_texts.h"
 #include "tasks/objective.h"
 #include "tasks/repeated_texts.h"
 #include "tasks/scores/promise_file.h"
 #include "tasks/target_scale.h"
 #include "tasks/texts/cut_texts.h"
+#include "tasks/texts/encoded_rows.h"
 
 namespace finetune {
 namespace {
@@ -123,6 +125,15 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   return lines;
 }
 
+TokenizedSamples samples_of_names(const Tokenizer& tokenizer, const std::vector<std::string>& names,
+                                  int64_t max_length) {
+  const std::vector<std::string> texts = texts_of_names(names);
+  const std::vector<std::string_view> values(texts.begin(), texts.end());
+  std::vector<RowValues> rows;
+  for (const std::string_view& value : values) rows.emplace_back(&value, 1);
+  return encode_rows(tokenizer, rows, TextColumns{{0}, {}}, max_length).samples;
+}
+
 }  // namespace
 
 ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
@@ -152,6 +163,11 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
   data_.train.targets = {};
   if (!data_.train.set.first_window.empty()) {
     windows_ = window_targets(data_.train, train_targets_);
+  }
+  const bool names_are_texts = data_.problem == ProblemType::single_label &&
+                               options.text_pair_column.empty() && !options.train_files.empty();
+  if (names_are_texts) {
+    label_names_ = samples_of_names(tokenizer, data_.labels.names(), data_.max_length);
   }
   if (options_.folds > 0) {
     data_.eval.folds = folds_of_samples(training_arrays(), options_.folds);

@@ -32,6 +32,7 @@ class ClassificationTask final : public Task {
   std::span<const int32_t> head_rows() const override { return data_.head_rows; }
   std::vector<std::string> labels() const override { return data_.labels.names(); }
   TargetScale target_scale() const override { return data_.target_scale; }
+  SampleView label_names() const override { return label_names_; }
   int64_t max_length() const override { return data_.max_length; }
   const ClassificationData& data() const { return data_; }
   // One weight per class, or none: N / (C * n_c) over the training samples, C counting the classes
@@ -76,6 +77,7 @@ class ClassificationTask final : public Task {
   std::vector<float> class_weights_;
   std::vector<float> train_targets_;      // regression: data_.train.targets as training takes them
   std::optional<WindowTargets> windows_;  // of training rows that have windows
+  TokenizedSamples label_names_;          // one label a row, one text a row
   std::vector<std::string> lines_;
   Majority majority_;
   std::optional<Baselines> baselines_;

@@ -129,6 +129,7 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   add("drop-labels", "false");
   add("head-init", !has_labels ? "auto" : value("recipe") == kQuickWord ? "fit" : "random");
   add("pooling", "auto");
+  add("no-label-names", "false");
   add("ngram-mix", has_labels ? "no" : "auto");
   add("eval-split", is_split ? "random" : "stratified");
   add("long-text", "cut");

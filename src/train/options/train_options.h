@@ -63,6 +63,7 @@ struct TrainOptions {
   std::string freeze = "none";
   std::string head_init = "auto";  // of a run: fit or random
   std::string pooling = "auto";    // of --recipe quick
+  bool no_label_names = false;
   uint64_t seed = 42;
   bool no_shuffle = false;
   std::optional<int64_t> max_train_samples;

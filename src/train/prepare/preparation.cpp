@@ -142,14 +142,17 @@ void plan_steps(Communicator& world, Settings& settings, const SampleView& train
   agree_on_errors(world, [&] { plan_micro_batches(settings, training); });
 }
 
-// Fits the head to the features of the training samples. Collective.
+// Fits the head to the features of the training samples. `task`: null but on rank 0. Collective.
 HeadFit fit_first_head(const Context& context, const Machine& machine, const Settings& settings,
-                       const TrainingArrays& arrays, const WeightSource* encoder) {
+                       const TrainingArrays& arrays, const Task* task,
+                       const WeightSource* encoder) {
   if (context.leads()) {
     open_console(settings.options.quiet);
     enable_progress(!settings.options.no_progress);
   }
-  return fit_head(machine, settings, arrays, encoder, [&] {
+  const bool has_names = context.leads() && !settings.options.no_label_names;
+  const SampleView names = has_names ? task->label_names() : SampleView();
+  return fit_head(machine, settings, arrays, names, encoder, [&] {
     const StopRequest request = context.signals.request();
     if (request == StopRequest::none) return;
     throw Error(exit_code_of(request),
@@ -202,7 +205,8 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
     // With --folds again after a stop: checkpoints have no answers out of fold.
     if (fits_head(options) && (first_step < 0 || options.folds)) {
       set_threads(own_threads);
-      fit = fit_first_head(context, machine, settings, samples.arrays, source.get());
+      fit = fit_first_head(context, machine, settings, samples.arrays, reading.inputs.task.get(),
+                           source.get());
       fitted = weights_to_start_with(settings, source.get(), &fit->head);
     }
     loaded = load_weights(machine, settings, samples.arrays, fitted ? fitted.get() : source.get(),

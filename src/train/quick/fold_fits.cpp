@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "train/quick/linear_fit.h"
+#include "train/quick/named_fit.h"
 
 namespace finetune {
 namespace {
@@ -37,6 +37,8 @@ struct OtherFolds {
         set_offsets.push_back(int64_t(set_ids.size()));
       }
     }
+    const auto names = all.subspan(folds.size() * size_t(width));
+    features.insert(features.end(), names.begin(), names.end());
     arrays.samples = {};
     arrays.samples.second = from.samples.second.first(count);  // the fit reads their number alone
     arrays.labels = labels;
@@ -66,12 +68,12 @@ std::vector<float> out_of_fold_logits(std::span<const float> features, int64_t w
   std::vector<float> out(fold_of.size() * outputs);
   for (int fold = 0; fold < folds; ++fold) {
     const OtherFolds others(features, width, arrays, fold_of, uint8_t(fold));
-    const LinearHead head = fit_linear_head(others.features, width, others.arrays).head;
+    const LinearFit fit = fit_named_head(others.features, width, others.arrays);
     for (size_t row = 0; row < fold_of.size(); ++row) {
       if (fold_of[row] != fold) continue;
       const std::span logits = std::span(out).subspan(row * outputs, outputs);
-      apply_head(head, features.subspan(row * size_t(width), size_t(width)), logits);
-      if (arrays.labels.empty()) continue;
+      apply_head(fit.head, features.subspan(row * size_t(width), size_t(width)), logits);
+      if (arrays.labels.empty() || fit.has_names) continue;
       float lowest = *std::max_element(logits.begin(), logits.end());
       for (size_t c = 0; c < outputs; ++c) {
         if (others.has_label[c]) lowest = std::min(lowest, logits[c]);

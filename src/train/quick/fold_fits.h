@@ -11,7 +11,7 @@ namespace finetune {
 
 // Returns logits (samples, outputs), each sample's by a head that was fitted without the sample's
 // fold (folds_of_samples). A label that no other fold has gets the sample's lowest logit.
-// `features` (samples, width).
+// `features`: as fit_named_head's; names are in all folds.
 std::vector<float> out_of_fold_logits(std::span<const float> features, int64_t width,
                                       const TrainingArrays& arrays, int folds);
 

@@ -62,7 +62,9 @@ FrozenBaseline measure_frozen_baseline(TrainOptions options, const DataFiles& fi
   settings.micro_batch_tokens = auto_micro_batch_tokens(settings.config, task->max_length(), 0);
   const Machine machine{
       *alone, make_groups(*alone, o), make_backend("cpu", 1, o.precision)->code_path(), {}};
-  const HeadFit fit = fit_head(machine, settings, arrays, source.get(), [] {});
+  const HeadFit fit =
+      fit_head(machine, settings, arrays, o.no_label_names ? SampleView() : task->label_names(),
+               source.get(), [] {});
   const auto engine = make_pooled_engine(machine, settings, source.get(), fit.head);
   const std::unique_ptr<Evaluator> evaluator = evaluated(machine, settings, *engine, *task);
   FrozenBaseline out;

@@ -14,7 +14,7 @@
 #include "inference/batch_dispatch.h"
 #include "inference/sample_outputs.h"
 #include "train/quick/fold_fits.h"
-#include "train/quick/linear_fit.h"
+#include "train/quick/named_fit.h"
 #include "train/resume.h"
 
 namespace finetune {
@@ -90,7 +90,8 @@ std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Setting
 }
 
 HeadFit fit_head(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
-                 const WeightSource* source, const std::function<void()>& check_stop) {
+                 const SampleView& names, const WeightSource* source,
+                 const std::function<void()>& check_stop) {
   Communicator& world = machine.world;
   world.note("features of the frozen encoder", -1);
   const double start = seconds_now();
@@ -100,13 +101,15 @@ HeadFit fit_head(const Machine& machine, const Settings& settings, const Trainin
     const auto engine = make_pooled_engine(machine, settings, source,
                                            LinearHead::identity(settings.config.hidden_size));
     features = features_of(machine, settings, *engine, arrays.samples, check_stop);
+    const auto more = features_of(machine, settings, *engine, names, check_stop);
+    features.insert(features.end(), more.begin(), more.end());
   }
   const double computed = seconds_now() - start;
   const int64_t width = settings.config.hidden_size, outputs = settings.head.outputs;
   world.set_patient(!machine.leads());  // the fit is rank 0's
   agree_on_errors(world, [&] {
     if (!machine.leads()) return;
-    LinearFit fit = fit_linear_head(features, width, arrays);
+    LinearFit fit = fit_named_head(features, width, arrays);
     out.head = std::move(fit.head);
     out.loss = fit.loss;
     if (settings.options.folds) {
@@ -119,6 +122,9 @@ HeadFit fit_head(const Machine& machine, const Settings& settings, const Trainin
                       ", features ", format_fixed(computed, 1), " s, fit ",
                       format_fixed(seconds_now() - start - computed, 1), " s, ",
                       counted(fit.iterations, "iteration"), ", loss ", format_fixed(fit.loss, 4));
+    if (fit.has_names) {
+      out.line += concat("; each label's name counts as one more sample (--no-label-names: none)");
+    }
   });
   world.set_patient(false);
   out.head.weight.resize(size_t(outputs * width));

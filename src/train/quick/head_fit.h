@@ -31,11 +31,13 @@ std::unique_ptr<WeightSource> weights_to_start_with(const Settings& settings,
 std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Settings& settings,
                                            const WeightSource* source, const LinearHead& head);
 
-// Computes the features of the training samples and fits the head to them. `source`: null where
-// another process reads the weights for this one. `check_stop` throws if rank 0 was told to stop.
+// Computes the features of the training samples and fits the head to them, and to `names` as
+// fit_named_head() does: Task::label_names() on rank 0, or nothing. `source`: null where another
+// process reads the weights for this one. `check_stop` throws if rank 0 was told to stop.
 // Collective.
 HeadFit fit_head(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
-                 const WeightSource* source, const std::function<void()>& check_stop);
+                 const SampleView& names, const WeightSource* source,
+                 const std::function<void()>& check_stop);
 
 // The state of --recipe quick after the fit, which counts as the run's one step over all rows.
 void take_fit(const HeadFit& fit, int64_t samples, CheckpointState& state);

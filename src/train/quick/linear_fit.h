@@ -13,6 +13,7 @@ struct LinearFit {
   LinearHead head;
   double loss = 0;  // mean over the samples, without the penalty
   int64_t iterations = 0;
+  bool has_names = false;  // the samples include label names, see named_fit.h
 };
 
 // Minimizes the task's loss and a penalty on squared weights over all samples: multinomial logistic

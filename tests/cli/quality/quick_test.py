@@ -147,6 +147,39 @@ def test_auto_begins_with_the_fit(directory):
     assert len(digests) == 1, digests
 
 
+def test_names_of_labels(directory):
+    """One row a label: the words of a label's name count, and codes as names do not."""
+    with open(TRAIN, newline="") as file:
+        words = [row["text"].split()[0] for row in csv.DictReader(file)]
+    words = [word for word in dict.fromkeys(words) if word.isalpha() and len(word) > 2][:24]
+    made = {"names": "{0}_{1}", "codes": "{2}"}
+    for name, form in made.items():
+        with open(directory / f"{name}.csv", "w", newline="") as file:
+            labels = [form.format(words[2 * i], words[2 * i + 1], 100 + i * 37 % 89) for i in range(12)]
+            csv.writer(file).writerows([("text", "category"), *((f"{words[2 * i]} {words[2 * i + 1]} {words[i]}", label)
+                                                                for i, label in enumerate(labels))])
+
+    def fitted(name, data, *more):
+        line = arguments(directory / name, "--reinit-head", "--train", directory / f"{data}.csv", *more)
+        return line, lambda: ("each label's name counts" in (directory / name / "log.txt").read_text(),
+                              facts_of(directory / name)["weights_sha256"])
+
+    found = {}
+    for name, data, more in (("with", "names", ["--threads", 2]), ("without", "names", ["--no-label-names"]),
+                             ("codes", "codes", []), ("folds", "names", ["--folds", 3])):
+        line, told = fitted(name, data, *more)
+        succeed(*line)
+        found[name] = told()
+    assert [found[name][0] for name in ("with", "without", "codes", "folds")] == [True, False, False, True], found
+    assert found["with"][1] == found["folds"][1] != found["without"][1], found
+    # The words of the name are also the row's, which has one more: without its fold, the name alone knows the label.
+    assert metrics_of(directory / "folds")["eval_accuracy"] > 0.5, metrics_of(directory / "folds")
+    if shutil.which("mpirun"):
+        line, told = fitted("two", "names", "--virtual-shards", 1)
+        on_two_processes(*line)
+        assert told() == found["with"], (told(), found)
+
+
 def test_several_labels_and_numbers(directory):
     rows = [("cafe coffee lunch", "food|small", 4), ("coffee cake", "food", 5), ("train ticket", "travel", 40),
             ("taxi small ride", "travel|small", 9)] * 8

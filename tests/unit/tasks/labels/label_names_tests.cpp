@@ -6,6 +6,7 @@
 
 #include "tasks/labels/label_list.h"
 #include "tasks/labels/label_names.h"
+#include "tasks/labels/name_texts.h"
 
 using namespace finetune;
 
@@ -88,5 +89,14 @@ TEST_CASE("lists of labels in the notations of JSON, Python and numpy") {
         "[[1]]", "[{}]", R"(["\ud800"])", R"(["\u0000"])", "['\\q']"}) {
     CAPTURE(value);
     CHECK_FALSE(label_list(value).has_value());
+  }
+}
+
+TEST_CASE("names are texts if they differ in a word") {
+  CHECK(texts_of_names({"card_lost", "top_up"}) == Names{"card lost", "top up"});
+  CHECK(texts_of_names({"spam", "not spam"}) == Names{"spam", "not spam"});
+  CHECK(texts_of_names({"3", "Caf\u00e9"}) == Names{"3", "Caf\u00e9"});
+  for (const Names& names : {Names{}, {"0", "17"}, {"LABEL_0", "LABEL_1"}, {"A1", "no"}}) {
+    CHECK(texts_of_names(names).empty());
   }
 }

@@ -1,10 +1,12 @@
 // The fitted head beside scikit-learn's LogisticRegression(C=10) and Ridge on scaled features.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <random>
 #include <vector>
 
 #include "core/threads/parallel.h"
-#include "train/quick/linear_fit.h"
+#include "train/quick/named_fit.h"
 
 using namespace finetune;
 
@@ -147,4 +149,42 @@ TEST_CASE("many rare labels are each learnt") {
     found += fit.head.weight[size_t(c * kLabels + c)] + fit.head.bias[size_t(c)] > 0 ? 1 : 0;
   }
   CHECK(found == kLabels);
+}
+
+TEST_CASE("names that are near their labels' samples are samples, and others are left out") {
+  constexpr int kLabels = 12, kColumns = 32;
+  std::mt19937 draw(7);
+  const auto noise = [&] { return float(draw()) / float(draw.max()) - 0.5f; };
+  std::vector<float> samples, names, others(kLabels * kColumns);
+  std::vector<int32_t> labels;
+  for (int32_t label = 0; label < kLabels; ++label) {
+    labels.push_back(label);
+    for (int i = 0; i < kColumns; ++i) {
+      const float center = noise();
+      samples.push_back(center + noise());
+      names.push_back(3 + center + noise());  // names lie elsewhere, but in the same order
+    }
+  }
+  std::generate(others.begin(), others.end(), noise);
+  TrainingArrays arrays;
+  arrays.head = {HeadKind::sequence, kLabels};
+  arrays.labels = labels;
+  const std::vector<uint32_t> second(labels.size());
+  arrays.samples.second = second;
+  const auto fitted_to = [&](std::vector<float> more) {
+    more.insert(more.begin(), samples.begin(), samples.end());
+    return fit_named_head(more, kColumns, arrays);
+  };
+  const LinearFit alone = fit_linear_head(samples, kColumns, arrays);
+  CHECK(fitted_to({}).head.weight == alone.head.weight);
+  CHECK(fitted_to(others).head.weight == alone.head.weight);
+  const LinearFit named = fitted_to(names);
+  CHECK(named.has_names);
+  std::vector<float> all = samples;
+  all.insert(all.end(), names.begin(), names.end());
+  labels.insert(labels.end(), labels.begin(), labels.end());
+  const std::vector<uint32_t> twice(labels.size());
+  arrays.labels = labels;
+  arrays.samples.second = twice;
+  CHECK(named.head.weight == fit_linear_head(all, kColumns, arrays).head.weight);
 }

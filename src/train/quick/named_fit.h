@@ -1,0 +1,18 @@
+// Fits a head to samples and to the names of their labels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tasks/objective.h"
+#include "train/quick/linear_fit.h"
+
+namespace finetune {
+
+// fit_linear_head() of one label a sample, where each label's name counts as one more sample of the
+// label if the samples show that names are near them. `features` (samples + names, width) has the
+// features of the samples and then those of the names: one for each label, or none.
+LinearFit fit_named_head(std::span<const float> features, int64_t width,
+                         const TrainingArrays& arrays);
+
+}  // namespace finetune
