@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from fixtures import MODEL, MODELS, QA_MODEL, TRAIN, trained, write
-from harness import BINARY, PATIENCE, fail, main, need, succeed
+from harness import BINARY, GOLDEN, PATIENCE, fail, main, need, succeed
 
 
 def contents(directory):
@@ -193,6 +193,31 @@ def test_a_kill_leaves_the_old_model(directory):
         succeed("convert", "--model", QA_MODEL, "--output", target, *more)
         assert contents(target) == old == contents(mine)
     assert sorted(path.name for path in directory.iterdir()) == ["empty", "large", "out", "out.tmp.2024"]
+
+
+def test_a_directory_for_sentence_transformers(directory):
+    """Modules after the encoder: the first token, the head's dense layer, the classifier."""
+    need(*MODELS)
+    out, to = directory / "out", ("--to", "sentence-transformers")
+    succeed("convert", "--model", MODEL, "--output", out, *to)
+    modules = json.loads((out / "modules.json").read_text())
+    assert [module["path"] for module in modules] == ["", "1_Pooling", "2_Dense", "3_Dense"], modules
+    config = json.loads((out / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"] and config["id2label"], config
+    classifier = json.loads((out / "3_Dense/config.json").read_text())
+    assert (classifier["in_features"], classifier["out_features"]) == (config["hidden_size"], len(config["id2label"]))
+    assert json.loads((out / "2_Dense/config.json").read_text())["activation_function"].endswith("Tanh")
+    assert json.loads((out / "1_Pooling/config.json").read_text())["pooling_mode_cls_token"] is True
+    fail(2, "convert", "--model", MODEL, "--output", out, *to, words=["out", "not empty"])
+    # Nothing is left of what does not succeed.
+    modernbert = GOLDEN / "family/modernbert/classification"
+    for model, more, words in ((QA_MODEL, [], ["no text classifier"]), (modernbert, [], ["ModernBert", "leave out --to"]),
+                               (MODEL, ["--overwrite"], ["--overwrite", "new directory"])):
+        fail(2, "convert", "--model", model, "--output", directory / "no", *to, *more, words=words)
+    large = with_large_file(directory, 1000)
+    code, error = limited(200 << 10, "convert", "--model", large, "--output", directory / "no", *to)
+    assert code == 4 and "File too large" in error, (code, error)
+    assert sorted(path.name for path in directory.iterdir()) == ["large", "out"]
 
 
 def test_a_planted_link_is_not_followed(directory):

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
+#include "cli/output/sentence_model.h"
 #include "cli/usage.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
@@ -40,12 +41,16 @@ heads are kept, and the head for masked words where there are neither.
 Examples:
   finetune convert --model bert-base-uncased --output bert-base-safetensors
   finetune convert --model uncased_L-12_H-768_A-12 --output bert --dtype bf16
+  finetune convert --model runs/a --to sentence-transformers --output runs/a-st
 )";
+
+constexpr std::string_view kHuggingFace = "transformers", kSentences = "sentence-transformers";
 
 struct ConvertOptions {
   std::string model;
   std::string output;
   std::string dtype = "f32";
+  std::string form = std::string(kHuggingFace);
   bool overwrite = false;
 };
 
@@ -60,6 +65,11 @@ const OptionRow<ConvertOptions> kConvertRows[] = {
      &ConvertOptions::output},
     {{.name = "dtype", .help = "type of the numbers written", .words = "f32|f16|bf16"},
      &ConvertOptions::dtype},
+    {{.name = "to",
+      .help = "the library that loads it; sentence-transformers: its encode() gives a classifier's "
+              "logits",
+      .words = "transformers|sentence-transformers"},
+     &ConvertOptions::form},
     {{.name = "overwrite", .help = "replace a model that finetune wrote in --output"},
      &ConvertOptions::overwrite},
 };
@@ -263,6 +273,38 @@ std::string converted_config(const EncoderConfig& config, const fs::path& path, 
   return with_version(json.dump());
 }
 
+// The directory of a classifier for sentence-transformers, which is new.
+void write_sentence_directory(const ConvertOptions& options, const ModelDirectory& source,
+                              const EncoderConfig& config, const Model& model,
+                              const std::string& config_text) {
+  DirectoryReplacement written(options.output, kExportedModel, false);
+  written.fill([&] {
+    try {
+      for (const fs::path& file : find_tokenizer_files(source.directory)) {
+        write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
+      }
+      write_sentence_model(written.path(), config, config_text, model.views(),
+                           parse_dtype(options.dtype));
+    } catch (const Error&) {
+      remove_sentence_modules(written.path());
+      throw;
+    }
+  });
+  written.commit();
+}
+
+void require_classifier(const ConvertOptions& options, const EncoderConfig& config,
+                        const Model& model) {
+  if (options.overwrite) {
+    throw usage_error("--overwrite: --to ", kSentences, " writes a new directory; leave it out");
+  }
+  if (model.labels() == 0) {
+    throw usage_error("--to ", kSentences, ": ", options.model,
+                      " has no text classifier; give a model that finetune train wrote");
+  }
+  require_sentence_form(config);
+}
+
 // When and on what a model of ours was trained, and its card with the sum of the new weights,
 // unless the user's own `card` stays.
 void copy_model_facts(const fs::path& from, const fs::path& to, std::string card) {
@@ -281,6 +323,26 @@ void copy_model_facts(const fs::path& from, const fs::path& to, std::string card
   if (!card.empty()) write_file(to / kModelCardFile, card);
 }
 
+void write_directory(const ConvertOptions& options, const ModelDirectory& source,
+                     const Model& model, std::string& config_text) {
+  const fs::path output = options.output;
+  const std::string card = card_of_user(output);
+  DirectoryReplacement written(output, kExportedModel);
+  written.fill([&] {
+    write_safetensors(written.path() / "model.safetensors", model.views(),
+                      parse_dtype(options.dtype));
+    for (const fs::path& file : find_tokenizer_files(source.directory)) {
+      write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
+    }
+    copy_ngrams(config_text, source.directory, written.path());
+    copy_drift(source.directory, written.path());
+    copy_model_facts(source.directory, written.path(), card);
+    write_file(written.path() / "config.json", config_text);
+  });
+  if (written.replaces()) check_replaceable(output, kExportedModel);  // still
+  written.commit();
+}
+
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
   require_directory_name("--output", options.output);
@@ -297,23 +359,14 @@ void convert(const ConvertOptions& options) {
   auto weights = open_weights(source.weights, config.architecture->names);
   name_outputs(config, *weights);
   const Model model(config, *weights);
-  const DType dtype = parse_dtype(options.dtype);
-  std::string config_text = converted_config(config, source.config, model, dtype);
-
-  const std::string card = card_of_user(output);
-  DirectoryReplacement written(output, kExportedModel);
-  written.fill([&] {
-    write_safetensors(written.path() / "model.safetensors", model.views(), dtype);
-    for (const fs::path& file : find_tokenizer_files(source.directory)) {
-      write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
-    }
-    copy_ngrams(config_text, source.directory, written.path());
-    copy_drift(source.directory, written.path());
-    copy_model_facts(source.directory, written.path(), card);
-    write_file(written.path() / "config.json", config_text);
-  });
-  if (written.replaces()) check_replaceable(output, kExportedModel);  // still
-  written.commit();
+  std::string config_text =
+      converted_config(config, source.config, model, parse_dtype(options.dtype));
+  if (options.form == kSentences) {
+    require_classifier(options, config, model);
+    write_sentence_directory(options, source, config, model, config_text);
+  } else {
+    write_directory(options, source, model, config_text);
+  }
   open_console(false);
   if (const std::string remark = weights->remark(); !remark.empty()) log(remark);
   if (const std::string warning = model.warning(*config.architecture); !warning.empty()) {
