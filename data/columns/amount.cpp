@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,22 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostBytes = 64, kMostLetters = 3;  // of an amount; of a currency's code
+constexpr size_t kMostBytes = 64;                                          // of an amount
 constexpr std::string_view kMinuses[] = {"\xE2\x88\x92", "\xE2\x80\x93"};  // U+2212, U+2013
 // No-break spaces of two widths, and the apostrophe of Swiss amounts as typesetters have it.
 constexpr std::string_view kWideSeparators[] = {"\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x99"};
-// $, pound, yen; zł, Kč, лв, руб; and U+20A0 to U+20BF, the block of currencies.
-constexpr std::string_view kCurrencies[] = {"$",
+// Dollars and reais, then $, pound, yen; zł, Kč, лв, руб; and U+20A0 to U+20BF, the block of
+// currencies.
+constexpr std::string_view kCurrencies[] = {"R$",
+                                            "US$",
+                                            "CA$",
+                                            "AU$",
+                                            "NZ$",
+                                            "HK$",
+                                            "A$",
+                                            "C$",
+                                            "S$",
+                                            "$",
                                             "\xC2\xA3",
                                             "\xC2\xA5",
                                             "z\xC5\x82",
@@ -27,6 +38,23 @@ constexpr std::string_view kCurrencies[] = {"$",
                                             "\xD0\xBB\xD0\xB2",
                                             "\xD1\x80\xD1\x83\xD0\xB1"};
 constexpr std::string_view kCurrencyBlock = "\xE2\x82";
+// Words beside an amount. Those of other units, such as "k" or "Mio", are not here.
+constexpr std::string_view kCurrencyWords[] = {"eur", "usd", "gbp", "chf",  "kr",   "Kr",
+                                               "Fr",  "SFr", "Rs",  "Euro", "euro", "Eur"};
+constexpr std::string_view kDebits[] = {"DR", "Dr", "dr"}, kCredits[] = {"CR", "Cr", "cr"};
+constexpr std::string_view kUnits[] = {"MIO", "MRD", "BIO", "TSD"};
+
+bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool may_stand_beside(std::string_view word) {
+  const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const bool is_code = word.size() == 3 && std::all_of(word.begin(), word.end(), is_upper) &&
+                       !is_one_of(word, kUnits);
+  return word.empty() || is_code || is_one_of(word, kCurrencyWords) || is_one_of(word, kDebits) ||
+         is_one_of(word, kCredits);
+}
 
 // Takes letters off the end, or the beginning, and returns them.
 std::string take_letters(std::string& text, bool at_end) {
@@ -39,11 +67,14 @@ std::string take_letters(std::string& text, bool at_end) {
   return letters;
 }
 
-// Takes the dashes off that stand for no cents: "100,-", "100.--".
-void take_no_cents(std::string& text) {
+// Takes the dashes off that stand for no cents: "100,-", "100.--". Returns whether a comma was
+// before them.
+bool take_no_cents(std::string& text) {
   const size_t point = text.find_last_not_of('-');
-  if (point == text.npos || point + 1 == text.size()) return;
-  if (text[point] == ',' || text[point] == '.') text.resize(point);
+  if (point == text.npos || point + 1 == text.size()) return false;
+  const bool is_comma = text[point] == ',';
+  if (is_comma || text[point] == '.') text.resize(point);
+  return is_comma;
 }
 
 // Takes one sign off either end. Returns false if the number is negative.
@@ -108,6 +139,7 @@ std::string plain_digits(std::string_view text, bool comma_decimals) {
 struct Bare {
   std::string digits;
   bool is_negative = false;
+  bool has_comma_decimals = false;  // none, of which a comma tells
 };
 
 void take_currencies(std::string& text) {
@@ -132,16 +164,16 @@ std::optional<Bare> bare(std::string_view text) {
   rest = std::string(trim(rest));
   bool is_negative = rest.size() > 2 && rest.front() == '(' && rest.back() == ')';
   if (is_negative) rest = std::string(trim(rest.substr(1, rest.size() - 2)));
-  take_no_cents(rest);
+  bool is_comma = take_no_cents(rest);
   bool is_positive = take_sign(rest);
   take_abbreviation(rest);
   const std::string before = take_letters(rest, false), behind = take_letters(rest, true);
   if (!before.empty() && rest.starts_with('.')) rest = std::string(trim(rest.substr(1)));  // "Rs."
-  take_no_cents(rest);
-  if (before.size() > kMostLetters || behind.size() > kMostLetters) return std::nullopt;
+  is_comma = take_no_cents(rest) || is_comma;
+  if (!may_stand_beside(before) || !may_stand_beside(behind)) return std::nullopt;
   if (is_positive) is_positive = take_sign(rest);
-  const bool is_debit = behind == "DR" || behind == "Dr" || behind == "dr";
-  return Bare{std::move(rest), is_negative || !is_positive || is_debit};
+  const bool is_debit = is_one_of(before, kDebits) || is_one_of(behind, kDebits);
+  return Bare{std::move(rest), is_negative || !is_positive || is_debit, is_comma};
 }
 
 }  // namespace
@@ -153,6 +185,7 @@ std::optional<double> amount_of(std::string_view text, bool comma_decimals) {
   const std::optional<Bare> found = bare(text);
   if (!found) return std::nullopt;
   if (comma_decimals && !is_unsure(found->digits)) return amount_of(text);
+  comma_decimals |= found->has_comma_decimals;
   const std::string digits = plain_digits(found->digits, comma_decimals);
   const auto number = digits.empty() ? std::nullopt : finite_number(digits);
   if (!number) return std::nullopt;
@@ -163,6 +196,7 @@ Decimals decimals_in(std::string_view text) {
   if (!amount_of(text)) return Decimals::not_shown;
   const std::optional<Bare> found = bare(trim(text));
   if (!found) return Decimals::not_shown;
+  if (found->has_comma_decimals) return Decimals::behind_comma;
   const std::string& digits = found->digits;
   const size_t last = digits.find_last_of(".,");
   if (last == digits.npos) return Decimals::not_shown;

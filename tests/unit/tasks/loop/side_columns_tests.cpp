@@ -99,7 +99,12 @@ TEST_CASE("amounts are read as people write them") {
                                                     {"100,50 kr.", 100.5},
                                                     {"Fr. 20.-", 20},
                                                     {"20 Fr.", 20},
-                                                    {"100 dr", -100}};
+                                                    {"100 dr", -100},
+                                                    {"DR 1,234.50", -1234.5},
+                                                    {"1.000,-", 1000},
+                                                    {"1.000,-- EUR", 1000},
+                                                    {"C$ 1.50", 1.5},
+                                                    {"5 eur", 5}};
   for (const auto& [text, number] : amounts) {
     CAPTURE(text);
     REQUIRE(amount_of(text));
@@ -109,7 +114,8 @@ TEST_CASE("amounts are read as people write them") {
        {"",           "-",          "()",           "EUR",   "abcd 12", "12 dollars",
         "25.11.2026", "2026-11-25", "1,23.4,5",     "12..5", "12.5.",   "1 23",
         "1.00.000",   "1,00,00",    "1,000,00,000", "--5",   "nan",     "inf",
-        "12:30",      ",",          "1,2345,678"}) {
+        "12:30",      ",",          "1,2345,678",   "5 Mrd", "2 mio",   "2 MIO",
+        "1.5k",       "12h",        "A1B",          "12 S"}) {
     CAPTURE(text);
     CHECK(!amount_of(text));
   }
@@ -124,11 +130,12 @@ TEST_CASE("a column's other values say what a lone separator before three digits
   }
   const std::pair<const char*, Decimals> shown[] = {
       {"1.234", Decimals::unsure_point},     {"(1,234)", Decimals::unsure_comma},
-      {"1.234,5", Decimals::behind_comma},   {"1.234.567", Decimals::behind_comma},
-      {"12,50 EUR", Decimals::behind_comma}, {"0,125", Decimals::behind_comma},
-      {"1,234,567", Decimals::behind_point}, {"12.5", Decimals::behind_point},
-      {"1,234.50", Decimals::behind_point},  {"-3", Decimals::not_shown},
-      {"1 234", Decimals::not_shown},        {"25.11.2026", Decimals::not_shown}};
+      {"1.000,-", Decimals::behind_comma},   {"1.234,5", Decimals::behind_comma},
+      {"1.234.567", Decimals::behind_comma}, {"12,50 EUR", Decimals::behind_comma},
+      {"0,125", Decimals::behind_comma},     {"1,234,567", Decimals::behind_point},
+      {"12.5", Decimals::behind_point},      {"1,234.50", Decimals::behind_point},
+      {"-3", Decimals::not_shown},           {"1 234", Decimals::not_shown},
+      {"25.11.2026", Decimals::not_shown}};
   for (const auto& [text, decimals] : shown) {
     CAPTURE(text);
     CHECK(decimals_in(text) == decimals);
