@@ -175,9 +175,10 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
                          " folds: each row is measured by a head and n-grams that "
                          "were fitted without its fold; the model is fitted to all");
   }
-  if (data_.has_eval && !options.train_files.empty()) {
-    data_.seen_tokens = std::make_shared<SeenTokens>(data_.train.set.samples,
-                                                     tokenizer.special().unk, data_.eval.folds);
+  // Out of folds, heads and words know less than the model does: its rows would always differ.
+  if (data_.has_eval && options.folds == 0 && !options.train_files.empty()) {
+    data_.seen_tokens =
+        std::make_shared<SeenTokens>(data_.train.set.samples, tokenizer.special().unk);
   }
   lines_ = describe_data(data_, options_);
 }

@@ -26,7 +26,7 @@ DriftReport::DriftReport(const SampleSummary& training, const SampleSummary& inp
   const SampleSizes sizes{double(training.distinct), double(input.distinct)};
   for (size_t i = 0; i < kTraits; ++i) {
     const auto trait = Trait(i);
-    if (trait == Trait::answer && !compares_answers) continue;
+    if ((trait == Trait::answer || trait == Trait::new_tokens) && !compares_answers) continue;
     tests_.push_back({kNames[i], kolmogorov_smirnov(training.values[i], input.values[i], sizes),
                       training.mean(trait), input.mean(trait)});
   }

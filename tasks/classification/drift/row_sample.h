@@ -57,10 +57,9 @@ class RowSample {
 
   const SeenTokens& seen() const { return *seen_; }
   // Nothing if the row is not in the sample. `row`: its number. `samples` [first, last) are its
-  // windows. `fold`: that it is measured without, or -1.
+  // windows.
   std::optional<RowTraits> traits_of(int64_t row, RowValues values, const TextColumns& columns,
-                                     const SampleView& samples, int64_t first, int64_t last,
-                                     int fold = -1) const;
+                                     const SampleView& samples, int64_t first, int64_t last) const;
   // `answer`: the row's logits, or its number.
   void add(const RowTraits& traits, std::span<const float> answer);
   void count_row() { ++rows_; }

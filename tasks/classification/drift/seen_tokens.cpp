@@ -10,13 +10,7 @@ namespace finetune {
 namespace {
 
 constexpr uint64_t kSeed = 0xC2B2AE3D27D4EB4F;
-constexpr uint8_t kMany = 255;
 constexpr std::string_view kDigits = "0123456789abcdef";
-
-uint8_t joined(uint8_t a, uint8_t b) {
-  if (a == 0 || b == 0) return uint8_t(a | b);
-  return a == b ? a : kMany;
-}
 
 }  // namespace
 
@@ -35,15 +29,12 @@ void SeenTokens::for_each(std::span<const int32_t> sample, Visit&& visit) const 
   }
 }
 
-SeenTokens::SeenTokens(const SampleView& samples, int32_t unknown, std::span<const uint8_t> folds)
+SeenTokens::SeenTokens(const SampleView& samples, int32_t unknown)
     : unknown_(unknown), places_(kMostPlaces) {
   for (int64_t i = 0; i < samples.size(); ++i) {
-    const uint8_t mark = folds.empty() ? kMany : uint8_t(1 + folds[size_t(i)]);
     for_each(samples.ids.subspan(size_t(samples.offsets[size_t(i)]), size_t(samples.length(i))),
              [&](uint64_t hash, bool is_known) {
-               if (!is_known) return;
-               uint8_t& place = places_[hash % places_.size()];
-               place = joined(place, mark);
+               if (is_known) places_[hash % places_.size()] = 1;
              });
   }
   while (places_.size() > kLeastPlaces && fold_up()) continue;
@@ -53,7 +44,7 @@ SeenTokens::SeenTokens(const SampleView& samples, int32_t unknown, std::span<con
 bool SeenTokens::fold_up() {
   const size_t half = places_.size() / 2;
   std::vector<uint8_t> fewer(half);
-  for (size_t i = 0; i < half; ++i) fewer[i] = joined(places_[i], places_[i + half]);
+  for (size_t i = 0; i < half; ++i) fewer[i] = places_[i] | places_[i + half];
   if (half - size_t(std::count(fewer.begin(), fewer.end(), 0)) > half / 8) return false;
   places_ = std::move(fewer);
   return true;
@@ -65,7 +56,7 @@ SeenTokens::SeenTokens(std::string_view hex, int32_t unknown) : unknown_(unknown
   if (hex.find_first_not_of(kDigits) != hex.npos) return;
   for (const char digit : hex) {
     const size_t four = kDigits.find(digit);
-    for (size_t bit = 0; bit < 4; ++bit) places_.push_back((four >> bit) & 1 ? kMany : 0);
+    for (size_t bit = 0; bit < 4; ++bit) places_.push_back((four >> bit) & 1);
   }
 }
 
@@ -79,12 +70,11 @@ std::string SeenTokens::hex() const {
   return text;
 }
 
-SeenTokens::Counts SeenTokens::count(std::span<const int32_t> sample, int fold) const {
+SeenTokens::Counts SeenTokens::count(std::span<const int32_t> sample) const {
   Counts counts;
   for_each(sample, [&](uint64_t hash, bool is_known) {
     ++counts.all;
-    const uint8_t place = places_[hash % places_.size()];
-    counts.fresh += !is_known || place == 0 || (fold >= 0 && place == uint8_t(1 + fold));
+    counts.fresh += !is_known || places_[hash % places_.size()] == 0;
   });
   return counts;
 }

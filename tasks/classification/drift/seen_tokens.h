@@ -17,21 +17,20 @@ class SeenTokens {
  public:
   static constexpr size_t kLeastPlaces = 1 << 10, kMostPlaces = 1 << 19;
 
-  // `unknown`: the token of what the vocabulary lacks; it counts as new. `folds`: of each sample,
-  // or empty.
-  SeenTokens(const SampleView& samples, int32_t unknown, std::span<const uint8_t> folds);
+  // `unknown`: the token of what the vocabulary lacks; it counts as new.
+  SeenTokens(const SampleView& samples, int32_t unknown);
   // Of the text that hex() gave; nothing for another text: is_empty().
   SeenTokens(std::string_view hex, int32_t unknown);
 
   bool is_empty() const { return places_.empty(); }
-  std::string hex() const;  // without the folds
+  std::string hex() const;
 
   // Counts the tokens and pairs of a sample, without the special tokens around it: all of them, and
-  // those that training lacks. `fold` >= 0: training without that fold.
+  // those that training lacks.
   struct Counts {
     int64_t all = 0, fresh = 0;
   };
-  Counts count(std::span<const int32_t> sample, int fold = -1) const;
+  Counts count(std::span<const int32_t> sample) const;
 
  private:
   template <typename Visit>
@@ -39,7 +38,7 @@ class SeenTokens {
   bool fold_up();
 
   int32_t unknown_;
-  std::vector<uint8_t> places_;  // 0: free; kMany; or 1 + the only fold that has the token or pair
+  std::vector<uint8_t> places_;  // 1: a token or pair of training has this place
 };
 
 }  // namespace finetune

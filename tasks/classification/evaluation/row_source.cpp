@@ -30,7 +30,7 @@ std::optional<SampleChunk> RowsInMemory::next(std::deque<WaitingRow>& waiting,
         return in_windows ? side_.set.first_window[size_t(n)] : n;
       };
       out.traits = sample_->traits_of(i, side_.table->rows()[side_.rows[row]].values, side_.text,
-                                      side_.set.samples, windows(i), windows(i + 1), out.fold);
+                                      side_.set.samples, windows(i), windows(i + 1));
     }
     if (lines) out.line = lines->begin(side_.table->rows()[side_.rows[row]].values);
   }
