@@ -64,7 +64,14 @@ inline void require_nomic_options(const ConfigReader& reader, int64_t head_size)
 
 inline void read_nomic_rotation(const ConfigReader& reader, EncoderConfig& config) {
   constexpr double kLeast = 1, kMost = 1e12;
-  reader.number("rotary_emb_base", kLeast, kMost, config.rotary.theta);
+  reader.number({"rope_theta", "rotary_emb_base"}, kLeast, kMost, config.rotary.theta);
+  for (std::string_view key : {"type", "rope_type"}) {
+    const std::string_view path[] = {"rope_scaling", key};
+    const std::string kind = reader.text_at(path, "default");
+    if (kind != "default") {
+      throw reader.error("rope_scaling has ", in_quotes(kind), "; only 'default' can be loaded");
+    }
+  }
   const std::string_view theta[] = {"rope_parameters", "rope_theta"};
   const std::string_view type[] = {"rope_parameters", "rope_type"};
   reader.number_at(theta, kLeast, kMost, config.rotary.theta);

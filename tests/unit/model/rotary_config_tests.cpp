@@ -103,7 +103,10 @@ TEST_CASE("nomic_bert is read in the published form of its configuration and in 
   check_refused(begin + R"("rotary_emb_fraction": 0.5})", "rotary_emb_fraction is 0.5; only 1");
   check_refused(begin + R"("rotary_scaling_factor": 2})", "rotary_scaling_factor is 2; only null");
   check_refused(begin + R"("activation_function": "geglu"})", "is 'geglu'; only 'swiglu'");
+  CHECK(parse_config(begin + R"("rope_theta": 12})", "config.json").rotary.theta == 12);
   check_refused(begin + R"("rope_parameters": {"rope_type": "yarn"}})", "rope_type is 'yarn'");
+  check_refused(begin + R"("rope_scaling": {"rope_type": "linear", "factor": 2}})",
+                "rope_scaling has 'linear'");
   check_refused(begin + R"("embd_pdrop": 0.1})", "embd_pdrop is 0.1 and the layers' dropout 0");
   check_refused(begin + R"("head_dim": 32})", "attention heads have 32 columns");
 }
