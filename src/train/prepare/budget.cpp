@@ -91,8 +91,8 @@ std::string fit_to_budget(const Context& context, const Machine& machine, const 
     decision.is_quick = choice.is_quick;
     decision.fits_head = choice.fits_head;
     if (!choice.is_quick && choice.steps < run.all) decision.max_steps = choice.steps;
-    decision.last_step_by =
-        settings.ends_by - costs.evaluation - 2 * costs.checkpoint - costs.end - costs.step;
+    const double needed = costs.evaluation + 2 * costs.checkpoint + costs.end + costs.step;
+    decision.last_step_by = std::max(settings.began + 1e-9, settings.ends_by - needed);
   });
   world.broadcast(&decision, sizeof decision, 0);
   options.recipe = decision.is_quick ? kQuickWord : settings.options.recipe;
@@ -103,7 +103,7 @@ std::string fit_to_budget(const Context& context, const Machine& machine, const 
 }
 
 void keep_budget(Settings& settings) {
-  constexpr double kStepsShare = 0.9;
+  constexpr double kStepsShare = 0.8;  // the rest: an evaluation and the model's files
   settings.last_step_by = settings.began + kStepsShare * (settings.ends_by - settings.began);
 }
 

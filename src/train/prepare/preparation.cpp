@@ -186,6 +186,9 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
     resolved = resolve_options(machine, *chosen.backend, reading, output, settings);
     plan_steps(world, settings, training);
   }
+  if (settings.ends_by > 0 && first_step < 0 && is_quick(options) && choice.empty()) {
+    choice = "--time-budget: --recipe quick is as short as a run can be; nothing is cut";
+  }
   release_samples(context, samples, reading.inputs.task.get());
   std::vector<std::string> remarks = std::move(chosen.remarks);
   remarks.insert(remarks.end(), resolved.remarks.begin(), resolved.remarks.end());

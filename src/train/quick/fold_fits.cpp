@@ -62,13 +62,14 @@ void apply_head(const LinearHead& head, std::span<const float> features, std::sp
 }  // namespace
 
 std::vector<float> out_of_fold_logits(std::span<const float> features, int64_t width,
-                                      const TrainingArrays& arrays, int folds) {
+                                      const TrainingArrays& arrays, int folds,
+                                      const std::function<void()>& check_stop) {
   const std::vector<uint8_t> fold_of = folds_of_samples(arrays, folds);
   const auto outputs = size_t(arrays.head.outputs);
   std::vector<float> out(fold_of.size() * outputs);
   for (int fold = 0; fold < folds; ++fold) {
     const OtherFolds others(features, width, arrays, fold_of, uint8_t(fold));
-    const LinearFit fit = fit_named_head(others.features, width, others.arrays);
+    const LinearFit fit = fit_named_head(others.features, width, others.arrays, check_stop);
     for (size_t row = 0; row < fold_of.size(); ++row) {
       if (fold_of[row] != fold) continue;
       const std::span logits = std::span(out).subspan(row * outputs, outputs);

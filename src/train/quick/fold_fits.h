@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace finetune {
 // fold (folds_of_samples). A label that no other fold has gets the sample's lowest logit.
 // `features`: as fit_named_head's; names are in all folds.
 std::vector<float> out_of_fold_logits(std::span<const float> features, int64_t width,
-                                      const TrainingArrays& arrays, int folds);
+                                      const TrainingArrays& arrays, int folds,
+                                      const std::function<void()>& check_stop = {});
 
 }  // namespace finetune

@@ -109,11 +109,12 @@ HeadFit fit_head(const Machine& machine, const Settings& settings, const Trainin
   world.set_patient(!machine.leads());  // the fit is rank 0's
   agree_on_errors(world, [&] {
     if (!machine.leads()) return;
-    LinearFit fit = fit_named_head(features, width, arrays);
+    LinearFit fit = fit_named_head(features, width, arrays, check_stop);
     out.head = std::move(fit.head);
     out.loss = fit.loss;
     if (settings.options.folds) {
-      out.out_of_fold = out_of_fold_logits(features, width, arrays, int(*settings.options.folds));
+      out.out_of_fold =
+          out_of_fold_logits(features, width, arrays, int(*settings.options.folds), check_stop);
     }
     const char* pooled =
         pooling_of(settings.config) == Pooling::mean ? "mean-pooled" : "first-token";

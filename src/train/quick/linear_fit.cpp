@@ -255,13 +255,14 @@ double largest(const Vector& values) {
 }
 
 // Moves `at` to the minimum. Returns the number of iterations.
-int64_t minimize(Problem& problem, Vector& at) {
+int64_t minimize(Problem& problem, Vector& at, const std::function<void()>& check_stop) {
   Curvature curvature;
   Vector gradient(at.size()), next_gradient(at.size()), next(at.size());
   double value = problem(at, gradient);
   const double least_gradient = kGradientTolerance * largest(gradient);
   for (int64_t iteration = 0; iteration < kMostIterations; ++iteration) {
     if (iteration > 0 ? largest(gradient) <= least_gradient : least_gradient == 0) return iteration;
+    if (check_stop) check_stop();
     const Vector direction = curvature.direction(gradient);
     const double slope = dot(direction, gradient);
     double length = 1, there = 0;
@@ -289,13 +290,13 @@ int64_t minimize(Problem& problem, Vector& at) {
 }  // namespace
 
 LinearFit fit_linear_head(std::span<const float> features, int64_t width,
-                          const TrainingArrays& arrays) {
+                          const TrainingArrays& arrays, const std::function<void()>& check_stop) {
   const Scaling scaling(features, width);
   const TargetScaling targets(arrays);
   Problem problem(features, scaling, targets, arrays);
   Vector at(size_t(problem.parameters()));
   LinearFit fit;
-  fit.iterations = minimize(problem, at);
+  fit.iterations = minimize(problem, at, check_stop);
   fit.loss = problem.loss() * targets.deviation * targets.deviation;
   const auto outputs = size_t(arrays.head.outputs), columns = size_t(width);
   for (size_t c = 0; c < outputs; ++c) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "engine/pooled_weights.h"
@@ -18,8 +19,10 @@ struct LinearFit {
 
 // Minimizes the task's loss and a penalty on squared weights over all samples: multinomial logistic
 // regression, one logistic regression a label where rows have several, or ridge regression.
-// `features` (samples, width). The same bits for any number of threads.
+// `features` (samples, width). The same bits for any number of threads. `check_stop` is called
+// before each iteration; what it throws ends the fit.
 LinearFit fit_linear_head(std::span<const float> features, int64_t width,
-                          const TrainingArrays& arrays);
+                          const TrainingArrays& arrays,
+                          const std::function<void()>& check_stop = {});
 
 }  // namespace finetune

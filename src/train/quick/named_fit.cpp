@@ -87,12 +87,12 @@ bool are_near(std::span<const float> features, std::span<const float> names, siz
 }  // namespace
 
 LinearFit fit_named_head(std::span<const float> features, int64_t width,
-                         const TrainingArrays& arrays) {
+                         const TrainingArrays& arrays, const std::function<void()>& check_stop) {
   const auto samples = size_t(arrays.samples.size());
   const auto of_samples = features.first(samples * size_t(width));
   const auto of_names = features.subspan(of_samples.size());
   if (of_names.empty() || !are_near(of_samples, of_names, size_t(width), arrays.labels)) {
-    return fit_linear_head(of_samples, width, arrays);
+    return fit_linear_head(of_samples, width, arrays, check_stop);
   }
   std::vector<int32_t> labels(arrays.labels.begin(), arrays.labels.end());
   for (int32_t label = 0; label < arrays.head.outputs; ++label) labels.push_back(label);
@@ -104,7 +104,7 @@ LinearFit fit_named_head(std::span<const float> features, int64_t width,
   named.samples.second = second;
   named.labels = labels;
   named.sample_weights = weights;
-  LinearFit fit = fit_linear_head(features, width, named);
+  LinearFit fit = fit_linear_head(features, width, named, check_stop);
   fit.has_names = true;
   return fit;
 }
