@@ -86,8 +86,9 @@ bool self_test(std::string& message) {
     bool done = f.allocate(context, 4 * 64, &memory) == kDone;
     auto part = [&](int i) { return static_cast<float*>(memory) + 16 * i; };
     const Matrix y = {part(0), 2, 3, 3};
-    const AnyMatrix x = {part(1), 2, 2, 2, false}, to = {y.data, 2, 3, 3, false};
-    const Matrix w = {part(2), 3, 2, 2}, bias = {part(3), 1, 3, 3};
+    const AnyMatrix x = {part(1), 2, 2, 2, false}, to = {y.data, 2, 3, 3, false},
+                    w = {part(2), 3, 2, 2, false};
+    const Matrix bias = {part(3), 1, 3, 3};
     done = done && f.upload(context, x.data, kOperands, 4 * sizeof(float)) == kDone &&
            f.upload(context, w.data, kOperands + 4, 6 * sizeof(float)) == kDone &&
            f.upload(context, bias.data, kOperands + 10, 3 * sizeof(float)) == kDone &&
