@@ -33,9 +33,8 @@ void require_equal_configs(Communicator& comm, const EncoderConfig& config);
 // this process's part of the model. Processes of one host share a memory or read the same file.
 void require_equal_weights(Communicator& comm, Communicator& replicas, Engine& engine);
 
-// The same where processes have different parts of the model, whose memory says nothing of the
-// others': of one process of each host, by the files that it reads. `source`: null on those that
-// read none. Nothing for replicas of the whole model.
+// The same by the files that one process of each host reads: memory says nothing of other parts of
+// the model, nor of what was rounded in it. `source`: null on processes that read none.
 void require_equal_weight_files(const LayoutGroups& groups, const WeightSource* source);
 
 }  // namespace finetune

@@ -228,7 +228,6 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   }
   source.reset();
   model.engine->share_weights(groups.data());
-  require_equal_weights(comm, groups.data(), *model.engine);
   // No micro-batch has more sequences than tokens: there is no need of room for them.
   model.engine->set_evaluation_sequences(
       std::min(options.batch_size.value_or(0), model.micro_batch_tokens));

@@ -25,7 +25,7 @@ void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arr
                             comm.name(0), "; give all hosts the same files"));
   }
   require_equal_weights(comm, groups.data(), engine);
-  require_equal_weight_files(groups, source);
+  if (groups.layout().dp() != groups.layout().world()) require_equal_weight_files(groups, source);
 }
 
 void require_equal_code_paths(Communicator& comm, Communicator& tensor_ranks,
