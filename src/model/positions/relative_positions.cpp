@@ -16,7 +16,8 @@ int64_t longest_of(const EncoderConfig& config, int64_t tokens) {
 // The `index`-th third of a fused projection.
 Slot part_of(const Slot& fused, int64_t index) {
   if (fused.rows == 1) return {fused.offset + index * (fused.cols / 3), 1, fused.cols / 3};
-  return {fused.offset + index * (fused.rows / 3) * fused.cols, fused.rows / 3, fused.cols};
+  const int64_t rows = fused.rows / 3, before = index * rows * fused.cols;
+  return {fused.offset + floats_of(before, fused.dtype), rows, fused.cols, fused.dtype};
 }
 
 }  // namespace
