@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/numeric/index_range.h"
 #include "core/numeric/packed_batch.h"
 #include "data/columns/text_columns.h"
 #include "data/input_file.h"
@@ -161,6 +162,12 @@ struct SampleSet : TextCounts {
   // logits are pooled before an Evaluator gets them, which then counts rows.
   std::vector<int64_t> first_window;  // (rows + 1), or empty: each row is one sample
   int64_t examples = 0;               // rows or questions
+
+  // The samples of a row.
+  IndexRange samples_of(int64_t row) const {
+    if (first_window.empty()) return {row, row + 1};
+    return {first_window[size_t(row)], first_window[size_t(row) + 1]};
+  }
 };
 
 // The outcome of fitting a calibration, a mix with n-grams and thresholds.

@@ -137,11 +137,9 @@ std::vector<TextSum> token_sums(const SampleSet& set) {
     bytes.append(static_cast<const char*>(data), size);
   };
   for (int64_t row = 0; row < set.examples; ++row) {
-    const bool in_windows = !set.first_window.empty();
-    const int64_t begin = in_windows ? set.first_window[size_t(row)] : row;
-    const int64_t end = in_windows ? set.first_window[size_t(row) + 1] : row + 1;
+    const IndexRange windows = set.samples_of(row);
     bytes = "|";  // text_sum() ignores white space at the ends
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = windows.begin; i < windows.end; ++i) {
       const int64_t from = set.samples.offsets[size_t(i)], to = set.samples.offsets[size_t(i) + 1];
       add(&set.samples.second[size_t(i)], sizeof set.samples.second[0]);
       add(set.samples.ids.data() + from, size_t(to - from) * sizeof set.samples.ids[0]);

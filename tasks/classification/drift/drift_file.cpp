@@ -15,8 +15,6 @@ namespace {
 
 constexpr int kDriftVersion = 1;
 constexpr size_t kMostDriftBytes = size_t{8} << 20;
-constexpr std::array<const char*, kTraits> kTraitKeys{"words", "characters", "new_tokens",
-                                                      "answer"};
 
 Error damaged_drift(const std::filesystem::path& file, std::string_view what) {
   return model_error(file.string(), ": ", what,
@@ -39,7 +37,7 @@ nlohmann::json drift_json(const SampleSummary& summary, const std::string& seen,
   json["rows"] = summary.rows;
   json["distinct"] = summary.distinct;
   json["labels"] = summary.labels;
-  for (size_t i = 0; i < kTraits; ++i) json[kTraitKeys[i]] = summary.values[i];
+  for (size_t i = 0; i < kTraits; ++i) json[kTraitNames[i]] = summary.values[i];
   json["seen"] = seen;
   return json;
 }
@@ -57,7 +55,7 @@ StoredDrift drift_in(const nlohmann::json& json, int64_t labels, int32_t unknown
   json.at("rows").get_to(summary.rows);
   json.at("distinct").get_to(summary.distinct);
   json.at("labels").get_to(summary.labels);
-  for (size_t i = 0; i < kTraits; ++i) json.at(kTraitKeys[i]).get_to(summary.values[i]);
+  for (size_t i = 0; i < kTraits; ++i) json.at(kTraitNames[i]).get_to(summary.values[i]);
   const auto seen = json.at("seen").get<std::string>();
   const std::string sum = sha256_of(drift_json(summary, seen, out.answers).dump());
   if (json.at("sha256").get<std::string>() != sum) {

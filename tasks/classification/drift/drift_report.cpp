@@ -11,7 +11,6 @@
 namespace finetune {
 namespace {
 
-constexpr std::array<const char*, kTraits> kNames{"words", "characters", "new_tokens", "answer"};
 constexpr const char* kLabels = "labels";
 
 std::string p_in_words(double p) {
@@ -27,7 +26,8 @@ DriftReport::DriftReport(const SampleSummary& training, const SampleSummary& inp
   for (size_t i = 0; i < kTraits; ++i) {
     const auto trait = Trait(i);
     if ((trait == Trait::answer || trait == Trait::new_tokens) && !compares_answers) continue;
-    tests_.push_back({kNames[i], kolmogorov_smirnov(training.values[i], input.values[i], sizes),
+    tests_.push_back({kTraitNames[i],
+                      kolmogorov_smirnov(training.values[i], input.values[i], sizes),
                       training.mean(trait), input.mean(trait)});
   }
   if (compares_answers && !training.labels.empty()) {

@@ -66,7 +66,7 @@ double SampleSummary::share(int64_t label) const {
 
 std::optional<RowTraits> RowSample::traits_of(int64_t row, RowValues values,
                                               const TextColumns& columns, const SampleView& samples,
-                                              int64_t first, int64_t last) const {
+                                              IndexRange windows) const {
   if (key_of(row) > most_) return std::nullopt;
   RowTraits out;
   out.row = row;
@@ -75,7 +75,7 @@ std::optional<RowTraits> RowSample::traits_of(int64_t row, RowValues values,
   count_text(joined_text(values, columns, buffer), out);
   if (columns.pair) count_text(values[*columns.pair], out);
   SeenTokens::Counts counts;
-  for (int64_t i = first; i < last; ++i) {
+  for (int64_t i = windows.begin; i < windows.end; ++i) {
     const auto more = seen_->count(
         samples.ids.subspan(size_t(samples.offsets[size_t(i)]), size_t(samples.length(i))));
     counts.all += more.all;

@@ -20,6 +20,8 @@ namespace finetune {
 // with several labels how far the nearest is from being decided otherwise; or the number.
 enum class Trait { words, characters, new_tokens, answer };
 inline constexpr size_t kTraits = 4;
+inline constexpr std::array<const char*, kTraits> kTraitNames{"words", "characters", "new_tokens",
+                                                              "answer"};
 
 // What a row says before it is answered.
 struct RowTraits {
@@ -42,10 +44,10 @@ struct SampleSummary {
 // The sample has at most kMostRows rows, however many there are, and does not depend on the order
 // in which rows are answered: a row's number decides whether it is in it.
 //
-// Bank data repeat themselves, and the texts of one night are no independent draws. So the sample
-// is cut into blocks of a few rows, and equal texts of a block count once. Blocks of one size make
-// the texts of a small night and of a large one alike, which all distinct texts are not: rare ones
-// have a larger share of those of many rows.
+// Bank data repeat texts, so the rows of a night are not independent. The sample is cut into blocks
+// of a few rows, and equal texts of a block count once. All blocks have the same size, so small and
+// large inputs are comparable: among the distinct texts of a whole input, rare texts would have a
+// larger share the more rows there are.
 class RowSample {
  public:
   static constexpr size_t kMostRows = 2000, kBlockRows = 64;
@@ -55,11 +57,9 @@ class RowSample {
   RowSample(std::shared_ptr<const SeenTokens> seen, ProblemType problem, int64_t outputs)
       : seen_(std::move(seen)), problem_(problem), outputs_(outputs) {}
 
-  const SeenTokens& seen() const { return *seen_; }
-  // Nothing if the row is not in the sample. `row`: its number. `samples` [first, last) are its
-  // windows.
+  // Nothing if the row is not in the sample. `row`: its number; `windows`: its samples.
   std::optional<RowTraits> traits_of(int64_t row, RowValues values, const TextColumns& columns,
-                                     const SampleView& samples, int64_t first, int64_t last) const;
+                                     const SampleView& samples, IndexRange windows) const;
   // `answer`: the row's logits, or its number.
   void add(const RowTraits& traits, std::span<const float> answer);
   void count_row() { ++rows_; }

@@ -11,8 +11,9 @@
 
 namespace finetune {
 
-// Tokens and pairs are hashed to places, of which at most about one in eight is taken, unless the
-// training rows have more than kMostPlaces / 8 of them: then some new ones pass for known.
+// A token or pair marks the place of its hash. At most about one place in eight is marked, so few
+// new tokens pass for known ones; more do if training has more than kMostPlaces / 8 tokens and
+// pairs.
 class SeenTokens {
  public:
   static constexpr size_t kLeastPlaces = 1 << 10, kMostPlaces = 1 << 19;

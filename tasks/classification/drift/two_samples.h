@@ -29,8 +29,8 @@ struct CountsTest {
   TwoSampleTest test;
   int64_t largest = -1;  // the class that adds most to the statistic; -1: none
 };
-// Pearson's test that two rows of counts of the same classes have the same shares. Classes of which
-// either sample should have fewer than 5 are joined.
+// Pearson's test of whether two samples have the same shares of the classes; `a` and `b` count each
+// class. Classes with an expected count below 5 in either sample are joined into one.
 CountsTest same_shares(std::span<const int64_t> a, std::span<const int64_t> b, SampleSizes sizes);
 
 }  // namespace finetune

@@ -82,11 +82,8 @@ void InputRows::measure(std::deque<WaitingRow>& waiting) {
   const std::span<const RowValues> rows = chunk_.rows();
   auto row = waiting.end() - chunk_.size();
   for (int64_t i = 0; i < int64_t(rows.size()); ++i, ++row) {
-    const auto windows = [&](int64_t n) {
-      return set_.first_window.empty() ? n : set_.first_window[size_t(n)];
-    };
     row->traits = sample_->traits_of(texts_.rows + i, rows[size_t(i)], text_, set_.samples,
-                                     windows(i), windows(i + 1));
+                                     set_.samples_of(i));
   }
 }
 

@@ -25,12 +25,8 @@ std::optional<SampleChunk> RowsInMemory::next(std::deque<WaitingRow>& waiting,
     out.repeated = !side_.repeated.empty() && side_.repeated[row] != 0;
     if (!side_.folds.empty()) out.fold = side_.folds[row];
     if (sample_) {
-      const bool in_windows = !side_.set.first_window.empty();
-      const auto windows = [&](int64_t n) {
-        return in_windows ? side_.set.first_window[size_t(n)] : n;
-      };
       out.traits = sample_->traits_of(i, side_.table->rows()[side_.rows[row]].values, side_.text,
-                                      side_.set.samples, windows(i), windows(i + 1));
+                                      side_.set.samples, side_.set.samples_of(i));
     }
     if (lines) out.line = lines->begin(side_.table->rows()[side_.rows[row]].values);
   }

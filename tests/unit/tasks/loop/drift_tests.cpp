@@ -50,7 +50,7 @@ std::optional<SampleSummary> sample_of(int64_t rows, Text text, std::vector<int3
   for (int64_t row = 0; row < rows; ++row) {
     const std::string words = text(row);
     const std::string_view values[] = {words};
-    const auto traits = sample.traits_of(row, values, {{0}, std::nullopt}, samples, 0, 1);
+    const auto traits = sample.traits_of(row, values, {{0}, std::nullopt}, samples, {0, 1});
     sample.count_row();
     if (traits) sample.add(*traits, std::vector<float>{1, float(row % 10), 3});
   }
