@@ -108,10 +108,13 @@ void validate_evaluation(const TrainOptions& o) {
 
 }  // namespace
 
+bool has_one_label(const TrainOptions& o) {
+  return !o.regression && o.multi_label.empty();
+}
+
 bool mixes_with_ngrams(const TrainOptions& o) {
   const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && recipe_of(o) != "hf");
-  return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
-         !o.no_ngram_baseline;
+  return is_wanted && has_one_label(o) && !o.no_calibration && !o.no_ngram_baseline;
 }
 
 namespace {

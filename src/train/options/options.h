@@ -23,6 +23,9 @@ void validate(const TrainOptions& options);
 // --device, where `auto` is the CPU for masked words.
 std::string wanted_device(const TrainOptions& options);
 
+// Whether rows of labels have one each: neither numbers nor several labels.
+bool has_one_label(const TrainOptions& options);
+
 // Whether a run of labels with these options is mixed with n-grams, if that makes it better. With
 // auto there is no mix where it cannot be.
 bool mixes_with_ngrams(const TrainOptions& options);

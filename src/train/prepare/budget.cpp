@@ -34,9 +34,8 @@ bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderCo
 
 // Whether a head that begins at random only since the rows are many could begin as a fit.
 bool can_fit(TrainOptions options, const Task& task, const EncoderConfig& config) {
-  const bool has_one_label =
-      task.kind() == TaskKind::classification && !options.regression && options.multi_label.empty();
-  if (options.head_init != "auto" || !has_one_label || recipe_of(options) != "auto") return false;
+  if (task.kind() != TaskKind::classification || !has_one_label(options)) return false;
+  if (options.head_init != "auto" || recipe_of(options) != "auto") return false;
   options.head_init = "fit";
   try {
     return resolved_head_init(options, task, config) == "fit";

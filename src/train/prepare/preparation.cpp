@@ -178,16 +178,16 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   settings.head = samples.arrays.head;
   plan_steps(world, settings, training);
   std::string choice;
-  if (settings.ends_by > 0) keep_budget(settings);
-  if (settings.ends_by > 0 && first_step < 0 && !is_quick(options)) {
+  const bool has_budget = settings.ends_by > 0;
+  if (has_budget) keep_budget(settings);
+  if (has_budget && first_step < 0 && is_quick(options)) {
+    choice = "--time-budget: --recipe quick is as short as a run can be; nothing is cut";
+  } else if (has_budget && first_step < 0) {
     set_threads(own_threads);
     choice = fit_to_budget(context, machine, reading, samples.arrays, settings, unresolved);
     settings.options = unresolved;
     resolved = resolve_options(machine, *chosen.backend, reading, output, settings);
     plan_steps(world, settings, training);
-  }
-  if (settings.ends_by > 0 && first_step < 0 && is_quick(options) && choice.empty()) {
-    choice = "--time-budget: --recipe quick is as short as a run can be; nothing is cut";
   }
   release_samples(context, samples, reading.inputs.task.get());
   std::vector<std::string> remarks = std::move(chosen.remarks);

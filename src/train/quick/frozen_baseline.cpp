@@ -27,8 +27,7 @@ TrainOptions quick_options(TrainOptions options) {
   options.task = "classification";
   options.device = "cpu";
   options.reinit_head = options.skip_bad_rows = options.ignore_unknown_labels = true;
-  const bool mixes =
-      !options.no_ngram_baseline && !options.regression && options.multi_label.empty();
+  const bool mixes = !options.no_ngram_baseline && has_one_label(options);
   options.ngram_mix = mixes ? "yes" : "no";
   return options;
 }

@@ -104,8 +104,7 @@ std::string resolved_head_init(const TrainOptions& options, const Task& task,
   if (is_quick(options)) return "fit";
   const std::string& asked = options.head_init;
   // Numbers are learnt worse from a fit, and of several labels nothing is known.
-  const bool is_for_auto = recipe_of(options) == "auto" && !options.regression &&
-                           options.multi_label.empty() &&
+  const bool is_for_auto = recipe_of(options) == "auto" && has_one_label(options) &&
                            task.train_set().samples.size() < kManySamples;
   const bool is_wanted = asked == "fit" || (asked == "auto" && is_for_auto);
   if (!is_wanted) return "random";
@@ -195,8 +194,7 @@ std::string level_of(const TrainOptions& options, const RecipeFacts& facts) {
            "gains "
            "on most data; --recipe quick ends after a fit, more epochs gain little";
   }
-  const bool has_one_label = !options.regression && options.multi_label.empty();
-  if (!has_one_label || facts.samples < kManySamples) return "";
+  if (!has_one_label(options) || facts.samples < kManySamples) return "";
   return concat("level: all weights are trained, without a fit, since there are ", kManySamples,
                 " rows and more; --recipe quick ends after a fit, more epochs gain little");
 }
