@@ -62,26 +62,6 @@ std::string card_of_user(const fs::path& directory) {
   return text.find(kCardMarker) == std::string::npos ? text : "";
 }
 
-// Hugging Face's class reads these keys alone; the first published models have others.
-void add_current_keys(Json& config) {
-  constexpr std::pair<const char*, const char*> kRenamed[] = {
-      {"n_embd", "hidden_size"},
-      {"n_layer", "num_hidden_layers"},
-      {"n_head", "num_attention_heads"},
-      {"n_inner", "intermediate_size"},
-      {"n_positions", "max_position_embeddings"},
-      {"layer_norm_epsilon", "layer_norm_eps"},
-      {"resid_pdrop", "hidden_dropout_prob"},
-      {"attn_pdrop", "attention_probs_dropout_prob"}};
-  for (const auto& [old_key, key] : kRenamed) {
-    if (config.contains(old_key) && !config.contains(key)) config[key] = config[old_key];
-  }
-  if (config.contains("rotary_emb_base") && !config.contains("rope_parameters")) {
-    config["rope_parameters"] = {{"rope_theta", config["rotary_emb_base"]},
-                                 {"rope_type", "default"}};
-  }
-}
-
 std::string exported_config(const ModelExport& model, DType dtype) {
   Json config = parse_object(model.source_config, "the source model's config.json");
   Json task = parse_object(model.task_config, "the task's configuration");
@@ -94,7 +74,9 @@ std::string exported_config(const ModelExport& model, DType dtype) {
   config["architectures"] =
       Json::array({concat(architecture.class_prefix, traits_of(table.head().kind).suffix)});
   config["model_type"] = architecture.model_type;
-  if (architecture.model_type == "nomic_bert") add_current_keys(config);
+  for (const auto& [old_key, key] : architecture.renamed_keys) {
+    if (config.contains(old_key) && !config.contains(key)) config[key] = config[old_key];
+  }
   config["torch_dtype"] = torch_name(dtype);
   for (const auto& [key, value] : task.items()) config[key] = value;
   if (config.contains("id2label") && !config.contains("label2id")) {

@@ -89,6 +89,10 @@ struct LayerName {
 class ConfigReader;
 struct EncoderConfig;
 
+struct RenamedKey {
+  std::string_view before, now;
+};
+
 struct Architecture {
   std::string_view model_type;    // in config.json
   std::string_view class_prefix;  // of Hugging Face's classes: "Bert" + "ForQuestionAnswering"
@@ -100,6 +104,9 @@ struct Architecture {
   // transformers 5 gives the second text of a pair no type of its own unless tokenizer_config.json
   // lists token_type_ids.
   bool states_token_types = false;
+  // Keys of config.json that Hugging Face's class does not read, each with the key that it reads
+  // instead; exported models have both.
+  std::span<const RenamedKey> renamed_keys;
   // Reads config.json into a configuration that has the defaults of EncoderConfig.
   void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 

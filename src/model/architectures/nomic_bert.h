@@ -30,6 +30,17 @@ inline constexpr Module kNomicBertModules[] = {
     {Role::masked_decoder, "cls.predictions"},
 };
 
+// Of the first published models.
+inline constexpr RenamedKey kNomicBertKeys[] = {{"n_embd", "hidden_size"},
+                                                {"n_layer", "num_hidden_layers"},
+                                                {"n_head", "num_attention_heads"},
+                                                {"n_inner", "intermediate_size"},
+                                                {"n_positions", "max_position_embeddings"},
+                                                {"layer_norm_epsilon", "layer_norm_eps"},
+                                                {"resid_pdrop", "hidden_dropout_prob"},
+                                                {"attn_pdrop", "attention_probs_dropout_prob"},
+                                                {"rotary_emb_base", "rope_theta"}};
+
 inline constexpr std::string_view kNomicBertBeginnings[] = {"embeddings.", "emb_ln.", "encoder.",
                                                             "pooler."};
 
@@ -122,6 +133,7 @@ inline constexpr Architecture kNomicBertArchitecture{
     .class_prefix = "NomicBert",
     .names = {.base_prefix = "nomic_bert.", .bare_beginnings = kNomicBertBeginnings},
     .modules = kNomicBertModules,
+    .renamed_keys = kNomicBertKeys,
     .read_config = read_nomic_bert_config};
 
 }  // namespace finetune
