@@ -6,14 +6,6 @@
 namespace finetune {
 namespace {
 
-std::vector<WeightShape> shapes_of(const ParameterTable& table) {
-  std::vector<WeightShape> shapes;
-  for (const Parameter& parameter : table.parameters()) {
-    shapes.push_back({parameter.name, parameter.shape});
-  }
-  return shapes;
-}
-
 WeightRows weights_of(ModelTensors& tensors) {
   return [&tensors](size_t tensor, int64_t first, int64_t count) {
     return tensors.contents(rows_of(tensors.table(), Arena::weights, tensor, first, count));
@@ -21,6 +13,14 @@ WeightRows weights_of(ModelTensors& tensors) {
 }
 
 }  // namespace
+
+std::vector<WeightShape> weight_shapes(const ParameterTable& table) {
+  std::vector<WeightShape> shapes;
+  for (const Parameter& parameter : table.parameters()) {
+    shapes.push_back({parameter.name, parameter.shape});
+  }
+  return shapes;
+}
 
 TensorPiece rows_of(const ParameterTable& table, Arena arena, size_t tensor, int64_t first,
                     int64_t count) {
@@ -30,11 +30,11 @@ TensorPiece rows_of(const ParameterTable& table, Arena arena, size_t tensor, int
 }
 
 void write_weights(const std::filesystem::path& path, ModelTensors& tensors, DType dtype) {
-  write_safetensors(path, shapes_of(tensors.table()), weights_of(tensors), dtype);
+  write_safetensors(path, weight_shapes(tensors.table()), weights_of(tensors), dtype);
 }
 
 std::string weights_sha256(ModelTensors& tensors) {
-  return safetensors_sha256(shapes_of(tensors.table()), weights_of(tensors), DType::f32);
+  return safetensors_sha256(weight_shapes(tensors.table()), weights_of(tensors), DType::f32);
 }
 
 }  // namespace finetune

@@ -62,6 +62,9 @@ class ArenaTensors final : public ModelTensors {
   float* arenas_[3];
 };
 
+// Names and shapes of the table's tensors, in its order.
+std::vector<WeightShape> weight_shapes(const ParameterTable& table);
+
 // The weights as a safetensors file, and that file's sha256 (the run's weights_sha256 in f32).
 void write_weights(const std::filesystem::path& path, ModelTensors& tensors, DType dtype);
 std::string weights_sha256(ModelTensors& tensors);

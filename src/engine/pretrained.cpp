@@ -2,7 +2,6 @@
 #include "engine/pretrained.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <string_view>
 #include <unordered_set>
@@ -211,18 +210,14 @@ std::unordered_set<std::string_view> names_of(const std::vector<const Parameter*
   return names;
 }
 
-// Rounds finite values, to nearest even.
 void round_to(const float* from, int64_t count, bfloat16* to) {
   constexpr int64_t kGrain = int64_t{1} << 16;
   parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto bits = std::bit_cast<uint32_t>(from[i]);
-      to[i].bits = uint16_t((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-    }
+    for (int64_t i = begin; i < end; ++i) to[i] = bfloat16(from[i]);
   });
 }
 
-// To the element of the parameter from `element` on.
+// Copies values to the parameter's elements from `element` on, in the type that it has there.
 void put(const float* values, int64_t count, const Parameter& parameter, int64_t element,
          float* arena) {
   float* const place = arena + parameter.offset;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/threads/parallel.h"
+#include "engine/model_tensors.h"
 
 namespace finetune {
 
@@ -25,8 +26,6 @@ void WeightsSum::compute() noexcept {
   try {
     const AloneOnThread alone;  // the pool is for the inference
     const std::vector<Parameter>& parameters = table_.parameters();
-    std::vector<WeightShape> shapes;
-    for (const Parameter& p : parameters) shapes.push_back({p.name, p.shape});
     size_t read = parameters.size();
     std::vector<float> tensor;
     const auto rows = [&](size_t i, int64_t first, int64_t) {
@@ -38,7 +37,7 @@ void WeightsSum::compute() noexcept {
       }
       return tensor.data() + first * (p.size() / p.shape[0]);
     };
-    hex_ = safetensors_sha256(shapes, rows, DType::f32);
+    hex_ = safetensors_sha256(weight_shapes(table_), rows, DType::f32);
   } catch (...) {
     failure_ = std::current_exception();
   }

@@ -1,4 +1,5 @@
-// Packs fp32 matrices into AMX tiles, rounded to bf16 (nearest even). Needs AVX-512 with BF16.
+// Packs fp32 matrices, rounded to bf16 (nearest even), and bf16 ones into AMX tiles. Needs AVX-512
+// with BF16.
 //
 // A tile has 16 rows of 16 pairs of bf16. A row of the left operand's tile is a row of the matrix,
 // 32 deep. A row of the right operand's tile holds pairs of neighbours in depth, one for each of 16
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/numeric/dtype.h"
 #include "ops/cpu/tasks.h"
@@ -79,28 +81,21 @@ inline void transpose_tile(uint16_t* tile) {
   store_transposed(r, tile);
 }
 
-// Packs 16 rows of memory, `stride` apart and 32 deep, as a transposed tile. Prefetches the next 16
-// rows, which are packed next.
-inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
+// Packs 16 rows of memory, floats or bf16, `stride` apart and 32 deep, as a transposed tile.
+// Prefetches the next 16 rows, which are packed next.
+template <typename T>
+inline void pack_transposed(const T* from, int64_t stride, uint16_t* tile) {
   __m512i r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
-    const float* row = from + i * stride;
+    const T* row = from + i * stride;
     _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride + 16), _MM_HINT_T0);
-    r[i] = round_to_bf16(_mm512_loadu_ps(row), _mm512_loadu_ps(row + 16));
-  }
-  store_transposed(r, tile);
-}
-
-// The same from bf16, without rounding.
-inline void pack_transposed(const bfloat16* from, int64_t stride, uint16_t* tile) {
-  __m512i r[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    const bfloat16* row = from + i * stride;
-    _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride), _MM_HINT_T0);
-    r[i] = _mm512_loadu_si512(row);
+    if constexpr (std::is_same_v<T, float>) {
+      _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride + 16), _MM_HINT_T0);
+      r[i] = round_to_bf16(_mm512_loadu_ps(row), _mm512_loadu_ps(row + 16));
+    } else {
+      r[i] = _mm512_loadu_si512(row);
+    }
   }
   store_transposed(r, tile);
 }
