@@ -139,7 +139,7 @@ std::string plain_digits(std::string_view text, bool comma_decimals) {
 struct Bare {
   std::string digits;
   bool is_negative = false;
-  bool has_comma_decimals = false;  // none, of which a comma tells
+  bool has_comma_decimals = false;  // "1.000,-": a comma where the cents would be
 };
 
 void take_currencies(std::string& text) {

@@ -20,7 +20,7 @@ int64_t first_column(const LayerPass& pass, size_t shard) {
   return (pass.first_shard + int64_t(shard)) * pass.shard_inner();
 }
 
-// The layer's dropout of outputs is that of the gated activation where norms come before blocks.
+// Layers with norms before their blocks apply the output dropout to the gated activation.
 Dropout gate_dropout(const LayerPass& pass) {
   return pass.config.layer.norm_before ? pass.dropout.output : Dropout{};
 }

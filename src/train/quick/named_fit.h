@@ -10,10 +10,10 @@
 
 namespace finetune {
 
-// fit_linear_head() of one label a sample, where each label's name counts as one more sample of the
-// label if the samples show that names are near them. `features` (samples + names, width) has the
-// features of the samples and then those of the names: one for each label, or none.
-// `check_stop`: as fit_linear_head's.
+// fit_linear_head() of one label a sample. If the samples show that labels' names are near their
+// own samples, each name counts as one more sample. `features` (samples + names, width): the
+// samples' rows, then one row for each label's name; there may be no rows of names. `check_stop`:
+// as fit_linear_head's.
 LinearFit fit_named_head(std::span<const float> features, int64_t width,
                          const TrainingArrays& arrays,
                          const std::function<void()>& check_stop = {});
