@@ -34,6 +34,10 @@ def test_published_form_is_the_same_model(directory):
         (old / "config.json").write_text(json.dumps(
             {**kept, **{key: config[name] for key, name in OLD.items()}, "rotary_emb_base": theta, "prenorm": False}))
         assert sum_of(directory, f"run-{prefix}", [*NOMIC.rows(old), *few]) == expected
+        # transformers reads its own keys alone.
+        exported = json.loads((directory / f"run-{prefix}" / "model/config.json").read_text())
+        assert [exported.get(name) for name in OLD.values()] == [config[name] for name in OLD.values()], exported
+        assert exported["rope_theta"] == theta
 
 
 def test_variants_are_refused_by_name(directory):
