@@ -31,6 +31,10 @@ inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cu
 inline constexpr Switch kCudaGraphsSwitch{
     "FINETUNE_CUDA_GRAPHS", "N", "the largest number of CUDA graphs kept; 0: do not use any"};
 
+inline constexpr Switch kCudaKeptSwitch{
+    "FINETUNE_CUDA_KEPT", "0, 1",
+    "training on a GPU keeps the activations' results where its memory allows it (1)"};
+
 inline constexpr Switch kBatchesInFlightSwitch{
     "FINETUNE_BATCHES_IN_FLIGHT", "1, 2",
     "evaluation and prediction on a GPU: micro-batches computed while the host works (2)"};
@@ -42,7 +46,7 @@ inline constexpr Switch kTimesSwitch{
     "FINETUNE_TIMES", "1", "evaluate, predict: standard error says when each phase ended"};
 
 inline constexpr std::array kSwitches{
-    kIsaSwitch,        kHostsSwitch,   kStartLimitSwitch, kCudaAttentionSwitch,
-    kCudaGraphsSwitch, kGpuNodeSwitch, kTimesSwitch,      kBatchesInFlightSwitch};
+    kIsaSwitch,     kHostsSwitch, kStartLimitSwitch,      kCudaAttentionSwitch, kCudaGraphsSwitch,
+    kGpuNodeSwitch, kTimesSwitch, kBatchesInFlightSwitch, kCudaKeptSwitch};
 
 }  // namespace finetune

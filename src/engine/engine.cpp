@@ -10,6 +10,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/process_stats.h"
+#include "core/switches.h"
 #include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "engine/host_memory.h"
@@ -130,18 +131,31 @@ ModelFiles open_model(const std::string& path, bool need_weights) {
   return files;
 }
 
+namespace {
+
+// A power of two: devices of one kind differ in what they set aside.
+int64_t device_budget(int64_t device_bytes) {
+  return std::min(kMostDeviceBudget, int64_t(std::bit_floor(uint64_t(device_bytes))) / 4);
+}
+
+}  // namespace
+
 int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes) {
   int64_t per_token =
       4 * (config.num_hidden_layers *
                (9 * config.hidden_size + config.inner_rows() + config.intermediate_size) +
            2 * config.hidden_size);
-  int64_t budget = kActivationBudget;
-  if (device_bytes > 0) {  // a power of two: devices of one kind differ in what they set aside
-    budget = std::min(kMostDeviceBudget, int64_t(std::bit_floor(uint64_t(device_bytes))) / 4);
-  }
+  const int64_t budget = device_bytes > 0 ? device_budget(device_bytes) : kActivationBudget;
   int64_t tokens = std::clamp<int64_t>(budget / per_token / 64 * 64, 256, 16384);
   return std::max(tokens, max_length);
+}
+
+int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes) {
+  const char* choice = kCudaKeptSwitch.value();
+  if (device_bytes <= 0 || (choice && std::string_view(choice) == "0")) return 0;
+  const int64_t left = device_bytes / 8 * 7 - 5 * weight_bytes;  // their rounded copies as well
+  return std::clamp<int64_t>(left, 0, device_budget(device_bytes));
 }
 
 // Where whole layers are computed a token needs little memory, but the weights are packed for each
@@ -226,7 +240,9 @@ void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, in
                      int64_t horizon) {
   if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
   inference_size_ = inference;
-  encoder_.reserve(training, inference, recompute, slots, horizon);
+  const int64_t weight_bytes = table_.size() * kFloatBytes;
+  encoder_.reserve(training, inference, recompute, slots, horizon,
+                   kept_activation_bytes(weight_bytes, backend_->device_memory().total));
   batches_.clear();
   batches_.emplace_back(*backend_, std::max(training.tokens, inference.tokens),
                         std::max(training.sequences, inference.sequences));

@@ -67,9 +67,10 @@ int64_t ring_tensors_of(const EncoderConfig& config, const ModelChunk& chunk, He
 }
 
 // What a layer computes between its input and its output, of first tokens apart. `normed`: the norm
-// before its attention has a result.
+// before its attention has a result. `activated`: the activation's result is kept.
 LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const ModelChunk& chunk,
-                          int64_t tokens, int64_t sequences, bool first_only, bool normed) {
+                          int64_t tokens, int64_t sequences, bool first_only, bool normed,
+                          bool activated = false) {
   const int64_t h = config.hidden_size, v = chunk.tensor_shards;
   const int64_t rows = first_only ? sequences : tokens;
   LayerOffsets offsets;
@@ -90,6 +91,7 @@ LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const 
   offsets.middle_rounded = memory.take_rounded(rows * h);
   for (ShardOffsets& shard : offsets.shards) {
     shard.inner = memory.take_typed(rows * config.inner_rows() / v);
+    if (activated) shard.activated = memory.take_typed(rows * config.intermediate_size / v);
   }
   if (config.layer.norm_before) {
     offsets.stream = offsets.attention_sum;  // the norm that follows adds the input in place
@@ -183,8 +185,10 @@ InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPar
 ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
                                         const ModelChunk& chunk, DType type, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slot_at,
-                                        int64_t working_at, const InputRing& ring, int64_t scored) {
-  FINETUNE_CHECK(recompute || !ring.on());
+                                        int64_t working_at, const InputRing& ring, int64_t scored,
+                                        bool activated) {
+  FINETUNE_CHECK(recompute ? !activated : !ring.on());
+  FINETUNE_CHECK(!activated || !config.layer.gated);
   const int64_t h = config.hidden_size, count = chunk.layers.size();
   if (scored == kAbsent) scored = tokens;
   const bool first_tokens = first_tokens_only(config, chunk, head);
@@ -211,7 +215,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
     LayerOffsets offsets;
     if (!recompute) {
       const bool normed = norm_before && chunk.layers.begin + l > 0;
-      offsets = take_results(slot, config, chunk, tokens, sequences, first_only, normed);
+      offsets = take_results(slot, config, chunk, tokens, sequences, first_only, normed, activated);
       if (first_only) take_first(slot, sequences, h, chunk.tensor_shards, offsets);
     }
     offsets.input = input;
@@ -253,8 +257,11 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   plan.spare_output = norm_before               ? plan.normed_gradient
                       : chunk.tensor_shards > 1 ? plan.partials.all[0]
                                                 : plan.wide_gradient;
-  // The backward pass computes it again.
-  for (LayerOffsets& layer : plan.layers) layer.activated = plan.wide_gradient;
+  for (LayerOffsets& layer : plan.layers) {
+    for (ShardOffsets& shard : layer.shards) {
+      if (!activated) shard.activated = plan.wide_gradient;  // computed again
+    }
+  }
   plan.working = working.used();
   plan.floats = std::max(slot.end(), working.end());
   return plan;
@@ -263,17 +270,27 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
 int64_t ActivationPlan::training_floats(const EncoderConfig& config, Head head,
                                         const ModelPart& part, DType type, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slots,
-                                        int64_t horizon) {
+                                        int64_t horizon, bool activated) {
   int64_t one = 0, kept = 0, working = 0;
   const InputRing ring = InputRing::make(config, head, part, tokens, slots, horizon);
   for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
-    const ActivationPlan plan = training(config, head, ModelChunk::of(part, c), type, tokens,
-                                         sequences, recompute, 0, kAbsent, ring);
+    const ActivationPlan plan =
+        training(config, head, ModelChunk::of(part, c), type, tokens, sequences, recompute, 0,
+                 kAbsent, ring, kAbsent, activated);
     one = std::max(one, plan.floats);
     kept = std::max(kept, plan.kept);
     working = std::max(working, plan.working);
   }
   return slots == 1 && !ring.on() ? one : slots * kept + ring.floats() + working;
+}
+
+bool ActivationPlan::keeps_activated(const EncoderConfig& config, Head head, const ModelPart& part,
+                                     DType type, int64_t tokens, int64_t sequences, bool recompute,
+                                     int64_t slots, int64_t bytes) {
+  return bytes > 0 && tokens > 0 && !recompute && !config.layer.gated &&
+         training_floats(config, head, part, type, tokens, sequences, false, slots, 0, true) *
+                 kFloatBytes <=
+             bytes;
 }
 
 int64_t ActivationPlan::inference_floats(const EncoderConfig& config, Head head,
@@ -331,7 +348,7 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
     shard.qkv = wide;
     shard.context = wide + qkv_floats;
     offsets.attention_sum = offsets.output_sum = sum;
-    shard.inner = offsets.activated = wide;
+    shard.inner = shard.activated = wide;
     plan.partials.all = take_partials(memory, chunk, tokens * h, false);
   }
   offsets.shards.assign(size_t(chunk.held_shards), shard);

@@ -29,6 +29,7 @@ struct ShardOffsets {
   int64_t context = kAbsent;      // (R, H/V)* attention output
   int64_t log_sums = kAbsent;     // (heads/V, R)
   int64_t inner = kAbsent;        // (R, I/V)* before the activation; (R, 2I/V) of a gated one
+  int64_t activated = kAbsent;    // (R, I/V)* after it; of all at one place unless it is kept
 };
 
 struct LayerOffsets {
@@ -40,7 +41,6 @@ struct LayerOffsets {
   int64_t attention_stats = kAbsent;  // (R, 2)
   int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
   int64_t middle_rounded = kAbsent;   // (R, H)
-  int64_t activated = kAbsent;        // (R, I/V)* of all layers and shards at one offset
   int64_t output_sum = kAbsent;       // (R, H)
   int64_t output_stats = kAbsent;     // (R, 2)
   // Only where norms come before blocks (LayerBlock::norm_before); `middle` and its statistics are
@@ -172,16 +172,23 @@ struct ActivationPlan {
   // input, and all layers share the offsets of the rest, in working memory. The slot begins at
   // float `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both
   // are multiples of 16. What a ring has is no part of the slot. `scored`: M, of a head that has
-  // such; kAbsent: as many as there are tokens.
+  // such; kAbsent: as many as there are tokens. With `activated` the activations' results are kept,
+  // too, else the backward pass computes them again: the same bits.
   static ActivationPlan training(const EncoderConfig& config, Head head, const ModelChunk& chunk,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
                                  int64_t slot_at = 0, int64_t working_at = kAbsent,
-                                 const InputRing& ring = {}, int64_t scored = kAbsent);
+                                 const InputRing& ring = {}, int64_t scored = kAbsent,
+                                 bool activated = false);
   // Of the block of a part of the model, with its largest chunk in each of the slots; `horizon`: of
   // the ring.
   static int64_t training_floats(const EncoderConfig& config, Head head, const ModelPart& part,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
-                                 int64_t slots, int64_t horizon = 0);
+                                 int64_t slots, int64_t horizon = 0, bool activated = false);
+  // Whether the activations' results are kept: never with `recompute` or of gated ones, else where
+  // the block has at most `bytes` with them.
+  static bool keeps_activated(const EncoderConfig& config, Head head, const ModelPart& part,
+                              DType type, int64_t tokens, int64_t sequences, bool recompute,
+                              int64_t slots, int64_t bytes);
   // Inference has a handful of buffers for all layers, two where the backend computes whole layers
   // (Backend::has_layer): all are working memory, from the block's start.
   static ActivationPlan inference(const EncoderConfig& config, Head head, const ModelChunk& chunk,

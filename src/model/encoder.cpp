@@ -32,7 +32,7 @@ struct Encoder::State {
   std::unique_ptr<TensorSum> solo_sum;
   TensorSum* sum = nullptr;  // over tensor shards, where there are several
 
-  bool can_train = false, recompute = false;
+  bool can_train = false, recompute = false, activated = false;
   int64_t slots = 1, slot_floats = 0;  // floats: of each
   InputRing ring;                      // behind the slots
   std::shared_ptr<void> memory;
@@ -64,7 +64,7 @@ struct Encoder::State {
                                bool recomputes, int64_t slot_at = 0, int64_t working_at = kAbsent,
                                int64_t scored = kAbsent) const {
     return ActivationPlan::training(config, head, of, backend.activation_type(), tokens, sequences,
-                                    recomputes, slot_at, working_at, ring, scored);
+                                    recomputes, slot_at, working_at, ring, scored, activated);
   }
   // Of the block, where `training` is empty for inference alone.
   int64_t block_floats(BatchSize training, BatchSize inference, bool recomputes, int64_t count,
@@ -186,10 +186,9 @@ int64_t Encoder::activation_bytes(int64_t tokens, int64_t sequences, bool traini
                                   int64_t slots, int64_t horizon) const {
   const State& s = *state_;
   const BatchSize size{tokens, sequences}, of_training = training ? size : BatchSize{};
-  const int64_t floats = s.block_floats(of_training, size, recompute, slots, horizon) +
-                         RotaryTables::floats(s.config, tokens) +
-                         RelativeTables::floats(s.config, tokens);
-  return floats * int64_t(sizeof(float));
+  return kFloatBytes *
+         (s.block_floats(of_training, size, recompute, slots, horizon) +
+          RotaryTables::floats(s.config, tokens) + RelativeTables::floats(s.config, tokens));
 }
 
 int64_t Encoder::State::block_floats(BatchSize training, BatchSize inference, bool recomputes,
@@ -198,26 +197,27 @@ int64_t Encoder::State::block_floats(BatchSize training, BatchSize inference, bo
   const int64_t floats = ActivationPlan::inference_floats(
       config, head, part, type, inference.tokens, inference.sequences, whole_layers);
   if (training.tokens == 0) return floats;
-  return std::max(floats,
-                  ActivationPlan::training_floats(config, head, part, type, training.tokens,
-                                                  training.sequences, recomputes, count, horizon));
+  return std::max(floats, ActivationPlan::training_floats(config, head, part, type, training.tokens,
+                                                          training.sequences, recomputes, count,
+                                                          horizon, activated && !recomputes));
 }
 
 void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
-                      int64_t horizon) {
+                      int64_t horizon, int64_t kept_bytes) {
   State& s = *state_;
   FINETUNE_CHECK(slots >= 1 && (horizon == 0 || recompute));
   s.can_train = training.tokens > 0;
   s.recompute = recompute;
   s.slots = slots;
-  s.slot_floats = 0;
-  s.kept_tokens = s.kept_sequences = 0;
+  s.slot_floats = s.kept_tokens = s.kept_sequences = 0;
+  s.activated = ActivationPlan::keeps_activated(s.config, s.head, s.part,
+                                                s.backend.activation_type(), training.tokens,
+                                                training.sequences, recompute, slots, kept_bytes);
   s.offloaded.reset();
   s.memory.reset();
   s.ring = s.can_train ? InputRing::make(s.config, s.head, s.part, training.tokens, slots, horizon)
                        : InputRing{};
-  s.reserved =
-      s.block_floats(training, inference, recompute, slots, horizon) * int64_t(sizeof(float));
+  s.reserved = s.block_floats(training, inference, recompute, slots, horizon) * kFloatBytes;
   if (s.can_train) {
     for (const ChunkLayers& of : s.chunks) {
       const auto plan = s.training_plan(of.chunk, training.tokens, training.sequences, recompute);

@@ -45,6 +45,7 @@ Error too_little_memory(const Machine& machine, const Settings& settings, const 
                 activation_slots(machine, settings),
                 options.offload_activations.value_or(0),
                 settings.evaluation};
+  run.device_bytes = machine.device_at_start.total;
   const Coordinates place = machine.groups->place();
   if (learner.peers_along(Axis::pipeline)) {
     const auto sent =

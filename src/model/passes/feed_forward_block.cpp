@@ -44,7 +44,7 @@ Tensor feed_forward(const LayerPass& pass, float* weights) {
   for (size_t i = 0; i < pass.shards.size(); ++i) {
     const LayerSlots& s = pass.shards[i];
     Tensor before = pass.typed(p.shards[i].inner, rows, pass.shard_inner_rows());
-    Tensor activated = pass.typed(p.activated, rows, inner);
+    Tensor activated = pass.typed(p.shards[i].activated, rows, inner);
     backend.linear(middle_of(pass), s.inner_weight.in(weights), s.inner_bias.in(weights), before);
     if (pass.config.layer.gated) {
       activated = gated(pass, i, before, activated);
@@ -68,10 +68,14 @@ void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float
     Tensor inner = pass.typed(pass.offsets.shards[i].inner, rows, pass.shard_inner_rows());
     Tensor wide = pass.typed(g.wide, rows, pass.shard_inner());
     backend.linear_backward_input(branch, s.output_weight.in(weights), wide, false);
-    // The activation's result is not kept but computed again: where its input was, or, where that
-    // is wider, where its gradient was.
+    // The activation's result is kept, or computed again: where its input was, or, where that is
+    // wider, where its gradient was.
+    const int64_t kept = pass.offsets.shards[i].activated;
     Tensor activated = inner, dinner = wide;
-    if (pass.config.layer.gated) {
+    if (kept != g.wide) {
+      activated = pass.typed(kept, rows, pass.shard_inner());
+      backend.activation_backward(pass.config.hidden_act, inner, wide, dinner, {});
+    } else if (pass.config.layer.gated) {
       std::swap(activated, dinner);
       backend.gated_activation_backward(pass.config.hidden_act, inner, wide, gate_dropout(pass),
                                         pass.names(), first_column(pass, i), dinner, activated);

@@ -49,9 +49,13 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
   const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
+  const bool activated = ActivationPlan::keeps_activated(
+      run.config, head, part, run.compute, sizes.training.tokens, sizes.training.sequences,
+      recompute, run.slots,
+      kept_activation_bytes(run.table.size() * kFloatBytes, run.device_bytes));
   const int64_t training = ActivationPlan::training_floats(
       run.config, head, part, run.compute, sizes.training.tokens, sizes.training.sequences,
-      recompute, run.slots, recompute ? run.horizon : 0);
+      recompute, run.slots, recompute ? run.horizon : 0, activated);
   const int64_t evaluation =
       ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
                                        sizes.evaluation.sequences, false);

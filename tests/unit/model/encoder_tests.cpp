@@ -254,6 +254,49 @@ TEST_CASE("recomputed activations give the same bits, over several micro-batches
   }
 }
 
+TEST_CASE("kept results of activations take the memory that is there, and give the same bits") {
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      for (int64_t shards : {1, 2}) {
+        INFO(named.name, ", ", text(head), " head, ", shards, " tensor shards");
+        Backend& backend = *named.backend;
+        EncoderConfig config = small_config(3);
+        config.hidden_size = 64;
+        config.num_attention_heads = 2;
+        config.intermediate_size = 96;
+        const ModelPart part = ModelPart::whole(config, shards);
+        const ParameterTable table(config, head, part);
+        Arena weights(backend, random_weights(table, 0.3));
+        auto gradients = [&](int64_t kept_bytes, bool recompute, int64_t& taken) {
+          Arena sums(backend, table.size());
+          DeviceBatch device(backend, 32, 4);
+          Encoder encoder(backend, config, table, part);
+          encoder.reserve({32, 4}, {32, 4}, recompute, 1, 0, kept_bytes);
+          taken = encoder.activation_bytes(32, 4, true, recompute);
+          for (const std::vector<int>& lengths : {std::vector<int>{7, 1, 24}, {13, 9, 5, 1}}) {
+            device.upload(pack(random_sequences(config, lengths)));
+            const Tensor logits = encoder.forward(device, weights.data(), &kDropout, true);
+            encoder.backward(device, weights.data(), sums.data(), logits, &kDropout);
+          }
+          return sums.values();
+        };
+        int64_t least = 0, most = 0, taken = 0;
+        const std::vector<float> expected = gradients(0, false, least);
+        CHECK(gradients(int64_t{1} << 30, false, most) == expected);
+        const int64_t rows = 2 * 32 + (config.reads_first_only(head.kind) ? 4 : 32);
+        const int64_t element = backend.activation_type() == DType::bf16 ? 2 : 4;
+        CHECK(most - least == rows * config.intermediate_size * element);
+        CHECK(gradients(most, false, taken) == expected);
+        CHECK(taken == most);
+        CHECK(gradients(most - 1, false, taken) == expected);
+        CHECK(taken == least);
+        CHECK(gradients(most, true, taken) == expected);
+        CHECK(taken < least);
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients are accumulated") {
   auto backend = make_reference_backend();
   EncoderConfig config = small_config(2);

@@ -144,6 +144,30 @@ TEST_CASE("a GPU's memory: a number of micro-batches decides in place of their t
   CHECK(contains(error.what(), "more --micro-batches need less"));
 }
 
+TEST_CASE("a GPU's memory: the activations' results where there is room for them") {
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  Case c;
+  c.run.evaluation.reset();
+  auto activations = [&](int64_t device_bytes, bool recompute = false) {
+    c.run.device_bytes = device_bytes;
+    return forecast_device_memory(c.run, 2048, recompute).activations;
+  };
+  const int64_t least = activations(0), most = activations(80 * kGiB);
+  // Of all tokens of the micro-batch, but in the last layer of its sequences alone.
+  const MicroBatchLimits limits =
+      micro_batch_limits(c.samples, MicroBatching::of_tokens(2048), c.run.batch_size);
+  const BatchShape size = largest_filled({limits.tokens, limits.sequences, 73});
+  CHECK(most - least == (11 * size.tokens + size.sequences) * c.config.intermediate_size * 4);
+  CHECK(activations(80 * kGiB, true) == activations(0, true));
+  // A quarter of the device, if weights, gradients and moments leave it.
+  const int64_t weights = c.table.size() * kFloatBytes;
+  CHECK(kept_activation_bytes(weights, 80 * kGiB) == 16 * kGiB);
+  CHECK(kept_activation_bytes(weights, 12 * kGiB) == 2 * kGiB);
+  CHECK(kept_activation_bytes(8 * weights, 16 * kGiB) < kGiB);
+  CHECK(kept_activation_bytes(weights, kGiB) == 0);
+  CHECK(activations(2 * kGiB) == least);
+}
+
 TEST_CASE("a GPU's memory: a horizon of inputs, the others are on the host") {
   Case c;
   c.run.evaluation.reset();
@@ -182,7 +206,8 @@ TEST_CASE("micro-batches by default: from the model's shape and the size of the 
         samples.offsets.push_back(int64_t(samples.ids.size()));
         samples.second.push_back(384);
       }
-      const DeviceRun run{config, table, samples, samples, 256};
+      DeviceRun run{config, table, samples, samples, 256};
+      run.device_bytes = bytes;
       const int64_t tokens = auto_micro_batch_tokens(config, 384, bytes);
       CHECK(forecast_device_memory(run, tokens, false).total() <= bytes);
     }
