@@ -15,7 +15,10 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTreeThreads = 1024;
 constexpr int64_t kStepsAtOnce = 512;
-constexpr int64_t kPiece = kPack * kThreads;  // elements updated by one block
+constexpr int kFours = 2;                           // of neighbours that a lane updates
+constexpr int64_t kWarpFours = kFour * kWarp;      // of all lanes, side by side
+constexpr int64_t kRow = kFours * kWarpFours;      // elements updated by one warp
+constexpr int64_t kPiece = kRow * kThreads / kWarp;  // by one block
 
 // A part prepared for the launch.
 struct LaunchedPart : AdamWPart {
@@ -119,29 +122,38 @@ __device__ float moved(const AdamWStep& f, float p, float m, float v) {
   return fmaf(-f.rate, m / size, p * f.decay);
 }
 
-// Updates kWidth neighbours from *p on; all loads are in flight before the first is needed.
-// rounded: where to write the new p in bf16 as well; may be null.
-template <int kWidth>
+// Updates kTimes times kWidth neighbours, from *p on and kWarpFours further on; all loads are in
+// flight before the first is needed. rounded: where to write the new p in bf16 as well; may be
+// null.
+template <int kWidth, int kTimes>
 __device__ void update(const AdamWStep& f, float* p, const float* g, float* m, float* v,
                        bfloat16* rounded) {
-  float parameters[kWidth], gradients[kWidth], first[kWidth], second[kWidth];
-  load(p, parameters);
-  load(g, gradients);
-  load(m, first);
-  load(v, second);
+  float parameters[kTimes][kWidth], gradients[kTimes][kWidth];
+  float first[kTimes][kWidth], second[kTimes][kWidth];
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) {
-    update_moments(f, f.scale * gradients[k], first[k], second[k]);
-    parameters[k] = moved(f, parameters[k], first[k], second[k]);
+  for (int t = 0; t < kTimes; ++t) {
+    load(p + t * kWarpFours, parameters[t]);
+    load(g + t * kWarpFours, gradients[t]);
+    load(m + t * kWarpFours, first[t]);
+    load(v + t * kWarpFours, second[t]);
   }
-  store(p, parameters);
-  store(m, first);
-  store(v, second);
-  if (rounded) store(rounded, parameters);
+#pragma unroll
+  for (int t = 0; t < kTimes; ++t) {
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      update_moments(f, f.scale * gradients[t][k], first[t][k], second[t][k]);
+      parameters[t][k] = moved(f, parameters[t][k], first[t][k], second[t][k]);
+    }
+    store(p + t * kWarpFours, parameters[t]);
+    store(m + t * kWarpFours, first[t]);
+    store(v + t * kWarpFours, second[t]);
+    if (rounded) store(rounded + t * kWarpFours, parameters[t]);
+  }
 }
 
-// Each block updates a piece of the part that its number belongs to; each thread a pack of it, if
-// packs are aligned to 16 bytes.
+// Each block updates a piece of the part that its number belongs to. Each warp takes a row of it,
+// if rows are aligned to 16 bytes: its lanes load and store fours side by side. What no whole row
+// has is updated one by one.
 __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, float* p,
                                    const float* g, float* m, float* v) {
   // The last part that begins at or before this block is in [low, high).
@@ -155,21 +167,22 @@ __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, flo
   if (!take_outcome(step)) return;
   const int64_t first = (int64_t(blockIdx.x) - part.first_block) * kPiece;
   const int64_t last = first + kPiece < part.count ? first + kPiece : part.count;
-  const bool packs = begins_pack(p + part.begin) && begins_pack(g + part.begin) &&
-                     begins_pack(m + part.begin) && begins_pack(v + part.begin) &&
-                     begins_pack(part.rounded);
-  auto at = [&](int64_t k, auto width) {
+  const bool rows = begins_pack(p + part.begin) && begins_pack(g + part.begin) &&
+                    begins_pack(m + part.begin) && begins_pack(v + part.begin) &&
+                    begins_pack(part.rounded);
+  auto at = [&](int64_t k, auto width, auto times) {
     const int64_t i = part.begin + k;
-    update<width()>(step, p + i, g + i, m + i, v + i, part.rounded ? part.rounded + k : nullptr);
+    update<width(), times()>(step, p + i, g + i, m + i, v + i,
+                             part.rounded ? part.rounded + k : nullptr);
   };
-  int64_t single = first;  // the first element outside of packs
-  if (packs) {
-    single += (last - first) / kPack * kPack;
-    const int64_t k = first + int64_t(threadIdx.x) * kPack;
-    if (k < single) at(k, std::integral_constant<int, kPack>());
+  int64_t single = first;  // the first element outside of rows
+  if (rows) {
+    single += (last - first) / kRow * kRow;
+    const int64_t k = first + warp() * kRow + lane() * kFour;
+    if (k < single) at(k, std::integral_constant<int, kFour>(), std::integral_constant<int, kFours>());
   }
   for (int64_t k = single + threadIdx.x; k < last; k += kThreads) {
-    at(k, std::integral_constant<int, 1>());
+    at(k, std::integral_constant<int, 1>(), std::integral_constant<int, 1>());
   }
 }
 
@@ -180,7 +193,7 @@ __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float*
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols || !take_outcome(step)) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;
-  update<1>(step, p + i, g + i, m + i, v + i, nullptr);
+  update<1, 1>(step, p + i, g + i, m + i, v + i, nullptr);
   g[i] = 0;
 }
 

@@ -1,5 +1,5 @@
-// Loads and stores of fp32 or bf16 elements as floats, one or eight at a time. Eight neighbours are
-// 16 bytes of bf16, or 32 of fp32.
+// Loads and stores of fp32 or bf16 elements as floats, one, four or eight at a time. Eight
+// neighbours are 16 bytes of bf16, or 32 of fp32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,7 +11,7 @@
 
 namespace finetune::cuda {
 
-constexpr int kPack = 8;
+constexpr int kPack = 8, kFour = 4;
 
 __device__ inline float as_float(float value) {
   return value;
@@ -35,6 +35,13 @@ template <typename T>
 __device__ inline void load(const T* from, float (&values)[1]) {
   values[0] = as_float(*from);
 }
+__device__ inline void load(const float* from, float (&values)[kFour]) {
+  const float4 four = *reinterpret_cast<const float4*>(from);
+  values[0] = four.x;
+  values[1] = four.y;
+  values[2] = four.z;
+  values[3] = four.w;
+}
 __device__ inline void load(const float* from, float (&values)[kPack]) {
   for (int i = 0; i < 2; ++i) {
     const float4 four = reinterpret_cast<const float4*>(from)[i];
@@ -56,6 +63,13 @@ __device__ inline void load(const bfloat16* from, float (&values)[kPack]) {
 template <typename T>
 __device__ inline void store(T* to, const float (&values)[1]) {
   put(to, values[0]);
+}
+__device__ inline void store(float* to, const float (&values)[kFour]) {
+  *reinterpret_cast<float4*>(to) = make_float4(values[0], values[1], values[2], values[3]);
+}
+__device__ inline void store(bfloat16* to, const float (&values)[kFour]) {
+  *reinterpret_cast<uint2*>(to) = make_uint2(bf16_bits(values[0]) | bf16_bits(values[1]) << 16,
+                                             bf16_bits(values[2]) | bf16_bits(values[3]) << 16);
 }
 __device__ inline void store(float* to, const float (&values)[kPack]) {
   for (int i = 0; i < 2; ++i) {
