@@ -35,6 +35,10 @@ inline constexpr Switch kCudaKeptSwitch{
     "FINETUNE_CUDA_KEPT", "0, 1",
     "training on a GPU keeps the activations' results where its memory allows it (1)"};
 
+inline constexpr Switch kCudaAlgorithmsSwitch{
+    "FINETUNE_CUDA_ALGORITHMS", "first, timed",
+    "a GPU's matrix products: cuBLASLt's first algorithm, or the fastest with equal bits (first)"};
+
 inline constexpr Switch kBatchesInFlightSwitch{
     "FINETUNE_BATCHES_IN_FLIGHT", "1, 2",
     "evaluation and prediction on a GPU: micro-batches computed while the host works (2)"};
@@ -46,7 +50,8 @@ inline constexpr Switch kTimesSwitch{
     "FINETUNE_TIMES", "1", "evaluate, predict: standard error says when each phase ended"};
 
 inline constexpr std::array kSwitches{
-    kIsaSwitch,     kHostsSwitch, kStartLimitSwitch,      kCudaAttentionSwitch, kCudaGraphsSwitch,
-    kGpuNodeSwitch, kTimesSwitch, kBatchesInFlightSwitch, kCudaKeptSwitch};
+    kIsaSwitch,        kHostsSwitch,         kStartLimitSwitch, kCudaAttentionSwitch,
+    kCudaGraphsSwitch, kGpuNodeSwitch,       kTimesSwitch,      kBatchesInFlightSwitch,
+    kCudaKeptSwitch,   kCudaAlgorithmsSwitch};
 
 }  // namespace finetune

@@ -1,7 +1,11 @@
 // Matrix products through cuBLASLt, with a plan cached for each shape.
 #include <cstdint>
+#include <string_view>
 
+#include "core/switches.h"
 #include "ops/cuda/kernels/matmul.h"
+#include "ops/cuda/module/graphs.h"
+#include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
 namespace {
@@ -36,9 +40,42 @@ struct Preference {
   ~Preference() { cublasLtMatmulPreferenceDestroy(handle); }
 };
 
+struct Timer {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  Timer() {
+    check(cudaEventCreateWithFlags(&begin, cudaEventDefault), "event");
+    check(cudaEventCreateWithFlags(&end, cudaEventDefault), "event");
+  }
+  ~Timer() {
+    cudaEventDestroy(begin);
+    if (end) cudaEventDestroy(end);
+  }
+  // Milliseconds of work on the context's stream.
+  template <typename Work>
+  float of(Context& context, const Work& work) {
+    check(cudaEventRecord(begin, context.stream), "event");
+    work();
+    check(cudaEventRecord(end, context.stream), "event");
+    context.wait(end, "a matrix product's algorithms");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "event");
+    return milliseconds;
+  }
+};
+
+// *differs = 1 if a and b (count) are not the same; else it stays.
+__global__ void compare_kernel(const uint32_t* a, const uint32_t* b, int64_t count, int* differs) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += int64_t(gridDim.x) * blockDim.x) {
+    if (a[i] != b[i]) *differs = 1;
+  }
+}
+
 }  // namespace
 
-Matmul::Matmul(DeviceMemory& memory) {
+Matmul::Matmul(DeviceMemory& memory)
+    : timed_(kCudaAlgorithmsSwitch.value() &&
+             std::string_view(kCudaAlgorithmsSwitch.value()) == "timed") {
   workspace_ = memory.allocate(kWorkspace, "cuBLASLt's workspace");
   check(cublasLtCreate(&handle_), "cuBLASLt");
 }
@@ -58,7 +95,7 @@ Matmul::Plan::~Plan() {
 // cuBLASLt is column-major. A row-major (rows, cols) matrix is a column-major (cols, rows) one with
 // the stride as leading dimension, so C = op(A) op(B) is computed as C^T = op(B)^T op(A)^T: B comes
 // first, and each operand has the same transposition flag as here.
-void Matmul::make(const Product& p, const Key& key, Plan& plan) {
+void Matmul::make(const Product& p, const Key& key, Plan& plan, Others& others) {
   // If the rows of a bf16 result begin at odd elements, its kernels round the product, add the bias
   // and round again (13.1, on an H200).
   if (p.bias && p.c.bf16 && (p.c.stride % 2 != 0 || alignment(p.c.data) < 4)) return;
@@ -103,11 +140,12 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   const bool parts = !p.bf16 || k % 64 == 0 || k / 64 <= k % 64;
   set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       uint32_t(parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE));
-  cublasLtMatmulHeuristicResult_t best = {};
+  cublasLtMatmulHeuristicResult_t named[1 + kOthers] = {};
+  const cublasLtMatmulHeuristicResult_t& best = named[0];
   int results = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
-                                     preference.handle, 1, &best, &results);
+                                     preference.handle, timed_ ? 1 + kOthers : 1, named, &results);
   // It returns either status for unsupported shapes and alignments.
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
     check(status, "a matrix product's algorithm");
@@ -115,6 +153,65 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   plan.found = status == CUBLAS_STATUS_SUCCESS && results > 0 &&
                best.state == CUBLAS_STATUS_SUCCESS && best.workspaceSize <= kWorkspace;
   plan.algorithm = best.algo;
+  for (int i = 1; i < results; ++i) {
+    if (named[i].state == CUBLAS_STATUS_SUCCESS && named[i].workspaceSize <= kWorkspace) {
+      others.algorithms[others.count++] = named[i].algo;
+    }
+  }
+}
+
+cublasStatus_t Matmul::multiply(Context& context, const Product& p, Plan& plan,
+                                const cublasLtMatmulAlgo_t& algorithm, void* result) {
+  if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  const float alpha = 1, beta = p.accumulate ? 1 : 0;
+  return cublasLtMatmul(handle_, plan.operation, &alpha, p.b.data, plan.a, p.a.data, plan.b, &beta,
+                        p.accumulate ? p.c.data : result, plan.c, result, plan.c, &algorithm,
+                        workspace_, kWorkspace, context.stream);
+}
+
+void Matmul::choose(Context& context, const Product& p, Plan& plan, const Others& others) {
+  constexpr int kTimes = 3, kThreads = 256;
+  constexpr int64_t kBlocks = 1024;
+  constexpr float kGain = 0.97f;  // of the first one's time: less is noise
+  const size_t elements = size_t((p.c.rows - 1) * p.c.stride + p.c.cols);
+  const size_t words = (elements * (p.c.bf16 ? 2 : 4) + 255) / 256 * 64;
+  const size_t bytes = words * sizeof(uint32_t);
+  if (others.count == 0 || bytes > kMostTimed || context.graphs->recording()) return;
+  // Two results, and whether they differ.
+  char* const first = static_cast<char*>(context.scratch(Scratch::timed, 2 * bytes + sizeof(int)));
+  char* const other = first + bytes;
+  int* const differs = reinterpret_cast<int*>(other + bytes);
+  // Between rows it stays; no product gives such values, so one that writes nothing is found.
+  auto poison = [&](char* result) {
+    check(cudaMemsetAsync(result, 0xFF, bytes, context.stream), "a matrix product's algorithms");
+  };
+  poison(first);
+  check(multiply(context, p, plan, plan.algorithm, first), "a matrix product");
+  Timer timer;
+  auto time_of = [&](const cublasLtMatmulAlgo_t& algorithm) {
+    return timer.of(context, [&] {
+      for (int i = 0; i < kTimes; ++i) {
+        check(multiply(context, p, plan, algorithm, other), "a matrix product");
+      }
+    });
+  };
+  float least = kGain * time_of(plan.algorithm);
+  for (int i = 0; i < others.count; ++i) {
+    const cublasLtMatmulAlgo_t& algorithm = others.algorithms[i];
+    poison(other);
+    fill_zero(context, differs, 1, sizeof(int), 0);
+    if (multiply(context, p, plan, algorithm, other) != CUBLAS_STATUS_SUCCESS) continue;
+    launch(context, dim3(unsigned(std::min(divide_up(int64_t(words), kThreads), kBlocks))),
+           kThreads, compare_kernel, reinterpret_cast<const uint32_t*>(first),
+           reinterpret_cast<const uint32_t*>(other), int64_t(words), differs);
+    int found = 0;
+    download(context, &found, differs, sizeof found);
+    if (found) continue;
+    if (const float time = time_of(algorithm); time < least) {
+      least = time;
+      plan.algorithm = algorithm;
+    }
+  }
 }
 
 void Matmul::run(Context& context, const Product& p) {
@@ -144,13 +241,16 @@ void Matmul::run(Context& context, const Product& p) {
   Plan& plan = entry->second;
   if (is_new) {
     try {
-      make(p, key, plan);
+      Others others;
+      make(p, key, plan, others);
       if (!plan.found) {
         const std::string line = "warning: cuBLASLt has no exact algorithm for a product of (" +
                                  std::to_string(p.c.rows) + "," + std::to_string(k) + ") and (" +
                                  std::to_string(k) + "," + std::to_string(p.c.cols) +
                                  "): a slow kernel computes it";
         context.log(line.c_str());
+      } else {
+        choose(context, p, plan, others);
       }
     } catch (...) {
       plans_.erase(entry);
@@ -158,12 +258,7 @@ void Matmul::run(Context& context, const Product& p) {
     }
   }
   if (!plan.found) return plain_matmul(context, p);
-  if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  const float alpha = 1, beta = p.accumulate ? 1 : 0;
-  check(cublasLtMatmul(handle_, plan.operation, &alpha, p.b.data, plan.a, p.a.data, plan.b, &beta,
-                       p.c.data, plan.c, p.c.data, plan.c, &plan.algorithm, workspace_, kWorkspace,
-                       context.stream),
-        "a matrix product");
+  check(multiply(context, p, plan, plan.algorithm, p.c.data), "a matrix product");
 }
 
 }  // namespace finetune::cuda

@@ -29,6 +29,10 @@ struct Product {
 
 // One algorithm per shape: the first that cuBLASLt's heuristic names, asked once and cached. The
 // workspace is ours and has a fixed size, so that equal calls give equal bits.
+//
+// With FINETUNE_CUDA_ALGORITHMS=timed it is the fastest of the first few whose result has the first
+// one's bits: the choice depends on time, the results do not. Their memory (Scratch::timed) is in
+// no forecast.
 class Matmul {
  public:
   explicit Matmul(DeviceMemory& memory);  // frees the workspace, when it is no longer used
@@ -53,12 +57,25 @@ class Matmul {
     bool found = false;  // false: the plain kernel computes this shape
     ~Plan();
   };
+  // What the heuristic names after a plan's algorithm. (Of a std::vector of it nvcc 13.0 dies.)
+  static constexpr int kOthers = 7;
+  struct Others {
+    cublasLtMatmulAlgo_t algorithms[kOthers];
+    int count = 0;
+  };
 
-  void make(const Product& product, const Key& key, Plan& plan);
+  void make(const Product& product, const Key& key, Plan& plan, Others& others);
+  // Makes plan.algorithm the fastest of all with its bits. Waits for the device.
+  void choose(Context& context, const Product& product, Plan& plan, const Others& others);
+  // `result`: in place of product.c's memory, which only an accumulating product reads.
+  cublasStatus_t multiply(Context& context, const Product& product, Plan& plan,
+                          const cublasLtMatmulAlgo_t& algorithm, void* result);
 
   // With more plans than this all are dropped; the heuristic gives the same answers again.
   static constexpr size_t kMostPlans = 8192;
-  static constexpr size_t kWorkspace = size_t{32} << 20;  // cuBLAS's own on Hopper
+  static constexpr size_t kWorkspace = size_t{32} << 20;   // cuBLAS's own on Hopper
+  static constexpr size_t kMostTimed = size_t{256} << 20;  // bytes of a result
+  const bool timed_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   std::map<Key, Plan> plans_;

@@ -30,7 +30,7 @@ bool reached(cudaEvent_t event);  // by the device
 
 // Device memory in which an operation keeps values between kernels. It grows to the largest need
 // and stays allocated.
-enum class Scratch { left, right, sums, weighted, mask, fused, steps, parts, wire, count };
+enum class Scratch { left, right, sums, weighted, mask, fused, steps, parts, wire, timed, count };
 
 struct Context;
 class Matmul;          // matmul.h

@@ -57,12 +57,23 @@ using cublasLtMatmulPreference_t = HostMatmulPreference*;
 struct cublasLtMatmulAlgo_t {
   uint32_t alignment[4];  // alignment that it requires
   bool rounds_parts;      // adds parts in the result's type
+  int number;             // of those that the heuristic names
+  int milliseconds;       // that it takes
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
   size_t workspaceSize;
   cublasStatus_t state;
 };
+
+namespace host_cuda {
+
+// Whoever asks for several algorithms gets three, from the slowest to the fastest: the first, one
+// whose results have the first's bits, and one whose results have others.
+constexpr int kAlgorithms = 3, kOtherBits = 2, kSameBits = 1;
+int64_t products_of(int algorithm);  // begun so far
+
+}  // namespace host_cuda
 
 const char* cublasLtGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
