@@ -31,6 +31,10 @@ inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cu
 inline constexpr Switch kCudaGraphsSwitch{
     "FINETUNE_CUDA_GRAPHS", "N", "the largest number of CUDA graphs kept; 0: do not use any"};
 
+inline constexpr Switch kCudaStreamsSwitch{
+    "FINETUNE_CUDA_STREAMS", "1, 2",
+    "training on a GPU: 2 computes weights' gradients beside the rest of the backward pass (2)"};
+
 inline constexpr Switch kCudaKeptSwitch{
     "FINETUNE_CUDA_KEPT", "0, 1",
     "training on a GPU keeps the activations' results where its memory allows it (1)"};
@@ -50,8 +54,9 @@ inline constexpr Switch kTimesSwitch{
     "FINETUNE_TIMES", "1", "evaluate, predict: standard error says when each phase ended"};
 
 inline constexpr std::array kSwitches{
-    kIsaSwitch,        kHostsSwitch,         kStartLimitSwitch, kCudaAttentionSwitch,
-    kCudaGraphsSwitch, kGpuNodeSwitch,       kTimesSwitch,      kBatchesInFlightSwitch,
-    kCudaKeptSwitch,   kCudaAlgorithmsSwitch};
+    kIsaSwitch,           kHostsSwitch,         kStartLimitSwitch,
+    kCudaAttentionSwitch, kCudaGraphsSwitch,    kCudaStreamsSwitch,
+    kGpuNodeSwitch,       kTimesSwitch,         kBatchesInFlightSwitch,
+    kCudaKeptSwitch,      kCudaAlgorithmsSwitch};
 
 }  // namespace finetune

@@ -156,8 +156,17 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
   const int64_t branch = config.layer.norm_before ? rows * h : memory.floats_of(rows * h);
   plan.branch_gradient = memory.take(std::max({branch, sequences * h, scored * h, head_rows * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);
-  plan.wide_gradient =
-      memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h) / v);
+  const int64_t qkv = std::max(rows * 3 * h, tokens * 2 * h) / v;
+  if (memory.is_rounded()) {  // weights' gradients read them while the next block computes its own
+    plan.wide_gradient = memory.take_typed(rows * inner / v);
+    plan.attention_branch_gradient =
+        config.layer.norm_before ? plan.branch_gradient : memory.take(branch);
+    plan.qkv_gradient = memory.take_typed(qkv);
+  } else {
+    plan.wide_gradient = memory.take_typed(std::max(rows * inner / v, qkv));
+    plan.attention_branch_gradient = plan.branch_gradient;
+    plan.qkv_gradient = plan.wide_gradient;
+  }
   plan.partials.all = take_partials(memory, chunk, std::max(tokens, sequences) * h, true);
 }
 
@@ -167,6 +176,11 @@ ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
   return {part.chunks[size_t(chunk)], part.embeddings && chunk == 0,
           part.head && chunk + 1 == int64_t(part.chunks.size()), part.tensor_shards,
           part.shards.size()};
+}
+
+SecondStreamLimits second_stream_limits(const EncoderConfig& config, int64_t tokens) {
+  const int64_t h = config.hidden_size;
+  return {tokens, h, std::max(3 * h, config.inner_rows())};
 }
 
 InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPart& part,

@@ -12,6 +12,7 @@
 #include "model/config.h"
 #include "model/model_part.h"
 #include "model/parameters.h"
+#include "ops/second_stream.h"
 
 namespace finetune {
 
@@ -109,6 +110,9 @@ struct RelativeOffsets {
   int64_t gradient = kAbsent;                   // (P, H)
 };
 
+// Of the layers' gradients of weights.
+SecondStreamLimits second_stream_limits(const EncoderConfig& config, int64_t tokens);
+
 struct ActivationPlan {
   int64_t bias_table = kAbsent;       // what a chunk without embeddings was handed
   int64_t embedding_sum = kAbsent;    // (T, E)
@@ -158,7 +162,11 @@ struct ActivationPlan {
   int64_t query_gradient = kAbsent;      // (B, H/V)*
   int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout; the head's (., H)
   int64_t context_gradient = kAbsent;  // (R, H/V)*
-  int64_t wide_gradient = kAbsent;     // (R, I/V)*, then (T, 3H/V)* or (T, 2H/V)*
+  int64_t wide_gradient = kAbsent;     // (R, I/V)*
+  // Of attention: of its projection before dropout, (R, H)*, and (T, 3H/V)* or (T, 2H/V)*. In f32
+  // they are the two places above.
+  int64_t attention_branch_gradient = kAbsent;
+  int64_t qkv_gradient = kAbsent;
   PartialOffsets partials;
 
   // Of a ring: the number of the first layer's input, and how many tensors the pass has there.

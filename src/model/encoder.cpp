@@ -225,6 +225,10 @@ void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, i
     }
   }
   s.memory = s.backend.allocate(size_t(s.reserved));
+  // Offloaded inputs and sums with other tensor ranks would make the streams wait for each other.
+  if (s.can_train && !s.ring.on() && !s.part.shares_layers()) {
+    s.backend.reserve_second_stream(second_stream_limits(s.config, training.tokens));
+  }
   const int64_t most = std::max(training.tokens, inference.tokens);
   s.rotary = RotaryTables(s.backend, s.config, most);
   s.position_bias.reserve(s.backend, s.config, most);
@@ -355,13 +359,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
   LayerBias bias = s.position_bias.before_backward(ends, of, lowest_layer == 0);
   for (int64_t l = of.layers.end; l-- > of.layers.begin && l + 1 >= lowest_layer;) {
     bias.accumulate = l + 1 < s.config.num_hidden_layers;
-    LayerGradients offsets{s.first_only(of, l) ? plan.first_gradient : plan.gradient,
-                           plan.branch_gradient,
-                           plan.context_gradient,
-                           plan.wide_gradient,
-                           plan.query_gradient,
-                           plan.gradient,
-                           plan.normed_gradient};
+    const LayerGradients offsets = LayerGradients::of(plan, s.first_only(of, l));
     LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites, bias);
     // Layers that share weights add their gradients from the top down.
     pass.accumulate = accumulate || s.config.shares_above(l);

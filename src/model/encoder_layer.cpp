@@ -118,6 +118,20 @@ void layer_forward(const LayerPass& pass, float* weights) {
                          pass.at(p.output, rows, h), pass.rounded(p.output_rounded, rows, h));
 }
 
+LayerGradients LayerGradients::of(const ActivationPlan& plan, bool first_only) {
+  LayerGradients g;
+  g.gradient = first_only ? plan.first_gradient : plan.gradient;
+  g.branch = plan.branch_gradient;
+  g.context = plan.context_gradient;
+  g.wide = plan.wide_gradient;
+  g.attention_branch = plan.attention_branch_gradient;
+  g.qkv = plan.qkv_gradient;
+  g.query = plan.query_gradient;
+  g.input = plan.gradient;
+  g.normed = plan.normed_gradient;
+  return g;
+}
+
 void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
                     bool input_wanted) {
   if (pass.config.layer.norm_before) {
@@ -130,13 +144,13 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   // `gradient` is that of the tensor on the residual path, from the output downwards; a branch
   // without dropout has the same gradient as the residual until its dense layer, but for its type.
   Tensor gradient = pass.at(g.gradient, rows, h);
-  auto branch_of = [&](const Dropout& dropout) {
+  auto branch_of = [&](const Dropout& dropout, int64_t place) {
     return dropout.on() || pass.backend.activation_type() == DType::bf16
-               ? pass.typed(g.branch, rows, h)
+               ? pass.typed(place, rows, h)
                : Tensor{};
   };
 
-  Tensor branch = branch_of(pass.dropout.output);
+  Tensor branch = branch_of(pass.dropout.output, g.branch);
   backend.add_layer_norm_backward(
       gradient, pass.at(p.output_sum, rows, h), pass.at(p.output_stats, rows, 2),
       norms.output_gamma.in(weights), pass.dropout.output, pass.names(), gradient, branch,
@@ -144,7 +158,7 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   if (!branch) branch = gradient;
   feed_forward_backward(pass, g, weights, arena, branch, gradient);
 
-  branch = branch_of(pass.dropout.attention_output);
+  branch = branch_of(pass.dropout.attention_output, g.attention_branch);
   backend.add_layer_norm_backward(
       gradient, pass.at(p.attention_sum, rows, h), pass.at(p.attention_stats, rows, 2),
       norms.attention_gamma.in(weights), pass.dropout.attention_output, pass.names(), gradient,

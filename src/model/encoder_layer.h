@@ -129,9 +129,12 @@ struct LayerGradients {
   int64_t branch = kAbsent;    // (R, H)
   int64_t context = kAbsent;   // (R, H/V), as the next two of one shard after the other
   int64_t wide = kAbsent;
-  int64_t query = kAbsent;   // (B, H/V) where first_only
+  int64_t attention_branch = kAbsent, qkv = kAbsent;  // as ActivationPlan has them
+  int64_t query = kAbsent;                            // (B, H/V) where first_only
   int64_t input = kAbsent;   // (T, H): out: of the input; the same as `gradient` unless first_only
   int64_t normed = kAbsent;  // (T, H): of what a norm before a block wrote
+
+  static LayerGradients of(const ActivationPlan& plan, bool first_only);
 };
 
 // The two passes of a layer whose norms come before its blocks.

@@ -23,6 +23,7 @@ struct ModelPart {
   bool is_whole(const EncoderConfig& config) const;
   bool holds_layer(int64_t layer) const;  // encoder layer, 0 for the first
   int64_t layers() const;                 // encoder layers in all chunks
+  bool shares_layers() const { return shards.size() < tensor_shards; }  // with other processes
 };
 
 }  // namespace finetune

@@ -27,6 +27,7 @@
 #include "ops/device_peers.h"
 #include "ops/host_copies.h"
 #include "ops/operands.h"
+#include "ops/second_stream.h"
 
 namespace finetune {
 
@@ -142,6 +143,10 @@ class Backend {
   }
   // Whether keys are worth making alike.
   virtual bool replays() const { return false; }
+  // Whether the backend can compute weights' gradients beside the operations that follow. It does
+  // so, with the same bits, once memory for them has been reserved; others are computed in turn.
+  virtual bool has_second_stream() const { return false; }
+  virtual void reserve_second_stream(const SecondStreamLimits&) {}
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }

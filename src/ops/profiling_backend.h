@@ -91,6 +91,10 @@ class ProfilingBackend : public Backend {
     recording_ ? work() : inner_->replay(key, work);
   }
   bool replays() const override { return !recording_ && inner_->replays(); }
+  bool has_second_stream() const override { return inner_->has_second_stream(); }
+  void reserve_second_stream(const SecondStreamLimits& most) override {
+    inner_->reserve_second_stream(most);
+  }
   void fill_zero(Tensor x) override;
   void forget_packed() override { inner_->forget_packed(); }
   void synchronize() override { inner_->synchronize(); }

@@ -40,6 +40,7 @@ Error too_little_memory(const Machine& machine, const Settings& settings, const 
                 bucket_bytes(options),
                 wire_type(options),
                 backend && backend->library_attention(),
+                backend && backend->has_second_stream(),
                 options.micro_batches.value_or(0),
                 held,
                 activation_slots(machine, settings),

@@ -123,20 +123,23 @@ class AttentionBackward {
     Tensor context = pass_.typed(p.context, rows, width);
     Tensor dcontext = pass_.typed(g_.context, rows, width);
     backend.linear_backward_input(branch, s.attention_weight.in(weights_), dcontext, false);
+    const Heads heads = heads_at(pass_, p.first_query, p.qkv);
+    const Heads dheads = heads_at(pass_, g_.query, g_.qkv);
+    Tensor log_sums = pass_.at(p.log_sums, pass_.shard_heads(), rows);
+    if (pass_.config.relative.on()) {
+      RelativeAttention(pass_, shard, weights_)
+          .backward(heads, dheads, context, dcontext, log_sums);
+    } else {
+      backend.attention_backward(attention_shape(pass_, shard), pass_.dropout.attention, heads.q,
+                                 heads.k, heads.v, context, log_sums, dcontext, dheads.q, dheads.k,
+                                 dheads.v);
+      rotate(pass_, g_.qkv, true);
+      add_bias_gradient(shard);
+    }
+    // Behind attention, which reads the context too: a backend with a second stream keeps readers
+    // of one memory apart.
     backend.linear_backward_weight(branch, context, s.attention_weight.in(arena_),
                                    s.attention_bias.in(arena_), pass_.accumulate);
-    const Heads heads = heads_at(pass_, p.first_query, p.qkv);
-    const Heads dheads = heads_at(pass_, g_.query, g_.wide);
-    if (pass_.config.relative.on()) {
-      return RelativeAttention(pass_, shard, weights_)
-          .backward(heads, dheads, context, dcontext,
-                    pass_.at(p.log_sums, pass_.shard_heads(), rows));
-    }
-    backend.attention_backward(
-        attention_shape(pass_, shard), pass_.dropout.attention, heads.q, heads.k, heads.v, context,
-        pass_.at(p.log_sums, pass_.shard_heads(), rows), dcontext, dheads.q, dheads.k, dheads.v);
-    rotate(pass_, g_.wide, true);
-    add_bias_gradient(shard);
   }
 
   void add_bias_gradient(size_t shard) const {
@@ -150,7 +153,7 @@ class AttentionBackward {
 
   void projection(size_t shard) const {
     const LayerSlots& s = pass_.shards[shard];
-    Tensor dqkv = pass_.typed(g_.wide, pass_.batch.tokens(), 3 * pass_.shard_width());
+    Tensor dqkv = pass_.typed(g_.qkv, pass_.batch.tokens(), 3 * pass_.shard_width());
     if (input_wanted_) of_queries_.add(shard, dqkv, s.qkv_weight.in(weights_));
     pass_.backend.linear_backward_weight(dqkv, input_of(pass_), s.qkv_weight.in(arena_),
                                          s.qkv_bias.in(arena_), pass_.accumulate);
@@ -163,7 +166,7 @@ class AttentionBackward {
     Tensor weight = s.qkv_weight.in(weights_);
     Tensor dweight = s.qkv_weight.in(arena_), dbias = s.qkv_bias.in(arena_);
     Tensor dq = pass_.typed(g_.query, rows, width);
-    Tensor dkv = pass_.typed(g_.wide, pass_.batch.tokens(), 2 * width);
+    Tensor dkv = pass_.typed(g_.qkv, pass_.batch.tokens(), 2 * width);
     if (input_wanted_) {
       backend.linear_backward_input(dkv, key_value_rows(weight), of_keys_.of(shard), false);
       of_queries_.add(shard, dq, query_rows(weight));

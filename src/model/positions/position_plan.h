@@ -21,7 +21,8 @@ class Allocator {
     return (count * int64_t(size_of(type_)) + 3) / int64_t(sizeof(float));
   }
   // For products, in bf16.
-  int64_t take_rounded(int64_t count) { return type_ == DType::bf16 ? take_typed(count) : kAbsent; }
+  bool is_rounded() const { return type_ == DType::bf16; }
+  int64_t take_rounded(int64_t count) { return is_rounded() ? take_typed(count) : kAbsent; }
   int64_t end() const { return end_; }
   int64_t used() const { return end_ - begin_; }
 

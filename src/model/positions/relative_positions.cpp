@@ -159,11 +159,12 @@ void RelativeAttention::project_back(float* arena) const {
   for (const Side& side : sides_) {
     if (side.weight.rows == 0) continue;
     const Tensor gradient = at(side.gradient, side.weight.rows);
+    if (bias.relative_gradient != kAbsent) {
+      backend.linear_backward_input(gradient, side.weight.in(weights_), dtable, !is_first);
+      is_first = false;
+    }
     backend.linear_backward_weight(gradient, table, side.weight.in(arena), side.bias.in(arena),
                                    !side.own || pass_.accumulate);
-    if (bias.relative_gradient == kAbsent) continue;
-    backend.linear_backward_input(gradient, side.weight.in(weights_), dtable, !is_first);
-    is_first = false;
   }
   if (bias.relative_gradient == kAbsent) return;
   if (bias.relative_dropout.on()) {

@@ -19,6 +19,9 @@ void synchronize(Context& context);
 void start_download(Context& context, const void* from, size_t bytes);
 void finish_download(Context& context, void* host, size_t bytes);
 
+// second_stream.cu
+void reserve_second_stream(Context& context, SecondStreamLimits most);
+
 // The operations, each in the file that ops/operations.inc names above it.
 #define FINETUNE_UNWRAPPED(...) __VA_ARGS__
 #define OPERATION(name, parameters, arguments) \

@@ -104,11 +104,16 @@ int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
 }
 
 // What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
-int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
+int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes, bool offloads) {
+  const bool shares_layers = run.part && run.part->shares_layers();
   const int64_t h = run.config.hidden_size;
   const int64_t wide = std::max(3 * h, run.config.inner_rows());
   const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
   int64_t bytes = library_attention_bytes(run, sizes);
+  if (run.second_stream && !shares_layers && !offloads) {
+    const SecondStreamLimits most = second_stream_limits(run.config, t);
+    bytes += SecondStreamMemory(most, run.compute == DType::bf16).total();
+  }
   // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
   if (run.compute == DType::bf16) {
     bytes += 2 * (any + t) * h;
@@ -186,12 +191,12 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
                 shared.exchange * kFloatBytes;
   m.optimizer = shared.moments * kFloatBytes;
   m.activations = activation_bytes(run, sizes, recompute) + message_bytes(run, sizes);
-  m.scratch = scratch_bytes(run, sizes);
   const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
   m.offloaded = InputRing::make(run.config, run.table.head(), part, sizes.training.tokens,
                                 run.slots, recompute ? run.horizon : 0)
                     .host_floats(run.slots) *
                 kFloatBytes;
+  m.scratch = scratch_bytes(run, sizes, m.offloaded > 0);
   return m;
 }
 

@@ -31,6 +31,7 @@ struct DeviceRun {
   int64_t bucket_bytes = int64_t{25} << 20;
   DType wire = DType::f32;          // of gradients between them
   bool library_attention = false;   // ops/backend.h
+  bool second_stream = false;       // the same
   int64_t micro_batches = 0;        // of a shard in training; 0: by their tokens
   std::optional<ModelPart> part{};  // of a pipeline's stage; without: the whole model
   int64_t slots = 1;                // of its activations (Encoder::reserve)

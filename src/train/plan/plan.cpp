@@ -164,6 +164,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       bucket_bytes(options),
       wire_type(options),
       p.backend->library_attention(),
+      p.backend->has_second_stream(),
       plan.micro_batches,
       held};
   on_device.horizon = options.offload_activations.value_or(0);

@@ -8,23 +8,9 @@ import shutil
 from pathlib import Path
 
 from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
+from cuda_runs import ANSWERS, EVAL, LABELS, MODEL, NAMES, QA_MODEL, SQUAD, prepared
 import harness
-from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, nightly, some_of, steps_of, succeed
-
-MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
-TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
-SQUAD = GOLDEN / "trajectory-qa-train.json"
-NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-classification-train.csv")
-OPTIONS = ["--lr", "1e-3", "--dropout", "0.1", "--max-steps", 5, "--no-progress", "--quiet"]
-LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--batch-size", 8,
-          "--max-eval-samples", 10, "--virtual-shards", 2, "--no-ngram-baseline", *OPTIONS]
-ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
-           "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, *OPTIONS]
-
-
-def prepared():
-    need(*NAMES)
-    program_with_module()
+from harness import ON_GPU, facts_of, fail, main, metrics_of, need, nightly, some_of, steps_of, succeed
 
 
 def close(a, b, tolerance):
@@ -97,32 +83,6 @@ def test_course(directory):
             close(cuda, cpu, 1e-3)
 
 
-def test_the_host_goes_on(directory):
-    """A step more is one wait more, for the result of the step before, whatever the step has of shards and
-    micro-batches, and in the end replays graphs. The device does nothing here before somebody waits for it."""
-    prepared()
-    if not HOST_MODULE:
-        raise harness.Skip("only the kernels' host runtime counts waits")
-    def waits(steps, **env):
-        report = directory / "report"
-        succeed(*LABELS, "--device", "cuda", "--micro-batch-tokens", 48, "--max-steps", steps, "--output",
-                directory / "run", "--overwrite",
-                env={"HOST_CUDA_STREAMS": "late", "HOST_CUDA_REPORT": str(report), **env})
-        assert [step["step"] for step in steps_of(directory / "run")] == list(range(1, steps + 1))
-        counts = counts_of(report)
-        return [counts[name] for name in ("streams", "events", "graphs", "destroyed")]
-
-    streams, events, graphs, _ = (after - before for before, after in zip(waits(4), waits(9)))
-    assert (streams, events) == (0, 5) and graphs >= 5, (streams, events, graphs)
-    bits = facts_of(directory / "run")["weights_sha256"]
-    # Also if there are more shapes than graphs: graphs may then be dropped while they run.
-    few = {"FINETUNE_CUDA_GRAPHS": "4"}
-    before = waits(9, **few)
-    assert facts_of(directory / "run")["weights_sha256"] == bits
-    streams, events, graphs, destroyed = (after - before for before, after in zip(before, waits(20, **few)))
-    assert streams == 0 and events <= 11 and graphs > destroyed > 4, (streams, events, graphs, destroyed)
-
-
 def test_graphs(directory):
     """Work that is replayed has the bits of work that is called, though learning rate, dropout, lengths and numbers of
     sequences differ from step to step."""
@@ -159,6 +119,24 @@ def test_graphs(directory):
         assert facts_of(run)["weights_sha256"] == facts_of(directory / "1-0")["weights_sha256"], fault
 
 
+def test_second_stream(directory):
+    """Weights' gradients beside the rest of the backward pass have the same bits, whatever the device does first."""
+    prepared()
+    for number, (line, precision) in enumerate(some_of(
+            2, (LABELS, "bf16"), ([*LABELS, "--micro-batch-tokens", 48, "--recompute"], "bf16"), (LABELS, "fp32"),
+            ([*ANSWERS, "--batch-size", 2, "--max-eval-samples", 1], "bf16"))):
+        results, memory = set(), {}
+        for streams, order in (("1", ""), *((("2", "early"), ("2", "late")) if HOST_MODULE else (("2", ""),))):
+            run = directory / f"{number}-{streams}{order}"
+            succeed(*line, "--max-steps", 6, "--precision", precision, "--device", "cuda", "--output", run,
+                    env={"FINETUNE_CUDA_STREAMS": streams, "HOST_CUDA_STREAMS": order})
+            results.add((facts_of(run)["weights_sha256"], *((step["loss"], step["grad_norm"]) for step in steps_of(run))))
+            memory[streams] = metrics_of(run)["device_peak_memory_mb"]
+            assert "CUDA graphs" not in (run / "log.txt").read_text()
+        assert len(results) == 1, results
+        assert memory["2"] > memory["1"] + 32, memory  # its workspace
+
+
 def test_two_batches_in_flight(directory):
     """Results do not depend on them, nor on when the device works; the weights' sum, made beside them, is the CPU's."""
     prepared()
@@ -178,23 +156,6 @@ def test_two_batches_in_flight(directory):
         assert result.out == expected and len(expected) > 900 and "first micro-batch" in result.err, (streams, result.err)
     beside = json.loads(succeed(*evaluate, env={"HOST_CUDA_STREAMS": "late"}).out)
     assert all(beside[name] == metrics[name] for name in metrics if name.startswith("eval_")), (beside, metrics)
-
-
-def test_failure(directory):
-    """A device that fails ends the run with one line; steps that were done before are logged where their results can
-    still be had. The host asks for one result a step."""
-    prepared()
-    if not HOST_MODULE:
-        raise harness.Skip("only the kernels' host runtime fails when it is asked to")
-    for call, steps in (("FAILS download 5", 4), ("BREAKS download 5", 3), ("BREAKS cudaGraphLaunch 4", None)):
-        run = directory / call.replace(" ", "-")
-        fault = {"HOST_CUDA_" + call.split(" ", 1)[0]: call.split(" ", 1)[1], "HOST_CUDA_STREAMS": "late"}
-        result = harness.run(*LABELS, "--max-steps", 9, "--device", "cuda", "--output", run, env=fault)
-        errors = [line for line in result.err.splitlines() if "error:" in line]
-        assert result.code == 5 and len(errors) == 1 and "the GPU failed" in errors[0], (fault, result)
-        assert not (run / "model").exists()
-        done = [step["step"] for step in steps_of(run)]
-        assert done == list(range(1, (steps or len(done)) + 1)), (fault, done)
 
 
 def test_divergence(directory):

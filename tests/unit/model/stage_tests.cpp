@@ -336,8 +336,9 @@ TEST_CASE("stages give the whole model's inference results") {
 }
 
 // Bytes of a token in a layer, and of what all layers share (H hidden, I intermediate):
-// kept 16 H + 4 (4 H + I), or in bf16 20 H + 2 (4 H + I); working 4 H + e (2 H + max(I, 3 H)), and
-// 4 H of what goes on to the next stage.
+// kept 16 H + 4 (4 H + I), or in bf16 20 H + 2 (4 H + I); working 4 H + 4 (2 H + max(I, 3 H)), or
+// in bf16, where attention has gradients of its own, 4 H + 2 (6 H + I), and 4 H of what goes on to
+// the next stage.
 TEST_CASE("a middle stage has the memory of the formula") {
   EncoderConfig config = small_config(kLayers);
   config.hidden_size = 64;
@@ -355,7 +356,8 @@ TEST_CASE("a middle stage has the memory of the formula") {
       const int64_t small = 4 * 4 + 16;  // sums of attention's rows, means and deviations
       // The first layer's input is not kept in bf16; with recompute none is.
       const int64_t rounded = type == DType::bf16 ? 2 * h : 0;
-      const int64_t working = 4 * h + e * (2 * h + inner) + 4 * h;
+      const int64_t gradients = (type == DType::f32 ? 2 : 6) * h + inner;
+      const int64_t working = 4 * h + e * gradients + 4 * h;
       if (recompute) {
         CHECK(plan.kept * 4 == t * layers * 4 * h);
         CHECK(plan.working * 4 == t * (results + small - 4 * h - rounded + working));

@@ -87,6 +87,26 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(rounded.gradients == sharded.gradients);
 }
 
+TEST_CASE("a GPU's memory: a second stream has its own, but beside tensor ranks or offloading") {
+  Case c;
+  c.run.evaluation.reset();
+  c.run.compute = DType::bf16;
+  const auto scratch = [&](bool second) {
+    c.run.second_stream = second;
+    return forecast_device_memory(c.run, 2048, true).scratch;
+  };
+  // Its workspace; two operands (T, H) in bf16; sums of 64 rows each of the widest bias.
+  const int64_t tokens = 2048, h = 768;
+  CHECK(scratch(true) - scratch(false) == 32 * kMiB + 2 * tokens * h * 2 + tokens / 64 * 4 * h * 4);
+  c.run.horizon = 4;
+  CHECK(scratch(true) == scratch(false));
+  c.run.horizon = 0;
+  ModelPart shared = ModelPart::whole(c.config, 2);
+  shared.shards = {0, 1};
+  c.run.part = shared;
+  CHECK(scratch(true) == scratch(false));
+}
+
 TEST_CASE("a GPU's memory: arenas of a part of the model, with words or without") {
   const Case whole;
   ModelPart first = ModelPart::whole(whole.config), last = first;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/log.h"
+#include "core/switches.h"
 #include "ops/cuda/host/cuda_module.h"
 
 namespace finetune {
@@ -121,6 +122,15 @@ void CudaBackend::replay(std::span<const int64_t> key, const std::function<void(
     call("replaying work", functions_.give_up_replay, error.what());
   }
   if (!done) work();
+}
+
+bool CudaBackend::has_second_stream() const {
+  const char* streams = kCudaStreamsSwitch.value();
+  return !streams || std::string_view(streams) != "1";
+}
+
+void CudaBackend::reserve_second_stream(const SecondStreamLimits& most) {
+  if (has_second_stream()) call("reserving memory", functions_.reserve_second_stream, most);
 }
 
 void CudaBackend::fill_zero(Tensor x) {

@@ -40,6 +40,8 @@ class CudaBackend : public Backend {
   void finish_download(void* host, size_t bytes) override;
   void replay(std::span<const int64_t> key, const std::function<void()>& work) override;
   bool replays() const override { return true; }
+  bool has_second_stream() const override;
+  void reserve_second_stream(const SecondStreamLimits& most) override;
   void fill_zero(Tensor x) override;
   void synchronize() override;
   DeviceMemory device_memory() const override;

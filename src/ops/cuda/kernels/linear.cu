@@ -4,6 +4,7 @@
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/matmul.h"
 #include "ops/cuda/kernels/rounded.h"
+#include "ops/cuda/module/second_stream.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -43,6 +44,35 @@ void clear(Context& context, Matrix x) {
             size_t(x.stride) * sizeof(float));
 }
 
+// Logits of answers, one pair per token.
+bool is_pair(AnyMatrix dy) {
+  return dy.cols == 2 && !dy.bf16;
+}
+
+// The epilogue of cuBLASLt that sums dbias cannot add to what is there.
+void weight_gradient(Context& context, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
+                     bool accumulate) {
+  if (dy.rows == 0) {
+    if (accumulate) return;
+    clear(context, dw);
+    if (dbias.data) clear(context, dbias);
+    return;
+  }
+  if (is_pair(dy)) {
+    two_weighted_sums(context, dy.as<float>(), x, dw, accumulate);
+  } else {
+    multiply(context, operand(context, dy, true, Scratch::left),
+             operand(context, x, false, Scratch::right), nullptr, any(dw), accumulate);
+  }
+  if (dbias.data) column_sums(context, dy, dbias.data, accumulate);
+}
+
+// Bytes of operand()'s scratch memory.
+size_t rounded_bytes(const Context& context, AnyMatrix x) {
+  if (x.bf16 || !context.bf16) return 0;
+  return size_t(x.rows * rounded_stride(x.cols)) * sizeof(bfloat16);
+}
+
 }  // namespace
 
 // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out)
@@ -60,23 +90,22 @@ void linear_backward_input(Context& context, AnyMatrix dy, Matrix w, AnyMatrix d
            nullptr, dx, accumulate);
 }
 
-// dw (out, in) = or += dy (R, out)^T * x (R, in); dbias (1, out) = or += column sums of dy. (The
-// epilogue of cuBLASLt that sums dbias cannot add to what is there.)
+// dw (out, in) = or += dy (R, out)^T * x (R, in); dbias (1, out) = or += column sums of dy
 void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
                             bool accumulate) {
-  if (dy.rows == 0) {
-    if (accumulate) return;
-    clear(context, dw);
-    if (dbias.data) clear(context, dbias);
-    return;
+  const auto compute = [&] { weight_gradient(context, dy, x, dw, dbias, accumulate); };
+  if (!context.second) return compute();
+  SecondStream& second = *context.second;
+  const int64_t sums = dbias.data ? divide_up(dy.rows, kRowsOfASum) * dy.cols : 0;
+  if (!is_pair(dy) && second.has_room(rounded_bytes(context, dy), rounded_bytes(context, x),
+                                      size_t(sums) * sizeof(float))) {
+    return second.run({dy, x, dw, dbias}, compute);
   }
-  if (dy.cols == 2 && !dy.bf16) {  // logits of answers, one pair per token
-    two_weighted_sums(context, dy.as<float>(), x, dw, accumulate);
-  } else {
-    multiply(context, operand(context, dy, true, Scratch::left),
-             operand(context, x, false, Scratch::right), nullptr, any(dw), accumulate);
+  for (const MemoryRange& range :
+       {MemoryRange(dy), MemoryRange(x), MemoryRange(dw), MemoryRange(dbias)}) {
+    second.wait_for(range);
   }
-  if (dbias.data) column_sums(context, dy, dbias.data, accumulate);
+  compute();
 }
 
 }  // namespace finetune::cuda

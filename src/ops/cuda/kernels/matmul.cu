@@ -73,11 +73,15 @@ __global__ void compare_kernel(const uint32_t* a, const uint32_t* b, int64_t cou
 
 }  // namespace
 
-Matmul::Matmul(DeviceMemory& memory)
+Matmul::Matmul(DeviceMemory& memory, cudaStream_t stream)
     : timed_(kCudaAlgorithmsSwitch.value() &&
              std::string_view(kCudaAlgorithmsSwitch.value()) == "timed") {
-  workspace_ = memory.allocate(kWorkspace, "cuBLASLt's workspace");
+  add_stream(memory, stream);
   check(cublasLtCreate(&handle_), "cuBLASLt");
+}
+
+void Matmul::add_stream(DeviceMemory& memory, cudaStream_t stream) {
+  workspaces_.push_back({stream, memory.allocate(kWorkspace, "cuBLASLt's workspace")});
 }
 
 Matmul::~Matmul() {
@@ -162,11 +166,13 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan, Others& others) 
 
 cublasStatus_t Matmul::multiply(Context& context, const Product& p, Plan& plan,
                                 const cublasLtMatmulAlgo_t& algorithm, void* result) {
+  const auto own = std::ranges::find(workspaces_, context.stream, &Workspace::stream);
+  if (own == workspaces_.end()) throw Failure("a matrix product on a stream without a workspace");
   if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
   const float alpha = 1, beta = p.accumulate ? 1 : 0;
   return cublasLtMatmul(handle_, plan.operation, &alpha, p.b.data, plan.a, p.a.data, plan.b, &beta,
                         p.accumulate ? p.c.data : result, plan.c, result, plan.c, &algorithm,
-                        workspace_, kWorkspace, context.stream);
+                        own->memory, kWorkspace, context.stream);
 }
 
 void Matmul::choose(Context& context, const Product& p, Plan& plan, const Others& others) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "ops/cuda/module/context.h"
 
@@ -28,18 +29,21 @@ struct Product {
 };
 
 // One algorithm per shape: the first that cuBLASLt's heuristic names, asked once and cached. The
-// workspace is ours and has a fixed size, so that equal calls give equal bits.
+// workspace is ours and has a fixed size, so that equal calls give equal bits. Each stream has one.
 //
 // With FINETUNE_CUDA_ALGORITHMS=timed it is the fastest of the first few whose result has the first
 // one's bits: the choice depends on time, the results do not. Their memory (Scratch::timed) is in
 // no forecast.
 class Matmul {
  public:
-  explicit Matmul(DeviceMemory& memory);  // frees the workspace, when it is no longer used
+  // `memory` frees the workspaces, when they are no longer used.
+  Matmul(DeviceMemory& memory, cudaStream_t stream);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
+  void add_stream(DeviceMemory& memory, cudaStream_t stream);
+  // Fails on a stream that has no workspace here.
   void run(Context& context, const Product& product);
 
  private:
@@ -73,11 +77,15 @@ class Matmul {
 
   // With more plans than this all are dropped; the heuristic gives the same answers again.
   static constexpr size_t kMostPlans = 8192;
-  static constexpr size_t kWorkspace = size_t{32} << 20;   // cuBLAS's own on Hopper
+  static constexpr size_t kWorkspace = size_t(kProductWorkspace);
   static constexpr size_t kMostTimed = size_t{256} << 20;  // bytes of a result
   const bool timed_;
   cublasLtHandle_t handle_ = nullptr;
-  void* workspace_ = nullptr;
+  struct Workspace {
+    cudaStream_t stream;
+    void* memory;
+  };
+  std::vector<Workspace> workspaces_;
   std::map<Key, Plan> plans_;
 };
 

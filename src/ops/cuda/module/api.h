@@ -17,6 +17,7 @@
 #include "core/numeric/philox.h"
 #include "core/numeric/step_outcome.h"
 #include "ops/operands.h"
+#include "ops/second_stream.h"
 
 namespace finetune::cuda {
 
@@ -161,6 +162,9 @@ struct Functions {
   // `rows` rows of `width` bytes, `pitch` bytes apart
   int (*fill_zero)(Context*, void* memory, int64_t rows, size_t width, size_t pitch);
   int (*synchronize)(Context*);
+  // From now on weights' gradients within these limits run on a stream of their own beside the
+  // calls that follow, but for those that touch the same memory.
+  int (*reserve_second_stream)(Context*, SecondStreamLimits most);
 
   // The operations. A bf16 context keeps rounded copies of products' weights and biases: these may
   // be changed only by upload, fill_zero, adamw*, exchange and reduce, or by allocating released

@@ -4,6 +4,7 @@
 #include "ops/cuda/module/context.h"
 #include "ops/cuda/attention/fused.h"
 #include "ops/cuda/module/graphs.h"
+#include "ops/cuda/module/second_stream.h"
 #include "ops/cuda/kernels/matmul.h"
 #include "ops/cuda/kernels/rounded.h"
 
@@ -177,7 +178,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaEventCreateWithFlags(&end_, cudaEventDisableTiming), "event");
   staging = std::make_unique<Staging>(memory);
   downloads = std::make_unique<DownloadQueue>();
-  matmul = std::make_unique<Matmul>(memory);
+  matmul = std::make_unique<Matmul>(memory, stream);
   rounded_weights = std::make_unique<RoundedWeights>(memory);
   graphs = std::make_unique<Graphs>();
   if (bf16) fused_attention = FusedAttention::make(log);
@@ -188,6 +189,7 @@ Context::~Context() {
   cudaSetDevice(device);
   if (lost) {
     for (Block& block : scratch_) block = {};
+    second.release();
     graphs.release();
     fused_attention.release();
     rounded_weights.release();
@@ -198,6 +200,7 @@ Context::~Context() {
     return;
   }
   if (stream) cudaStreamSynchronize(stream);
+  second.reset();
   graphs.reset();
   fused_attention.reset();
   rounded_weights.reset();
@@ -221,8 +224,13 @@ void Context::wait(cudaEvent_t event, const char* what) {
   check(cudaEventSynchronize(event), what);
 }
 
+void Context::join() {
+  if (second && !second->is_current()) second->join();
+}
+
 void Context::wait(const char* what) {
   check_wait(what);
+  join();
   if (!wait_with_peers) return check(cudaStreamSynchronize(stream), what);
   check(cudaEventRecord(end_, stream), what);
   wait_with_peers(end_);
@@ -238,6 +246,9 @@ void* Context::allocate(size_t bytes, const char* what) {
 }
 
 void* Context::scratch(Scratch use, size_t bytes) {
+  // Whoever times products waits for them, on either stream.
+  const bool own = second && second->is_current() && use != Scratch::timed;
+  if (own) return second->scratch(use, bytes);
   Block& block = scratch_[size_t(use)];
   if (bytes > block.bytes) {
     wait("scratch memory");  // kernels may still read the old memory

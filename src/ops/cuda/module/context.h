@@ -37,6 +37,7 @@ class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h
 class Graphs;          // graphs.h
 class FusedAttention;  // fused.h
+class SecondStream;    // second_stream.h
 
 // Memory of the device, counted.
 class DeviceMemory {
@@ -109,7 +110,7 @@ struct Context {
   Context& operator=(const Context&) = delete;
 
   // Returns at least `bytes`, 256-byte aligned, contents undefined. Invalidates the previous call's
-  // memory for the same use.
+  // memory for the same use. The second stream has its own.
   void* scratch(Scratch use, size_t bytes);
   float* scratch_floats(Scratch use, int64_t count) {
     return static_cast<float*>(scratch(use, size_t(count) * sizeof(float)));
@@ -119,7 +120,10 @@ struct Context {
   // out.
   void* allocate(size_t bytes, const char* what);
 
-  // Waits for the work enqueued before the event, or on the stream. All waits of the host go
+  // Later work of the stream comes after the second stream's.
+  void join();
+
+  // Waits for the work enqueued before the event, or on both streams. All waits of the host go
   // through here, since work with other processes may never end.
   void wait(cudaEvent_t event, const char* what);
   void wait(const char* what);
@@ -138,6 +142,7 @@ struct Context {
   std::unique_ptr<RoundedWeights> rounded_weights;
   std::unique_ptr<Graphs> graphs;
   std::unique_ptr<FusedAttention> fused_attention;  // may be null
+  std::unique_ptr<SecondStream> second;             // null: there is one stream
   // The device waits for a process that may never respond. From then on waiting for the device, or
   // releasing its memory, would hang, so the program ends without doing so.
   bool lost = false;

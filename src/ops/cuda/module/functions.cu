@@ -4,6 +4,7 @@
 
 #include "ops/cuda/module/devices.h"
 #include "ops/cuda/module/functions.h"
+#include "ops/cuda/module/second_stream.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -23,6 +24,28 @@ int guarded(std::string& error, Body&& body) {
   }
 }
 
+// An operation comes after what the second stream does with the memory of its arguments: with that
+// of its matrices, or with all where an argument does not say how much memory it is. Lists of
+// numbers (indices, offsets, names, sums of squares) are never the second stream's.
+template <typename Argument>
+void settle(SecondStream& second, const Argument& argument) {
+  if constexpr (std::is_convertible_v<Argument, MemoryRange>) {
+    second.wait_for(argument);
+  } else if constexpr (std::is_same_v<Argument, Items<Addition>> ||
+                       std::is_same_v<Argument, Peers*> || std::is_same_v<Argument, void*> ||
+                       std::is_same_v<Argument, const void*>) {
+    second.join();
+  }
+}
+
+// The first may go to the second stream, the other knows how much memory it is.
+template <auto kFunction>
+constexpr bool kSettlesItself = false;
+template <>
+constexpr bool kSettlesItself<linear_backward_weight> = true;
+template <>
+constexpr bool kSettlesItself<fill_zero> = true;
+
 // Call<function>::of is the table's entry. It sets the device each time, because that is a property
 // of the calling thread.
 template <auto kFunction>
@@ -32,6 +55,7 @@ struct Call<kFunction> {
   static int of(Context* context, Crossed<Parameters>... arguments) {
     return guarded(context->error, [&] {
       check(cudaSetDevice(context->device), "the device");
+      if (context->second && !kSettlesItself<kFunction>) (settle(*context->second, arguments), ...);
       kFunction(*context, arguments...);
     });
   }
@@ -86,6 +110,7 @@ const Functions& functions() {
       .download = Call<download>::of,
       .fill_zero = Call<fill_zero>::of,
       .synchronize = Call<synchronize>::of,
+      .reserve_second_stream = Call<reserve_second_stream>::of,
 #define OPERATION(name, parameters, arguments) .name = Call<name>::of,
 #include "ops/operations.inc"
       .device_id = Call<device_id>::of,

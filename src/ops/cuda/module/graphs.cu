@@ -4,6 +4,7 @@
 
 #include "core/switches.h"
 #include "ops/cuda/module/graphs.h"
+#include "ops/cuda/module/second_stream.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"
 
@@ -94,6 +95,8 @@ Replay Graphs::begin(Context& context, Key key) {
 }
 
 Replay Graphs::replay_or_record(Context& context, Entry& entry) {
+  // A recording cannot wait for what was enqueued before it.
+  context.join();
   // A recorded graph would not include the rounding of copies that are already up to date.
   context.rounded_weights->refresh(context);
   if (entry.graph) {
@@ -106,6 +109,7 @@ Replay Graphs::replay_or_record(Context& context, Entry& entry) {
 }
 
 void Graphs::end(Context& context) {
+  context.join();  // all branches end where the graph ends
   cudaGraph_t recorded = nullptr;
   Entry& entry = *std::exchange(recording_, nullptr);
   check(cudaStreamEndCapture(context.stream, &recorded), "a CUDA graph");
@@ -121,6 +125,7 @@ void Graphs::give_up(Context& context, const char* why) {
     cudaStreamEndCapture(context.stream, &recorded);
     if (recorded) cudaGraphDestroy(recorded);
     cudaGetLastError();  // clears the failed recording's error
+    if (context.second) context.second->forget();
   }
   clear(context);
   if (!std::exchange(has_failed_, true)) {

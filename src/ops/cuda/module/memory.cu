@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/cuda/module/graphs.h"
+#include "ops/cuda/module/second_stream.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"
 
@@ -57,6 +58,9 @@ void download(Context& context, void* host, const void* from, size_t bytes) {
 void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch) {
   if (rows == 0 || width == 0) return;
   context.rounded_weights->forget(memory, size_t(rows) * pitch);
+  if (context.second && !context.second->is_current()) {
+    context.second->wait_for({memory, rows, int64_t(width), int64_t(pitch), 1});
+  }
   if (width == pitch || rows == 1) {
     check(cudaMemsetAsync(memory, 0, size_t(rows) * width, context.stream), "fill_zero");
   } else {

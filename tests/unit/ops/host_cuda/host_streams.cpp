@@ -1,88 +1,39 @@
 // Simulates streams and events as queues of work that one thread executes. Graphs are such work,
 // kept for repetition.
-#include <cuda_runtime.h>
+#include "host_streams.h"
+
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
 namespace host_cuda {
 
-// Work in order, and events recorded behind some of it.
-struct Work {
-  struct Record {
-    size_t behind;
-    cudaEvent_t event;
+std::set<Stream*> streams;
+Report report;
+
+Report::~Report() {
+  const char* path = std::getenv("HOST_CUDA_REPORT");
+  if (!path) return;
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  std::FILE* file = std::fopen((std::string(path) + (rank ? rank : "")).c_str(), "w");
+  if (!file) return;
+  auto line = [&](const char* name, uint64_t count) {
+    std::fprintf(file, "%s %llu\n", name, static_cast<unsigned long long>(count));
   };
-  std::vector<std::function<void()>> all;
-  std::vector<Record> records;
-};
-
-struct Graph {
-  Work work;
-};
-
-struct GraphExec {
-  std::shared_ptr<const Work> work;
-};
-
-struct Stream {
-  std::unique_ptr<Graph> captured;  // while it is
-  bool capture_failed = false;
-  std::deque<std::function<void()>> work;
-  uint64_t put = 0, begun = 0;  // total counts
-  bool high_priority = false;
-  bool late = false;  // for the next puts
-  uint32_t puts = 0;
-};
-
-// The end of the stream's work when the event was recorded.
-struct Event {
-  Stream* stream = nullptr;
-  uint64_t place = 0;
-  std::chrono::steady_clock::time_point recorded = std::chrono::steady_clock::now();
-  bool asked = false;
-};
+  line("streams", streams);
+  line("events", events);
+  line("queries", queries);
+  line("graphs", graphs);
+  line("destroyed", destroyed);
+  line("transfers", transfers);
+  line("beside", beside);
+  std::fclose(file);
+}
 
 namespace {
-
-std::set<Stream*> streams;
-
-// Where HOST_CUDA_REPORT in the environment names a file, the program's end writes there how often
-// it has waited for all that a stream had to do, how often for an event, how often it has asked for
-// one until it came, how many graphs it has launched and destroyed, how many transfers between
-// processes it has made, and how many of these while other streams had more than a little work left
-// (kLittle). Of a process of mpirun the file's name ends in its rank.
-constexpr uint64_t kLittle = 8;
-struct Report {
-  uint64_t streams = 0, events = 0, queries = 0, graphs = 0, destroyed = 0, transfers = 0,
-           beside = 0;
-  ~Report() {
-    const char* path = std::getenv("HOST_CUDA_REPORT");
-    if (!path) return;
-    const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-    std::FILE* file = std::fopen((std::string(path) + (rank ? rank : "")).c_str(), "w");
-    if (!file) return;
-    auto line = [&](const char* name, uint64_t count) {
-      std::fprintf(file, "%s %llu\n", name, static_cast<unsigned long long>(count));
-    };
-    line("streams", streams);
-    line("events", events);
-    line("queries", queries);
-    line("graphs", graphs);
-    line("destroyed", destroyed);
-    line("transfers", transfers);
-    line("beside", beside);
-    std::fclose(file);
-  }
-} report;
 
 bool stuck = false;
 
@@ -90,28 +41,10 @@ bool stuck = false;
   for (;;) ::pause();
 }
 
-void run(Stream& stream, uint64_t until) {
-  // One for all: to close memory after each took longer than the work.
-  const DeviceAccess access;
-  while (stream.begun < until) {
-    if (stuck) never();
-    const std::function<void()> next = std::move(stream.work.front());
-    stream.work.pop_front();
-    ++stream.begun;
-    next();
-  }
-}
-
 uint32_t draw() {
   static uint32_t turns = 0;
   const uint32_t bits = ++turns * 0x9E3779B9u;
   return (bits ^ (bits >> 15)) * 0x85EBCA77u >> 16;
-}
-
-// An operation that is invalid on a captured stream.
-bool refused(Stream& stream) {
-  stream.capture_failed |= stream.captured != nullptr;
-  return stream.captured != nullptr;
 }
 
 // A stream is late or early for a while.
@@ -151,6 +84,18 @@ bool broken = false;
 
 }  // namespace
 
+void run(Stream& stream, uint64_t until) {
+  // One for all: to close memory after each took longer than the work.
+  const DeviceAccess access;
+  while (stream.begun < until) {
+    if (stuck) never();
+    const std::function<void()> next = std::move(stream.work.front());
+    stream.work.pop_front();
+    ++stream.begun;
+    next();
+  }
+}
+
 // A broken device drops its pending work.
 bool fails(const char* name) {
   static Fault once("HOST_CUDA_FAILS"), for_good("HOST_CUDA_BREAKS");
@@ -173,7 +118,7 @@ bool capturing() {
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
   if (broken) return;
-  if (stream->captured) return stream->captured->work.all.push_back(std::move(work));
+  if (stream->captured) return stream->captured->add({stream->branch, std::move(work)});
   stream->work.push_back(std::move(work));
   ++stream->put;
   if (at_once(*stream)) run(*stream, stream->put);
@@ -237,7 +182,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
+  if (stream->captured || event->in_capture) return host_cuda::wait_in_capture(*stream, *event);
   if (!event->stream) return cudaSuccess;
   enqueue(stream, [seen = *event] { host_cuda::run(*seen.stream, seen.place); });
   return cudaSuccess;
@@ -254,15 +199,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
-  *event = {stream, stream->put};
-  return cudaSuccess;
-}
-
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  if (flags != cudaEventRecordExternal || !stream->captured) return cudaErrorInvalidValue;
-  host_cuda::Work& work = stream->captured->work;
-  work.records.push_back({work.all.size(), event});
+  if (stream->captured) {
+    *event = {stream, stream->captured->lengths[stream->branch], stream->captured, true};
+  } else {
+    *event = {stream, stream->put};
+  }
   return cudaSuccess;
 }
 
@@ -286,75 +227,6 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   if (!from->stream || !to->stream) return cudaErrorInvalidValue;
   *milliseconds = std::chrono::duration<float, std::milli>(to->recorded - from->recorded).count();
-  return cudaSuccess;
-}
-
-namespace {
-
-size_t graph_bytes() {
-  const char* megabytes = std::getenv("HOST_CUDA_GRAPH_MB");
-  return megabytes ? std::strtoull(megabytes, nullptr, 10) << 20 : 0;
-}
-
-}  // namespace
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  if (host_cuda::fails("cudaStreamBeginCapture")) return cudaErrorUnknown;
-  if (stream->captured) return cudaErrorInvalidValue;
-  stream->captured = std::make_unique<host_cuda::Graph>();
-  stream->capture_failed = false;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  *graph = nullptr;
-  if (!stream->captured) return cudaErrorInvalidValue;
-  const std::unique_ptr<host_cuda::Graph> done = std::move(stream->captured);
-  if (stream->capture_failed || std::getenv("HOST_CUDA_NO_GRAPHS"))
-    return cudaErrorStreamCaptureUnsupported;
-  *graph = new host_cuda::Graph(*done);
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  if (host_cuda::fails("cudaGraphInstantiate")) return cudaErrorMemoryAllocation;
-  if (!host_cuda::take(graph_bytes())) return cudaErrorMemoryAllocation;
-  *exec = new host_cuda::GraphExec{std::make_shared<const host_cuda::Work>(graph->work)};
-  return cudaSuccess;
-}
-
-// Destroying a graph that is still running fails the test.
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
-  if (host_cuda::fails("cudaGraphLaunch")) return cudaErrorMemoryAllocation;
-  ++host_cuda::report.graphs;
-  const auto& records = exec->work->records;
-  auto record = records.begin();
-  for (size_t i = 0;; ++i) {
-    for (; record != records.end() && record->behind == i; ++record) {
-      *record->event = {stream, stream->put};
-    }
-    if (i == exec->work->all.size()) return cudaSuccess;
-    enqueue(stream, [work = std::weak_ptr(exec->work), i] {
-      const auto graph = work.lock();
-      if (!graph) {
-        std::fputs("host_cuda: a graph is destroyed before it is done\n", stderr);
-        std::abort();
-      }
-      graph->all[i]();
-    });
-  }
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  delete exec;
-  host_cuda::give_back(graph_bytes());
-  ++host_cuda::report.destroyed;
   return cudaSuccess;
 }
 
