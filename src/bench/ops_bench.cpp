@@ -10,6 +10,7 @@
 #include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "engine/engine.h"
+#include "ops/attention_masks.h"
 #include "tasks/objective.h"
 
 namespace finetune {
@@ -81,6 +82,11 @@ class OpsBench {
                          batch_.samples()};
     return shape;
   }
+  Tensor attention_mask() {
+    if (!backend_.keeps_attention_masks()) return {};
+    return make(1, attention_mask_floats(config_.num_attention_heads, batch_.tokens(),
+                                         batch_.segments().max_length));
+  }
 
   void measure(const std::function<void()>& call);
   void forward();
@@ -137,10 +143,10 @@ void OpsBench::forward() {
   }
   memory_.clear();
   Tensor qkv = typed(t, 3 * h), context = typed(t, h);
-  Tensor lse = make(config_.num_attention_heads, t);
+  Tensor lse = make(config_.num_attention_heads, t), mask = attention_mask();
   measure([&] {
     backend_.attention(attention_shape(), dropout(), qkv.columns(0, h), qkv.columns(h, h),
-                       qkv.columns(2 * h, h), context, lse);
+                       qkv.columns(2 * h, h), context, lse, mask);
   });
   Tensor x = typed(t, inner), y = typed(t, inner);
   measure([&] { backend_.activation(config_.hidden_act, x, y); });
@@ -179,13 +185,14 @@ void OpsBench::backward() {
   {
     Tensor qkv = typed(t, 3 * h), context = typed(t, h), dcontext = typed(t, h);
     Tensor lse = make(config_.num_attention_heads, t), dqkv = typed(t, 3 * h);
+    Tensor mask = attention_mask();
     auto part = [h](Tensor x, int64_t i) { return x.columns(i * h, h); };
     backend_.attention(attention_shape(), dropout(), part(qkv, 0), part(qkv, 1), part(qkv, 2),
-                       context, lse);
+                       context, lse, mask);
     measure([&] {
       backend_.attention_backward(attention_shape(), dropout(), part(qkv, 0), part(qkv, 1),
                                   part(qkv, 2), context, lse, dcontext, part(dqkv, 0),
-                                  part(dqkv, 1), part(dqkv, 2));
+                                  part(dqkv, 1), part(dqkv, 2), mask);
     });
   }
   Tensor x = typed(t, inner), dy = typed(t, inner), again = typed(t, inner);

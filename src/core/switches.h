@@ -17,6 +17,11 @@ struct Switch {
     const char* text = std::getenv(name);
     return text && *text ? text : nullptr;
   }
+  // Of a switch that turns something off: whether it does not.
+  bool is_on() const {
+    const char* text = value();
+    return !text || std::string_view(text) != "0";
+  }
 };
 
 inline constexpr Switch kIsaSwitch{"FINETUNE_ISA", "avx2, avx512, avx512_bf16, amx",
@@ -53,10 +58,14 @@ inline constexpr Switch kGpuNodeSwitch{"FINETUNE_GPU_NODE", "PATH",
 inline constexpr Switch kTimesSwitch{
     "FINETUNE_TIMES", "1", "evaluate, predict: standard error says when each phase ended"};
 
+inline constexpr Switch kCudaMasksSwitch{
+    "FINETUNE_CUDA_MASKS", "0",
+    "bf16 attention on a GPU makes dropout masks twice, and has a block for each head"};
+
 inline constexpr std::array kSwitches{
-    kIsaSwitch,           kHostsSwitch,         kStartLimitSwitch,
-    kCudaAttentionSwitch, kCudaGraphsSwitch,    kCudaStreamsSwitch,
-    kGpuNodeSwitch,       kTimesSwitch,         kBatchesInFlightSwitch,
-    kCudaKeptSwitch,      kCudaAlgorithmsSwitch};
+    kIsaSwitch,           kHostsSwitch,          kStartLimitSwitch,
+    kCudaAttentionSwitch, kCudaGraphsSwitch,     kCudaStreamsSwitch,
+    kGpuNodeSwitch,       kTimesSwitch,          kBatchesInFlightSwitch,
+    kCudaKeptSwitch,      kCudaAlgorithmsSwitch, kCudaMasksSwitch};
 
 }  // namespace finetune

@@ -69,8 +69,8 @@ int64_t ring_tensors_of(const EncoderConfig& config, const ModelChunk& chunk, He
 // What a layer computes between its input and its output, of first tokens apart. `normed`: the norm
 // before its attention has a result. `activated`: the activation's result is kept.
 LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const ModelChunk& chunk,
-                          int64_t tokens, int64_t sequences, bool first_only, bool normed,
-                          bool activated = false) {
+                          ActivationForm form, int64_t tokens, int64_t sequences, bool first_only,
+                          bool normed, bool activated = false) {
   const int64_t h = config.hidden_size, v = chunk.tensor_shards;
   const int64_t rows = first_only ? sequences : tokens;
   LayerOffsets offsets;
@@ -84,6 +84,8 @@ LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const 
     shard.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h / v);
     shard.context = memory.take_typed(rows * h / v);
     shard.log_sums = memory.take(config.num_attention_heads / v * rows);
+    const int64_t mask = form.mask_floats(config, v, rows, tokens);
+    if (mask > 0) shard.mask = memory.take(mask);
   }
   offsets.attention_sum = memory.take(rows * h);
   offsets.attention_stats = memory.take(rows * 2);
@@ -197,10 +199,10 @@ InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPar
 }
 
 ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
-                                        const ModelChunk& chunk, DType type, int64_t tokens,
-                                        int64_t sequences, bool recompute, int64_t slot_at,
-                                        int64_t working_at, const InputRing& ring, int64_t scored,
-                                        bool activated) {
+                                        const ModelChunk& chunk, ActivationForm form,
+                                        int64_t tokens, int64_t sequences, bool recompute,
+                                        int64_t slot_at, int64_t working_at, const InputRing& ring,
+                                        int64_t scored, bool activated) {
   FINETUNE_CHECK(recompute ? !activated : !ring.on());
   FINETUNE_CHECK(!activated || !config.layer.gated);
   const int64_t h = config.hidden_size, count = chunk.layers.size();
@@ -208,7 +210,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   const bool first_tokens = first_tokens_only(config, chunk, head);
   const bool norm_before = config.layer.norm_before;
   ActivationPlan plan;
-  Allocator slot(type, slot_at);
+  Allocator slot(form.type, slot_at);
   // `received`: with what the stage below carries behind it.
   auto take_input = [&](bool received = false) {
     return ring.on() ? ring.of(plan.ring_tensors++)
@@ -229,7 +231,8 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
     LayerOffsets offsets;
     if (!recompute) {
       const bool normed = norm_before && chunk.layers.begin + l > 0;
-      offsets = take_results(slot, config, chunk, tokens, sequences, first_only, normed, activated);
+      offsets =
+          take_results(slot, config, chunk, form, tokens, sequences, first_only, normed, activated);
       if (first_only) take_first(slot, sequences, h, chunk.tensor_shards, offsets);
     }
     offsets.input = input;
@@ -250,12 +253,12 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   if (chunk.head) add_head(plan, slot, config, head, tokens, sequences, scored);
   plan.kept = slot.used();
 
-  Allocator working(type, working_at == kAbsent ? slot.end() : working_at);
+  Allocator working(form.type, working_at == kAbsent ? slot.end() : working_at);
   const bool all_first_only = first_tokens && count == 1;
   if (recompute) {
     // Large enough for every layer's results: no later one has more than the first.
-    share_results(
-        plan, take_results(working, config, chunk, tokens, sequences, all_first_only, norm_before));
+    share_results(plan, take_results(working, config, chunk, form, tokens, sequences,
+                                     all_first_only, norm_before));
     if (first_tokens) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
   }
   if (!chunk.head) plan.layers.back().output = working.take(state_floats(config, chunk, tokens));
@@ -282,14 +285,14 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
 }
 
 int64_t ActivationPlan::training_floats(const EncoderConfig& config, Head head,
-                                        const ModelPart& part, DType type, int64_t tokens,
+                                        const ModelPart& part, ActivationForm form, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slots,
                                         int64_t horizon, bool activated) {
   int64_t one = 0, kept = 0, working = 0;
   const InputRing ring = InputRing::make(config, head, part, tokens, slots, horizon);
   for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
     const ActivationPlan plan =
-        training(config, head, ModelChunk::of(part, c), type, tokens, sequences, recompute, 0,
+        training(config, head, ModelChunk::of(part, c), form, tokens, sequences, recompute, 0,
                  kAbsent, ring, kAbsent, activated);
     one = std::max(one, plan.floats);
     kept = std::max(kept, plan.kept);
@@ -299,10 +302,10 @@ int64_t ActivationPlan::training_floats(const EncoderConfig& config, Head head,
 }
 
 bool ActivationPlan::keeps_activated(const EncoderConfig& config, Head head, const ModelPart& part,
-                                     DType type, int64_t tokens, int64_t sequences, bool recompute,
-                                     int64_t slots, int64_t bytes) {
+                                     ActivationForm form, int64_t tokens, int64_t sequences,
+                                     bool recompute, int64_t slots, int64_t bytes) {
   return bytes > 0 && tokens > 0 && !recompute && !config.layer.gated &&
-         training_floats(config, head, part, type, tokens, sequences, false, slots, 0, true) *
+         training_floats(config, head, part, form, tokens, sequences, false, slots, 0, true) *
                  kFloatBytes <=
              bytes;
 }

@@ -12,6 +12,7 @@
 #include "model/config.h"
 #include "model/model_part.h"
 #include "model/parameters.h"
+#include "model/passes/activation_form.h"
 #include "ops/second_stream.h"
 
 namespace finetune {
@@ -29,6 +30,7 @@ struct ShardOffsets {
   int64_t qkv = kAbsent;          // (T, 3H/V)*, or (T, 2H/V) keys and values where R is B
   int64_t context = kAbsent;      // (R, H/V)* attention output
   int64_t log_sums = kAbsent;     // (heads/V, R)
+  int64_t mask = kAbsent;         // of attention's dropout, where the backend keeps it
   int64_t inner = kAbsent;        // (R, I/V)* before the activation; (R, 2I/V) of a gated one
   int64_t activated = kAbsent;    // (R, I/V)* after it; of all at one place unless it is kept
 };
@@ -183,20 +185,21 @@ struct ActivationPlan {
   // such; kAbsent: as many as there are tokens. With `activated` the activations' results are kept,
   // too, else the backward pass computes them again: the same bits.
   static ActivationPlan training(const EncoderConfig& config, Head head, const ModelChunk& chunk,
-                                 DType type, int64_t tokens, int64_t sequences, bool recompute,
-                                 int64_t slot_at = 0, int64_t working_at = kAbsent,
+                                 ActivationForm form, int64_t tokens, int64_t sequences,
+                                 bool recompute, int64_t slot_at = 0, int64_t working_at = kAbsent,
                                  const InputRing& ring = {}, int64_t scored = kAbsent,
                                  bool activated = false);
   // Of the block of a part of the model, with its largest chunk in each of the slots; `horizon`: of
   // the ring.
   static int64_t training_floats(const EncoderConfig& config, Head head, const ModelPart& part,
-                                 DType type, int64_t tokens, int64_t sequences, bool recompute,
-                                 int64_t slots, int64_t horizon = 0, bool activated = false);
+                                 ActivationForm form, int64_t tokens, int64_t sequences,
+                                 bool recompute, int64_t slots, int64_t horizon = 0,
+                                 bool activated = false);
   // Whether the activations' results are kept: never with `recompute` or of gated ones, else where
   // the block has at most `bytes` with them.
   static bool keeps_activated(const EncoderConfig& config, Head head, const ModelPart& part,
-                              DType type, int64_t tokens, int64_t sequences, bool recompute,
-                              int64_t slots, int64_t bytes);
+                              ActivationForm form, int64_t tokens, int64_t sequences,
+                              bool recompute, int64_t slots, int64_t bytes);
   // Inference has a handful of buffers for all layers, two where the backend computes whole layers
   // (Backend::has_layer): all are working memory, from the block's start.
   static ActivationPlan inference(const EncoderConfig& config, Head head, const ModelChunk& chunk,

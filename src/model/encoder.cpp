@@ -63,8 +63,8 @@ struct Encoder::State {
   ActivationPlan training_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
                                bool recomputes, int64_t slot_at = 0, int64_t working_at = kAbsent,
                                int64_t scored = kAbsent) const {
-    return ActivationPlan::training(config, head, of, backend.activation_type(), tokens, sequences,
-                                    recomputes, slot_at, working_at, ring, scored, activated);
+    return ActivationPlan::training(config, head, of, backend, tokens, sequences, recomputes,
+                                    slot_at, working_at, ring, scored, activated);
   }
   // Of the block, where `training` is empty for inference alone.
   int64_t block_floats(BatchSize training, BatchSize inference, bool recomputes, int64_t count,
@@ -193,13 +193,13 @@ int64_t Encoder::activation_bytes(int64_t tokens, int64_t sequences, bool traini
 
 int64_t Encoder::State::block_floats(BatchSize training, BatchSize inference, bool recomputes,
                                      int64_t count, int64_t horizon) const {
-  const DType type = backend.activation_type();
-  const int64_t floats = ActivationPlan::inference_floats(
-      config, head, part, type, inference.tokens, inference.sequences, whole_layers);
+  const int64_t floats =
+      ActivationPlan::inference_floats(config, head, part, backend.activation_type(),
+                                       inference.tokens, inference.sequences, whole_layers);
   if (training.tokens == 0) return floats;
-  return std::max(floats, ActivationPlan::training_floats(config, head, part, type, training.tokens,
-                                                          training.sequences, recomputes, count,
-                                                          horizon, activated && !recomputes));
+  return std::max(floats, ActivationPlan::training_floats(
+                              config, head, part, backend, training.tokens, training.sequences,
+                              recomputes, count, horizon, activated && !recomputes));
 }
 
 void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
@@ -210,9 +210,9 @@ void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, i
   s.recompute = recompute;
   s.slots = slots;
   s.slot_floats = s.kept_tokens = s.kept_sequences = 0;
-  s.activated = ActivationPlan::keeps_activated(s.config, s.head, s.part,
-                                                s.backend.activation_type(), training.tokens,
-                                                training.sequences, recompute, slots, kept_bytes);
+  s.activated =
+      ActivationPlan::keeps_activated(s.config, s.head, s.part, s.backend, training.tokens,
+                                      training.sequences, recompute, slots, kept_bytes);
   s.offloaded.reset();
   s.memory.reset();
   s.ring = s.can_train ? InputRing::make(s.config, s.head, s.part, training.tokens, slots, horizon)

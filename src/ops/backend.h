@@ -258,16 +258,20 @@ class Backend {
   // heads*head_size), out as q. lse (heads, Tq) keeps log(sum(exp(scale * q k))) for the backward
   // pass (absent in inference). The probability of query i of sequence b for its key j in head h
   // (i, j inside the sequence, h from 0) uses dropout_bits(key, first_head + h, samples[b], step, i
-  // * key_length(b) + j).
+  // * key_length(b) + j). `mask`, which may be absent, is memory for attention_backward, at least
+  // attention_mask_floats (ops/attention_masks.h).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
-                         Tensor out, Tensor lse) = 0;
+                         Tensor out, Tensor lse, Tensor mask = {}) = 0;
+  // Whether a mask's memory is used: else it is best absent.
+  virtual bool keeps_attention_masks() const { return false; }
   // Whether a library computes the attention of long sequences. Its dropout masks differ: they
   // depend on the key, the step and the first sample of the call. Forward and backward masks agree.
   virtual bool library_attention() const { return false; }
-  // dq, dk, dv overwritten, and the gradient of shape.bias if it is wanted.
+  // dq, dk, dv overwritten, and the gradient of shape.bias if it is wanted. `mask` as attention()
+  // left it, or absent if that had none.
   virtual void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                                   Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq,
-                                  Tensor dk, Tensor dv) = 0;
+                                  Tensor dk, Tensor dv, Tensor mask = {}) = 0;
   // The values of AttentionShape::bias: values (heads, 2 * span - 1), element (h, d) = table
   // (position_bucket(d - span + 1), h), with table (32, heads).
   virtual void position_bias(Tensor table, Tensor values) = 0;

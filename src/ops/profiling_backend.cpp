@@ -107,12 +107,12 @@ struct ProfilingBackend::Formulas : EachTensorOnce {
   }
 
   Work attention(const AttentionShape& shape, Dropout, Tensor q, Tensor k, Tensor v, Tensor out,
-                 Tensor lse) const {
+                 Tensor lse, Tensor) const {
     return {4 * scores(shape), bytes_of({q, k, v, out, lse})};
   }
   Work attention_backward(const AttentionShape& shape, Dropout, Tensor q, Tensor k, Tensor v,
-                          Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
-                          Tensor dv) const {
+                          Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk, Tensor dv,
+                          Tensor) const {
     return {8 * scores(shape), bytes_of({q, k, v, out, lse, dout, dq, dk, dv})};
   }
 

@@ -106,6 +106,7 @@ class ProfilingBackend : public Backend {
     return inner_->connect_peers(id, rank, size, seconds);
   }
   bool library_attention() const override { return inner_->library_attention(); }
+  bool keeps_attention_masks() const override { return inner_->keeps_attention_masks(); }
   bool has_layer(const LayerShape& shape) const override { return inner_->has_layer(shape); }
 
   // All operations of ops/operations.inc.

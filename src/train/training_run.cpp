@@ -47,6 +47,7 @@ Error too_little_memory(const Machine& machine, const Settings& settings, const 
                 options.offload_activations.value_or(0),
                 settings.evaluation};
   run.device_bytes = machine.device_at_start.total;
+  run.keeps_attention_masks = backend && backend->keeps_attention_masks();
   const Coordinates place = machine.groups->place();
   if (learner.peers_along(Axis::pipeline)) {
     const auto sent =

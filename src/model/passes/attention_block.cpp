@@ -5,6 +5,7 @@
 
 #include "model/passes/partial_sum.h"
 #include "model/positions/relative_positions.h"
+#include "ops/attention_masks.h"
 
 namespace finetune {
 namespace {
@@ -54,6 +55,15 @@ void rotate(const LayerPass& pass, int64_t wide_offset, bool back) {
   pass.backend.rotate(x, pass.batch.positions(), pass.rotation, back, x);
 }
 
+// Where attention's dropout mask is kept, if it is.
+Tensor mask_of(const LayerPass& pass, size_t shard) {
+  const int64_t place = pass.offsets.shards[shard].mask;
+  return place == kAbsent ? Tensor{}
+                          : pass.at(place, 1,
+                                    attention_mask_floats(pass.shard_heads(), pass.rows(),
+                                                          pass.batch.segments().max_length));
+}
+
 void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor queries) {
   Backend& backend = pass.backend;
   const ShardOffsets& p = pass.offsets.shards[shard];
@@ -76,7 +86,7 @@ void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor q
         .forward(heads, pass.typed(p.context, pass.rows(), width), log_sums);
   }
   backend.attention(attention_shape(pass, shard), pass.dropout.attention, heads.q, heads.k, heads.v,
-                    pass.typed(p.context, pass.rows(), width), log_sums);
+                    pass.typed(p.context, pass.rows(), width), log_sums, mask_of(pass, shard));
 }
 
 // Back through the shards' attention and fused projections, from the gradient of what leaves
@@ -132,7 +142,7 @@ class AttentionBackward {
     } else {
       backend.attention_backward(attention_shape(pass_, shard), pass_.dropout.attention, heads.q,
                                  heads.k, heads.v, context, log_sums, dcontext, dheads.q, dheads.k,
-                                 dheads.v);
+                                 dheads.v, mask_of(pass_, shard));
       rotate(pass_, g_.qkv, true);
       add_bias_gradient(shard);
     }

@@ -73,7 +73,7 @@ double block_mask(const AttentionShape& shape, const Dropout& dropout, const Blo
 }  // namespace
 
 void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
-                                 Tensor v, Tensor out, Tensor lse) {
+                                 Tensor v, Tensor out, Tensor lse, Tensor /*mask*/) {
   dropout = dropout.taken();
   check_shape(q, q.rows, shape.heads * shape.head_size);
   check_shape(k, k.rows, q.cols);
@@ -103,7 +103,7 @@ void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, T
 // (P * mask)^T dout. Probabilities are recomputed, so `out` and `lse` are not needed.
 void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
                                           Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
-                                          Tensor dq, Tensor dk, Tensor dv) {
+                                          Tensor dq, Tensor dk, Tensor dv, Tensor /*mask*/) {
   dropout = dropout.taken();
   check_shape(q, q.rows, shape.heads * shape.head_size);
   check_shape(k, k.rows, q.cols);

@@ -35,7 +35,7 @@ void ReferenceBackend::self_attention(const AttentionShape& shape, Tensor x, Ten
   linear(asking, weight.rows_from(0, h), bias.columns(0, h), q);
   linear(x, weight.rows_from(h, h), bias.columns(h, h), k);
   linear(x, weight.rows_from(2 * h, h), bias.columns(2 * h, h), v);
-  attention(shape, {}, q, k, v, out, {});
+  attention(shape, {}, q, k, v, out, {}, {});
   for (int64_t r = 0; r < context.rows; ++r) {
     for (int64_t c = 0; c < h; ++c) row(context, r)[c] = bfloat16(reference::at(out, r, c));
   }

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "model/activations.h"
 #include "model/passes/rotary_tables.h"
+#include "ops/attention_masks.h"
 #include "ops/device_sums.h"
 #include "ops/library_attention.h"
 
@@ -46,15 +47,19 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
   return sizes;
 }
 
+ActivationForm form_of(const DeviceRun& run) {
+  return {run.compute, run.keeps_attention_masks};
+}
+
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
   const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
   const bool activated = ActivationPlan::keeps_activated(
-      run.config, head, part, run.compute, sizes.training.tokens, sizes.training.sequences,
+      run.config, head, part, form_of(run), sizes.training.tokens, sizes.training.sequences,
       recompute, run.slots,
       kept_activation_bytes(run.table.size() * kFloatBytes, run.device_bytes));
   const int64_t training = ActivationPlan::training_floats(
-      run.config, head, part, run.compute, sizes.training.tokens, sizes.training.sequences,
+      run.config, head, part, form_of(run), sizes.training.tokens, sizes.training.sequences,
       recompute, run.slots, recompute ? run.horizon : 0, activated);
   const int64_t evaluation =
       ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
@@ -117,9 +122,12 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes, bool offloads) {
   // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
   if (run.compute == DType::bf16) {
     bytes += 2 * (any + t) * h;
-    // Attention's dropout as bits, where it has any (ops/cuda/attention/attention_mask.h).
-    const int64_t words = sizes.training.max_length / 64 + 1;
-    bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
+    // Attention's dropout as bits, where it has any that are not kept with a layer's results
+    // (ops/cuda/attention/attention_mask.h).
+    if (form_of(run).mask_floats(run.config, 1, t, t) == 0) {
+      bytes += attention_mask_floats(run.config.num_attention_heads, t, sizes.training.max_length) *
+               kFloatBytes;
+    }
   }
   bytes += sum_floats(t, h, wide) * kFloatBytes;
   bytes += run.config.num_attention_heads * t * kFloatBytes;  // of attention's gradients

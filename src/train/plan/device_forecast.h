@@ -41,7 +41,8 @@ struct DeviceRun {
   // and in evaluation, and who of how many tensor ranks this is.
   int outboxes = 0, evaluation_outboxes = 0;
   int tensor_rank = 0, tensor_ranks = 1;
-  int64_t device_bytes = 0;  // its whole memory, which decides what is kept; 0: the least
+  int64_t device_bytes = 0;            // its whole memory, which decides what is kept; 0: the least
+  bool keeps_attention_masks = false;  // ops/backend.h
 };
 
 // Bytes.

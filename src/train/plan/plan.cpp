@@ -167,6 +167,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       p.backend->has_second_stream(),
       plan.micro_batches,
       held};
+  on_device.keeps_attention_masks = p.backend->keeps_attention_masks();
   on_device.horizon = options.offload_activations.value_or(0);
   on_device.device_bytes = p.device.total;
   if (!p.backend->uses_host_memory()) {

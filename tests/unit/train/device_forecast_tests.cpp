@@ -107,6 +107,34 @@ TEST_CASE("a GPU's memory: a second stream has its own, but beside tensor ranks 
   CHECK(scratch(true) == scratch(false));
 }
 
+TEST_CASE(
+    "a GPU's memory: attention's masks with each layer's results, or once with recomputation") {
+  Case c;
+  c.run.evaluation.reset();
+  c.run.compute = DType::bf16;
+  const MicroBatchLimits limits =
+      micro_batch_limits(c.samples, MicroBatching::of_tokens(2048), c.run.batch_size);
+  const BatchShape most =
+      largest_filled({limits.tokens, limits.sequences, c.run.training.longest()});
+  for (bool recompute : {false, true}) {
+    c.run.keeps_attention_masks = false;
+    const DeviceForecast twice = forecast_device_memory(c.run, 2048, recompute);
+    c.run.keeps_attention_masks = true;
+    const DeviceForecast once = forecast_device_memory(c.run, 2048, recompute);
+    // 12 heads, 512 / 64 + 1 words of 8 bytes; the last layer has first tokens' queries alone.
+    const int64_t of_layer = 12 * 9 * 8 * most.tokens, layers = recompute ? 1 : 11;
+    const int64_t more = once.activations - twice.activations - layers * of_layer;
+    CHECK(more >= 0);
+    CHECK(more < of_layer / 8);
+    CHECK(twice.scratch - once.scratch == (12 * most.tokens * (most.max_length / 64 + 1) + 1) * 8);
+  }
+  // Heads of other sizes have no masks in memory.
+  c.config.num_attention_heads = 16;
+  const int64_t kept = forecast_device_memory(c.run, 2048, false).activations;
+  c.run.keeps_attention_masks = false;
+  CHECK(forecast_device_memory(c.run, 2048, false).activations == kept);
+}
+
 TEST_CASE("a GPU's memory: arenas of a part of the model, with words or without") {
   const Case whole;
   ModelPart first = ModelPart::whole(whole.config), last = first;

@@ -143,7 +143,7 @@ bool cpu::attention_on_tiles(const AttentionShape& shape, Tensor q) {
 }
 
 void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
-                           Tensor v, Tensor out, Tensor lse) {
+                           Tensor v, Tensor out, Tensor lse, Tensor /*mask*/) {
   dropout = dropout.taken();
   const int64_t width = shape.heads * shape.head_size;
   FINETUNE_CHECK(shape.queries.count == shape.keys.count);

@@ -198,7 +198,7 @@ HWY_EXPORT(attention_backward_task);
 
 void CpuBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
                                     Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
-                                    Tensor dq, Tensor dk, Tensor dv) {
+                                    Tensor dq, Tensor dk, Tensor dv, Tensor /*mask*/) {
   dropout = dropout.taken();
   const int64_t width = shape.heads * shape.head_size;
   FINETUNE_CHECK(shape.queries.count == shape.keys.count);

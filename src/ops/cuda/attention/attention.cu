@@ -96,14 +96,14 @@ __global__ void __launch_bounds__(kAttentionThreads)
 }  // namespace
 
 void attention(Context& context, const AttentionShape& shape, Dropout dropout, AnyMatrix q,
-               AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse) {
+               AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, Matrix mask) {
   if (context.fused_attention &&
       context.fused_attention->forward(context, shape, dropout, q, k, v, out, lse)) {
     return;
   }
   if (fits_tensor_cores(shape, q, k, v, out)) {
     return attention_bf16(context, shape, dropout, q.as<bfloat16>(), k.as<bfloat16>(),
-                          v.as<bfloat16>(), out.as<bfloat16>(), lse);
+                          v.as<bfloat16>(), out.as<bfloat16>(), lse, mask);
   }
   for_type(q.bf16, [&](auto element) {
     using T = decltype(element);

@@ -2,6 +2,7 @@
 // row per lane; head sizes are rounded up to kSize (32, 64 or 128) and padded with zeros.
 #pragma once
 
+#include "core/switches.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
 #include "ops/cuda/module/context.h"
@@ -67,9 +68,22 @@ void for_head_size(int64_t size, Run&& run) {
   throw Failure("attention: heads of more than 128 are not supported");
 }
 
-// Block x is a sequence, block y a head, block z a tile of `rows` rows of the longest sequence.
-inline dim3 attention_grid(const AttentionShape& shape, const Segments& segments, int rows) {
-  return dim3(unsigned(segments.count), unsigned(shape.heads),
+// How many heads share a block, by the batch's longest sequence: blocks without work take time too.
+// Of many sequences most are shorter; where one is not, the heads take turns.
+inline int heads_of_a_block(const AttentionShape& shape) {
+  constexpr int64_t kMany = 2048;
+  if (!kCudaMasksSwitch.is_on()) return 1;
+  const int64_t longest = std::max(shape.queries.max_length, shape.keys.max_length);
+  const bool many = shape.queries.count * shape.heads >= kMany;
+  if (longest <= 16) return kAttentionWarps;
+  return longest <= 32 || (longest <= 64 && many) ? 2 : 1;
+}
+
+// Block x is a sequence, block y a head or as many as share a block, block z a tile of `rows` rows
+// of the longest sequence.
+inline dim3 attention_grid(const AttentionShape& shape, const Segments& segments, int rows,
+                           int together = 1) {
+  return dim3(unsigned(segments.count), unsigned(divide_up(shape.heads, together)),
               unsigned(divide_up(segments.max_length, rows)));
 }
 

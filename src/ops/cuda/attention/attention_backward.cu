@@ -182,7 +182,7 @@ void launch_side(Context& context, const AttentionShape& shape, const Dropout& d
 
 void attention_backward(Context& context, const AttentionShape& shape, Dropout dropout, AnyMatrix q,
                         AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
-                        AnyMatrix dq, AnyMatrix dk, AnyMatrix dv) {
+                        AnyMatrix dq, AnyMatrix dk, AnyMatrix dv, Matrix mask) {
   if (q.rows == 0) return;
   if (context.fused_attention && context.fused_attention->backward(context, shape, dropout, q, k, v,
                                                                    out, lse, dout, dq, dk, dv)) {
@@ -209,8 +209,9 @@ void attention_backward(Context& context, const AttentionShape& shape, Dropout d
              bias_gradient_kernel<T>, shape, dropout, t);
     }
     if constexpr (std::is_same_v<T, bfloat16>) {
-      if (fits_tensor_cores(shape, q, k, v, dout, dq, dk, dv)) {
-        return attention_backward_bf16(context, shape, dropout, t);
+      // With `out`: only then has the forward pass made a mask.
+      if (fits_tensor_cores(shape, q, k, v, out, dout, dq, dk, dv)) {
+        return attention_backward_bf16(context, shape, dropout, t, mask);
       }
     }
     for_head_size(shape.head_size, [&](auto size) {

@@ -22,12 +22,12 @@ static_assert(kWarpRows == 16);  // bits of `kept`
 // A lane's elements of a product (16, 16): row lane / 4 + half * 8, column n * 8 + lane % 4 * 2 +
 // c, stored at [n][2 * half + c].
 
-// The rows that stay are keys (kKeysStay) or queries. `a` and `b` are the operands of scores and
-// dM: K and V for keys, Q and dout for queries.
+// One turn of the block's heads; false: there is none. The rows that stay are keys (kKeysStay) or
+// queries. `a` and `b` are the operands of scores and dM: K and V for keys, Q and dout for queries.
 template <int kSize, bool kKeysStay>
-__device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
+__device__ bool sum_gradients(const AttentionShape& shape, float dropout_scale,
                               const AttentionMask& mask, const Gradients& t, int64_t staying_tile,
-                              Shared<kSize>& shared) {
+                              int64_t turn, Shared<kSize>& shared) {
   const int64_t b = blockIdx.x;
   const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;
@@ -35,8 +35,8 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
   const int64_t own_first = kKeysStay ? first_key : first_query, own = kKeysStay ? keys : queries;
   const int64_t other_first = kKeysStay ? first_query : first_key;
   const int64_t others = kKeysStay ? queries : keys;
-  const Task task = task_of(shape.heads, own, others, staying_tile);
-  if (task.warps == 0) return;
+  const Task task = task_of(shape.heads, own, others, staying_tile, turn);
+  if (task.warps == 0) return false;
   const SeenRows seen = seen_rows(shape, staying_tile * kTileRows, kTileRows, others, task.rows());
   const float to_exponent = shape.scale * kLog2E;
 
@@ -125,10 +125,11 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
       }
     }
   });
-  if (!task.works) return;
+  if (!task.works) return true;
   const float scales[2] = {shape.scale, shape.scale}, ones[2] = {1.0f, 1.0f};
   store_rows<kSize>(kKeysStay ? t.dk : t.dq, task, own_first, own, first, scales);
   if constexpr (kKeysStay) store_rows<kSize>(t.dv, task, own_first, own, second, ones);
+  return true;
 }
 
 // Blocks z below key_tiles sum dk and dv, the others dq. The slowest tiles come first: the last
@@ -139,24 +140,28 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
                                    Gradients t, int key_tiles) {
   __shared__ Shared<kSize> shared;
   const int z = int(blockIdx.z);
-  if (z < key_tiles) {
-    sum_gradients<kSize, true>(shape, dropout_scale, mask, t, key_tiles - 1 - z, shared);
-  } else {
-    sum_gradients<kSize, false>(shape, dropout_scale, mask, t, int(gridDim.z) - 1 - z, shared);
+  const bool keys_stay = z < key_tiles;
+  const int tile = (keys_stay ? key_tiles : int(gridDim.z)) - 1 - z;
+  int64_t turn = blockIdx.y;
+  while (keys_stay
+             ? sum_gradients<kSize, true>(shape, dropout_scale, mask, t, tile, turn, shared)
+             : sum_gradients<kSize, false>(shape, dropout_scale, mask, t, tile, turn, shared)) {
+    turn += gridDim.y;
   }
 }
 
 }  // namespace
 
 void attention_backward_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
-                             const Gradients& t) {
-  const AttentionMask mask = attention_mask(context, shape, dropout, t.q.rows);
-  dim3 grid = attention_grid(shape, shape.keys, kTileRows);
+                             const Gradients& t, Matrix mask) {
+  const AttentionMask made = mask.data ? kept_attention_mask(shape, dropout, t.q.rows, mask)
+                                       : attention_mask(context, shape, dropout, t.q.rows, mask);
+  dim3 grid = attention_grid(shape, shape.keys, kTileRows, heads_of_a_block(shape));
   const int key_tiles = int(grid.z);
   grid.z += attention_grid(shape, shape.queries, kTileRows).z;
   for_head_size(shape.head_size, [&](auto size) {
     launch(context, grid, kAttentionThreads, attention_backward_bf16_kernel<size()>, shape,
-           dropout.on() ? dropout.scale : 1.0f, mask, t, key_tiles);
+           dropout.on() ? dropout.scale : 1.0f, made, t, key_tiles);
   });
 }
 

@@ -18,20 +18,21 @@ __device__ float row_sum(float value) {
   return value + __shfl_xor_sync(kAllLanes, value, 2);
 }
 
+// One turn of the block's heads; false: there is none.
 template <int kSize>
-__global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
-    attention_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,
-                          Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse) {
+__device__ bool attend(const AttentionShape& shape, float dropout_scale, const AttentionMask& mask,
+                       const Bf16Matrix& q, const Bf16Matrix& k, const Bf16Matrix& v,
+                       const Bf16Matrix& out, const Matrix& lse, int64_t turn,
+                       Stages<kSize>& tiles) {  // a: keys, b: values
   constexpr int kSteps = kTileRows / 16;
-  __shared__ Stages<kSize> tiles;  // a: keys, b: values
   const int64_t b = blockIdx.x;
   const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;
   const int64_t keys = shape.keys.offsets[b + 1] - first_key;
   // The last tiles come first: they belong to the longest sequences and take longest.
   const int64_t block = gridDim.z - 1 - blockIdx.z;
-  const Task task = task_of(shape.heads, queries, keys, block);
-  if (task.warps == 0) return;
+  const Task task = task_of(shape.heads, queries, keys, block, turn);
+  if (task.warps == 0) return false;
   const SeenRows seen = seen_rows(shape, block * kTileRows, kTileRows, keys, task.rows());
   const float to_exponent = shape.scale * kLog2E;
 
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
       add_product<kSize>(total, p, tiles.b[stage], task.base + step * 16);
     }
   });
-  if (!task.works) return;
+  if (!task.works) return true;
   float factors[2];
   for (int half = 0; half < 2; ++half) {
     const float all = row_sum(sum[half]);
@@ -121,17 +122,30 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     }
   }
   store_rows<kSize>(out, task, first_query, queries, total, factors);
+  return true;
+}
+
+template <int kSize>
+__global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
+    attention_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,
+                          Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse) {
+  __shared__ Stages<kSize> tiles;
+  int64_t turn = blockIdx.y;
+  while (attend<kSize>(shape, dropout_scale, mask, q, k, v, out, lse, turn, tiles)) {
+    turn += gridDim.y;
+  }
 }
 
 }  // namespace
 
 void attention_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
-                    Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse) {
-  const AttentionMask mask = attention_mask(context, shape, dropout, q.rows);
+                    Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse,
+                    Matrix mask) {
+  const AttentionMask made = attention_mask(context, shape, dropout, q.rows, mask);
+  const dim3 grid = attention_grid(shape, shape.queries, kTileRows, heads_of_a_block(shape));
   for_head_size(shape.head_size, [&](auto size) {
-    launch(context, attention_grid(shape, shape.queries, kTileRows), kAttentionThreads,
-           attention_bf16_kernel<size()>, shape, dropout.on() ? dropout.scale : 1.0f, mask, q, k, v,
-           out, lse);
+    launch(context, grid, kAttentionThreads, attention_bf16_kernel<size()>, shape,
+           dropout.on() ? dropout.scale : 1.0f, made, q, k, v, out, lse);
   });
 }
 

@@ -3,6 +3,7 @@
 // together.
 #pragma once
 
+#include "ops/attention_masks.h"
 #include "ops/cuda/module/context.h"
 
 namespace finetune::cuda {
@@ -26,8 +27,11 @@ __device__ inline uint64_t mask_bits(const uint64_t* words, int64_t first) {
   return shift == 0 ? low : low | words[first / 64 + 1] << (64 - shift);
 }
 
-// Valid until the next call.
+// Made in `memory` or, if that is absent, in scratch memory: then valid until the next call.
 AttentionMask attention_mask(Context& context, const AttentionShape& shape, const Dropout& dropout,
-                             int64_t query_rows);
+                             int64_t query_rows, Matrix memory);
+// The one that a call with the same arguments has made in `memory`.
+AttentionMask kept_attention_mask(const AttentionShape& shape, const Dropout& dropout,
+                                  int64_t query_rows, Matrix memory);
 
 }  // namespace finetune::cuda

@@ -42,13 +42,14 @@ struct Task {
   __device__ int rows() const { return warps * kWarpRows; }  // streamed at a time
 };
 
-// Block x is a sequence, block y a group of heads, `tile` counts 64 rows that stay. All threads of
-// a block without work get warps == 0.
-__device__ inline Task task_of(int64_t heads, int64_t own, int64_t others, int64_t tile) {
+// Block x is a sequence, `turn` a group of heads, `tile` counts 64 rows that stay. All threads of a
+// block without work get warps == 0.
+__device__ inline Task task_of(int64_t heads, int64_t own, int64_t others, int64_t tile,
+                               int64_t turn) {
   const int64_t most = own > others ? own : others;
   Task task;
   task.warps = most <= kWarpRows ? 1 : most <= 2 * kWarpRows ? 2 : kAttentionWarps;
-  const int64_t group = int64_t(blockIdx.y) * (kAttentionWarps / task.warps);
+  const int64_t group = turn * (kAttentionWarps / task.warps);
   if (tile * kTileRows >= own || group >= heads) return {0, 0, 0, 0, false};
   task.head = group + warp() / task.warps;
   task.begin = tile * kTileRows + warp() % task.warps * kWarpRows;
@@ -185,8 +186,9 @@ bool fits_tensor_cores(const AttentionShape& shape, const AnyMatrix& q, const Ma
 // attention_bf16.cu, attention_backward_bf16.cu: attention on tensor cores, for supported calls.
 // Probabilities and their gradients are rounded to bf16.
 void attention_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
-                    Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse);
+                    Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse,
+                    Matrix mask);
 void attention_backward_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
-                             const AttentionGradients<bfloat16>& gradients);
+                             const AttentionGradients<bfloat16>& gradients, Matrix mask);
 
 }  // namespace finetune::cuda

@@ -58,6 +58,11 @@ bool CudaBackend::library_attention() const {
   return functions_.attention_library(context_.get())[0] != '\0';
 }
 
+// A library's masks are its own.
+bool CudaBackend::keeps_attention_masks() const {
+  return compute_ == DType::bf16 && kCudaMasksSwitch.is_on() && !library_attention();
+}
+
 std::string CudaBackend::description() const {
   return concat("CUDA, ", functions_.device_name(context_.get()),
                 compute_ == DType::bf16 ? ", bf16" : ", fp32",

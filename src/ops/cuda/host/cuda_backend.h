@@ -29,6 +29,7 @@ class CudaBackend : public Backend {
   DType compute_type() const override { return compute_; }
   DType activation_type() const override { return compute_; }
   bool library_attention() const override;
+  bool keeps_attention_masks() const override;
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   bool uses_host_memory() const override { return false; }
@@ -64,7 +65,16 @@ class CudaBackend : public Backend {
     return argument;
   }
   template <typename To>
-  To crossed(Tensor x) const;
+  To crossed(Tensor x) const {
+    if constexpr (std::is_same_v<To, cuda::AnyMatrix>) {
+      const bool bf16 = x.dtype == DType::bf16;
+      FINETUNE_CHECK(bf16 ? compute_ == DType::bf16 : x.dtype == DType::f32);
+      return {x.data, x.rows, x.cols, x.stride, bf16};
+    } else {
+      if (!x) return {};
+      return {x.as<std::remove_pointer_t<decltype(To::data)>>(), x.rows, x.cols, x.stride};
+    }
+  }
   // Calls a function of the table; Error(device) with the operation's name on failure.
   template <typename... Parameters, typename... Arguments>
   void call(const char* operation, int (*function)(cuda::Context*, Parameters...),

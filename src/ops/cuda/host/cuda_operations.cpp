@@ -1,4 +1,5 @@
 // The operations: checks shapes and calls the module.
+#include "ops/attention_masks.h"
 #include "ops/cpu/kernels/optimizer.h"
 #include "ops/cuda/host/cuda_backend.h"
 
@@ -39,18 +40,6 @@ void check_arenas(Tensor parameter, std::initializer_list<Tensor> others) {
 }
 
 }  // namespace
-
-template <typename To>
-To CudaBackend::crossed(Tensor x) const {
-  if constexpr (std::is_same_v<To, cuda::AnyMatrix>) {
-    const bool bf16 = x.dtype == DType::bf16;
-    FINETUNE_CHECK(bf16 ? compute_ == DType::bf16 : x.dtype == DType::f32);
-    return {x.data, x.rows, x.cols, x.stride, bf16};
-  } else {
-    if (!x) return {};
-    return {x.as<std::remove_pointer_t<decltype(To::data)>>(), x.rows, x.cols, x.stride};
-  }
-}
 
 // ---- matrix products ------------------------------------------------------------------------
 
@@ -219,7 +208,8 @@ namespace {
 
 constexpr int64_t kLargestHead = 128;  // cuda/attention.h
 
-void check_attention(const AttentionShape& shape, Tensor q, Tensor k, Tensor v, Tensor out) {
+void check_attention(const AttentionShape& shape, Tensor q, Tensor k, Tensor v, Tensor out,
+                     Tensor mask) {
   FINETUNE_CHECK(shape.queries.count == shape.keys.count);
   if (shape.head_size > kLargestHead) {
     throw device_error("attention heads of ", shape.head_size, " are more than the ", kLargestHead,
@@ -229,6 +219,8 @@ void check_attention(const AttentionShape& shape, Tensor q, Tensor k, Tensor v, 
   check_shape(k, k.rows, q.cols);
   check_same(v, k);
   check_same(out, q);
+  FINETUNE_CHECK(!mask ||
+                 mask.size() >= attention_mask_floats(shape.heads, q.rows, shape.keys.max_length));
 }
 
 void check_pairs(const AttentionShape& shape, Tensor q, Tensor k, Tensor pk, Tensor pq,
@@ -246,17 +238,17 @@ void check_pairs(const AttentionShape& shape, Tensor q, Tensor k, Tensor pk, Ten
 }  // namespace
 
 void CudaBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
-                            Tensor v, Tensor out, Tensor lse) {
-  check_attention(shape, q, k, v, out);
+                            Tensor v, Tensor out, Tensor lse, Tensor mask) {
+  check_attention(shape, q, k, v, out, mask);
   if (lse) check_shape(lse, shape.heads, q.rows);
   check_same_type(q, {k, v, out});
-  call("attention", functions_.attention, shape, dropout, q, k, v, out, lse);
+  call("attention", functions_.attention, shape, dropout, q, k, v, out, lse, mask);
 }
 
 void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
                                      Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
-                                     Tensor dq, Tensor dk, Tensor dv) {
-  check_attention(shape, q, k, v, out);
+                                     Tensor dq, Tensor dk, Tensor dv, Tensor mask) {
+  check_attention(shape, q, k, v, out, mask);
   check_shape(lse, shape.heads, q.rows);
   check_same(dout, q);
   check_same(dq, q);
@@ -264,7 +256,7 @@ void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropou
   check_same(dv, k);
   check_same_type(q, {k, v, out, dout, dq, dk, dv});
   call("attention_backward", functions_.attention_backward, shape, dropout, q, k, v, out, lse, dout,
-       dq, dk, dv);
+       dq, dk, dv, mask);
 }
 
 void CudaBackend::position_bias(Tensor table, Tensor values) {

@@ -1,0 +1,39 @@
+// What a backend makes of activations: their type, and what is kept of attention's dropout.
+#pragma once
+
+#include <algorithm>
+
+#include "core/numeric/dtype.h"
+#include "model/config.h"
+#include "ops/attention_masks.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+// A type by itself: no masks are kept.
+struct ActivationForm {
+  DType type = DType::f32;
+  bool keeps_masks = false;  // Backend::keeps_attention_masks
+
+  ActivationForm(DType of, bool keeps = false) : type(of), keeps_masks(keeps) {}
+  ActivationForm(const Backend& backend)
+      : ActivationForm(backend.activation_type(), backend.keeps_attention_masks()) {}
+
+  // Of attention's masks, floats of `rows` queries of a tensor shard. None are kept of heads of
+  // other sizes and with a bias, whose kernels have none (ops/cuda/attention/attention_tiles.h).
+  int64_t mask_floats(const EncoderConfig& config, int64_t shards, int64_t rows,
+                      int64_t tokens) const {
+    const int64_t size = config.head_size();
+    if (!keeps_masks || config.attention_probs_dropout_prob == 0 || config.layer.position_bias ||
+        config.relative.on() || (size != 32 && size != 64 && size != 128)) {
+      return 0;
+    }
+    // A micro-batch's longest sequence, which may be a filler, rounded up (data/packing.h).
+    const int64_t longest =
+        std::max({std::min(tokens, config.max_length()), int64_t{128}, tokens / 64});
+    const int64_t heads = config.num_attention_heads / shards;
+    return attention_mask_floats(heads, rows, (longest + 63) / 64 * 64);
+  }
+};
+
+}  // namespace finetune
