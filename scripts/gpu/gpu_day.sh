@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.." || exit
 steps=(10:card 60:checks 45:memcheck 60:racecheck 95:train 40:switches 70:kernels 80:infer 90:peer 120:more-checks)
 # Environments that turn one change off, or one choice on: each is measured beside the defaults.
 switches=(FINETUNE_CUDA_STREAMS=1 FINETUNE_CUDA_GRAPHS=0 FINETUNE_CUDA_ATTENTION=cudnn FINETUNE_CUDA_KEPT=0
-  FINETUNE_CUDA_ALGORITHMS=timed FINETUNE_CUDA_MASKS=0)
+  FINETUNE_CUDA_ALGORITHMS=timed FINETUNE_CUDA_MASKS=0 FINETUNE_CUDA_LAUNCHES=programmatic)
 # The same of prediction.
 infer_switches=(FINETUNE_BATCHES_IN_FLIGHT=1)
 fail() {
@@ -153,7 +153,7 @@ step_memcheck() { sanitized memcheck attention,layer_norm,column,adamw --report-
 step_racecheck() { sanitized racecheck attention,layer_norm --kernel-name kns=finetune; }
 step_train() {
   local off
-  off=$(for each in "${switches[@]}"; do [[ $each =~ =(cudnn|timed)$ ]] || echo "$each"; done)
+  off=$(for each in "${switches[@]}"; do [[ $each =~ =(cudnn|timed|programmatic)$ ]] || echo "$each"; done)
   for work in base-squad-32:100 base-squad-32:100 base-bank-256:200 minilm-bank-32:1500 large-squad-32:60; do
     train_step "${work%:*}" "${work#*:}"  # the first one twice, which shows the spread
     train_step "${work%:*}" "${work#*:}" $off

@@ -48,6 +48,10 @@ inline constexpr Switch kCudaAlgorithmsSwitch{
     "FINETUNE_CUDA_ALGORITHMS", "first, timed",
     "a GPU's matrix products: cuBLASLt's first algorithm, or the fastest with equal bits (first)"};
 
+inline constexpr Switch kCudaLaunchesSwitch{
+    "FINETUNE_CUDA_LAUNCHES", "plain, programmatic",
+    "whether a GPU's kernels may start before the kernel before them has ended (plain)"};
+
 inline constexpr Switch kBatchesInFlightSwitch{
     "FINETUNE_BATCHES_IN_FLIGHT", "1, 2",
     "evaluation and prediction on a GPU: micro-batches computed while the host works (2)"};
@@ -66,6 +70,7 @@ inline constexpr std::array kSwitches{
     kIsaSwitch,           kHostsSwitch,          kStartLimitSwitch,
     kCudaAttentionSwitch, kCudaGraphsSwitch,     kCudaStreamsSwitch,
     kGpuNodeSwitch,       kTimesSwitch,          kBatchesInFlightSwitch,
-    kCudaKeptSwitch,      kCudaAlgorithmsSwitch, kCudaMasksSwitch};
+    kCudaKeptSwitch,      kCudaAlgorithmsSwitch, kCudaMasksSwitch,
+    kCudaLaunchesSwitch};
 
 }  // namespace finetune

@@ -17,6 +17,7 @@ template <int kSize, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     attention_kernel(AttentionShape shape, Dropout dropout, MatrixOf<T> q, MatrixOf<T> k,
                      MatrixOf<T> v, MatrixOf<T> out, Matrix lse) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   constexpr int kParts = kSize / kWarp;  // elements of a head per lane
   __shared__ float query_tile[kQueries][kSize];

@@ -15,6 +15,7 @@ namespace {
 template <typename T>
 __global__ void weighted_packs_kernel(AttentionShape shape, int group, MatrixOf<T> out,
                                       MatrixOf<T> dout, Matrix weighted) {
+  wait_for_earlier_kernels();
   const int64_t i = int64_t(blockIdx.x) * kAttentionThreads + threadIdx.x;
   const int64_t packs_of_row = shape.heads * group, r = i / packs_of_row, pack = i % packs_of_row;
   float a[kPack] = {}, b[kPack] = {}, sum = 0;
@@ -34,6 +35,7 @@ __global__ void weighted_packs_kernel(AttentionShape shape, int group, MatrixOf<
 template <typename T>
 __global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<T> dout,
                                 Matrix weighted) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x, head = int64_t(blockIdx.y) * kAttentionWarps + warp();
   if (head >= shape.heads) return;
   const int64_t column = head * shape.head_size;
@@ -50,6 +52,7 @@ __global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<
 template <int kSize, bool kKeysStay, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     attention_backward_kernel(AttentionShape shape, Dropout dropout, AttentionGradients<T> t) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   constexpr int kRows = kSize <= 64 ? 4 : 2;  // per warp; shared memory fits no more
   constexpr int kStaying = kAttentionWarps * kRows;
@@ -148,6 +151,7 @@ __device__ float head_product(const T* a, const T* b, int64_t size) {
 template <typename T>
 __global__ void bias_gradient_kernel(AttentionShape shape, Dropout dropout,
                                      AttentionGradients<T> t) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   const int64_t b = blockIdx.x, head = blockIdx.y, size = shape.head_size, column = head * size;
   const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];

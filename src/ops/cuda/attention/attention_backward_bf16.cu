@@ -138,6 +138,7 @@ template <int kSize>
 __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     attention_backward_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,
                                    Gradients t, int key_tiles) {
+  wait_for_earlier_kernels();
   __shared__ Shared<kSize> shared;
   const int z = int(blockIdx.z);
   const bool keys_stay = z < key_tiles;

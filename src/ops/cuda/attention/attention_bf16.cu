@@ -129,6 +129,7 @@ template <int kSize>
 __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     attention_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,
                           Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse) {
+  wait_for_earlier_kernels();
   __shared__ Stages<kSize> tiles;
   int64_t turn = blockIdx.y;
   while (attend<kSize>(shape, dropout_scale, mask, q, k, v, out, lse, turn, tiles)) {

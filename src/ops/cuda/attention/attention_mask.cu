@@ -11,6 +11,7 @@ constexpr int64_t kElements = 256;  // per warp and step: two times the 128 of s
 // elements.
 __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask mask,
                             uint64_t* words, int warps) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   const int64_t b = blockIdx.x;
   const int64_t head = int64_t(blockIdx.y) * (kAttentionWarps / warps) + warp() / warps;

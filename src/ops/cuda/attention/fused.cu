@@ -23,6 +23,7 @@ struct RaggedArrays {
 // the same first sample).
 __global__ void ragged_kernel(AttentionShape shape, Dropout dropout, FusedShape plan,
                               RaggedArrays to) {
+  wait_for_earlier_kernels();
   for (int64_t b = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; b <= plan.sequences;
        b += int64_t(gridDim.x) * blockDim.x) {
     const int64_t place = b < shape.queries.count ? b : shape.queries.count;
@@ -49,6 +50,7 @@ __global__ void ragged_kernel(AttentionShape shape, Dropout dropout, FusedShape 
 
 // to (cols, rows) = x (rows, cols)^T
 __global__ void turn_kernel(Matrix x, Matrix to) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   for_columns(to.cols, [&](int64_t c) { to.row(r)[c] = x.row(c)[r]; });
 }

@@ -33,6 +33,7 @@ __device__ inline void load_part(float (&tile)[kRows][kDepth + 1], const MatrixO
 template <typename T>
 __global__ void __launch_bounds__(kPairThreads)
     pair_scores_kernel(AttentionShape shape, RelativeRows rows, PairOperands<T> t, Matrix scores) {
+  wait_for_earlier_kernels();
   __shared__ float query_tile[kSide][kDepth + 1], key_tile[kSide][kDepth + 1];
   __shared__ float pk_tile[kTableRows][kDepth + 1], pq_tile[kTableRows][kDepth + 1];
   const int64_t b = blockIdx.x, head = blockIdx.y, size = shape.head_size;
@@ -86,6 +87,7 @@ __global__ void __launch_bounds__(kPairThreads)
 template <bool kOfQueries, typename T>
 __global__ void pair_input_gradient_kernel(AttentionShape shape, RelativeRows rows, Matrix dscores,
                                            Matrix table, MatrixOf<T> dx) {
+  wait_for_earlier_kernels();
   const Segments& own = kOfQueries ? shape.queries : shape.keys;
   const int64_t row = blockIdx.x, head = blockIdx.y, query_rows = dscores.rows / shape.heads;
   int64_t b = 0, above = own.count;  // the row's sequence
@@ -129,6 +131,7 @@ __device__ inline int64_t first_distance(const RelativeRows& rows, int64_t row) 
 template <bool kOfQueries, typename T>
 __global__ void pair_table_gradient_kernel(AttentionShape shape, RelativeRows rows, Matrix dscores,
                                            MatrixOf<T> x, Matrix dtable) {
+  wait_for_earlier_kernels();
   const int64_t row = blockIdx.x, head = blockIdx.y, query_rows = dscores.rows / shape.heads;
   const int64_t least = first_distance(rows, row), end = first_distance(rows, row + 1);
   for (int64_t d = threadIdx.x; d < shape.head_size; d += blockDim.x) {

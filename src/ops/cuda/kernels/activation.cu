@@ -111,6 +111,7 @@ __device__ float derivative(float x) {
 
 template <Activation kFunction, int kWidth, typename T>
 __global__ void forward_kernel(MatrixOf<T> x, MatrixOf<T> y) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
     float values[kWidth];
@@ -123,6 +124,7 @@ __global__ void forward_kernel(MatrixOf<T> x, MatrixOf<T> y) {
 
 template <Activation kFunction, int kWidth, typename T>
 __global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, MatrixOf<T> y) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
     float values[kWidth], gradients[kWidth];
@@ -150,6 +152,7 @@ __device__ float gate_factor(const Dropout& dropout, const RowNames& names, int6
 template <Activation kFunction, typename T>
 __global__ void gated_kernel(MatrixOf<T> x, Dropout dropout, RowNames names, int64_t first_column,
                              MatrixOf<T> y) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   const int64_t r = blockIdx.x, n = y.cols;
   for_columns(n, [=](int64_t c) {
@@ -164,6 +167,7 @@ template <Activation kFunction, typename T>
 __global__ void gated_backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, Dropout dropout,
                                       RowNames names, int64_t first_column, MatrixOf<T> dx,
                                       MatrixOf<T> y) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   const int64_t r = blockIdx.x, n = y.cols;
   for_columns(n, [=](int64_t c) {

@@ -20,6 +20,7 @@ __device__ float as_bf16(float value) {
 template <typename T, int kWidth, int kSums>
 __global__ void __launch_bounds__(kThreads)
     piece_sums_kernel(MatrixOf<T> x, Matrix weights, bool rounds, float* parts) {
+  wait_for_earlier_kernels();
   constexpr int kStrip = kWarp * kWidth, kRows = int(kRowsOfASum) / kWarps;
   constexpr bool kWeighted = kSums > 1;
   alignas(16) __shared__ float warps[kWarps][kSums][kStrip];
@@ -59,6 +60,7 @@ __global__ void __launch_bounds__(kThreads)
 // One lane per column; warp w adds pieces w, w + kPartWarps, ..., and the first warp adds the
 // warps' sums. With one thread per column, each load would wait for the one before.
 __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t count, PartSums to) {
+  wait_for_earlier_kernels();
   __shared__ float sums[kPartWarps][kWarp];
   const int64_t i = int64_t(blockIdx.x) * kWarp + lane();
   float sum = 0;

@@ -8,6 +8,7 @@ namespace {
 constexpr int kWarps = 8;  // one row each
 
 __global__ void dropout_kernel(Matrix x, Dropout dropout, RowNames names, Matrix y) {
+  wait_for_earlier_kernels();
   dropout = dropout.taken();
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp();
   if (r >= x.rows) return;
@@ -16,12 +17,14 @@ __global__ void dropout_kernel(Matrix x, Dropout dropout, RowNames names, Matrix
 }
 
 __global__ void add_kernel(Matrix x, Matrix y) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   for_columns(x.cols, [=](int64_t c) { y.row(r)[c] += x.row(r)[c]; });
 }
 
 // y row r = x row index[r]
 __global__ void gather_kernel(Matrix x, const int32_t* index, Matrix y) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   const float* from = x.row(index[r]);
   for_columns(y.cols, [=](int64_t c) { y.row(r)[c] = from[c]; });
@@ -29,6 +32,7 @@ __global__ void gather_kernel(Matrix x, const int32_t* index, Matrix y) {
 
 // x row index[r] += dy row r; safe without atomics, since indices are distinct
 __global__ void scatter_add_kernel(Matrix dy, const int32_t* index, Matrix x) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   float* to = x.row(index[r]);
   for_columns(dy.cols, [=](int64_t c) { to[c] += dy.row(r)[c]; });
@@ -36,6 +40,7 @@ __global__ void scatter_add_kernel(Matrix dy, const int32_t* index, Matrix x) {
 
 // y row index[r] = x row r
 __global__ void scatter_kernel(Matrix x, const int32_t* index, Matrix y) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   float* to = y.row(index[r]);
   for_columns(x.cols, [=](int64_t c) { to[c] = x.row(r)[c]; });

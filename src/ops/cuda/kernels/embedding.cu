@@ -19,6 +19,7 @@ struct Tokens {
 };
 
 __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
+  wait_for_earlier_kernels();
   const int64_t t = blockIdx.x;
   const float* a = word.row(tokens.ids[t]);
   const float* b = position.data ? position.row(tokens.positions[t]) : nullptr;
@@ -69,6 +70,7 @@ __device__ int64_t end_of_run(const Tokens& tokens, int64_t begin, int32_t id) {
 // Block x adds the run of equal ids that begins at place x of `order`; it returns if none begins
 // there.
 __global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
+  wait_for_earlier_kernels();
   const int64_t begin = blockIdx.x;
   const int32_t id = tokens.ids[tokens.order[begin]];
   if (begin > 0 && tokens.ids[tokens.order[begin - 1]] == id) return;
@@ -83,6 +85,7 @@ __global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
 // the order of the tokens. Block y is a strip of kThreads columns. The two barriers of a round keep
 // the next round's writes of `counts` and `found` behind this round's reads.
 __global__ void position_gradient_kernel(Matrix dy, Tokens tokens, Matrix dposition) {
+  wait_for_earlier_kernels();
   constexpr int kWarps = kThreads / kWarp;
   __shared__ int32_t found[kThreads];
   __shared__ int counts[kWarps];
@@ -112,6 +115,7 @@ __global__ void position_gradient_kernel(Matrix dy, Tokens tokens, Matrix dposit
 // parts (pieces, types, H): sums over the tokens of each type in pieces of kRowsOfASum tokens.
 // Block x is a piece, block y a strip of columns, block z a type.
 __global__ void type_parts_kernel(Matrix dy, const int32_t* types, float* parts) {
+  wait_for_earlier_kernels();
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= dy.cols) return;
   const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum;

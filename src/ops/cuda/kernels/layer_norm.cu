@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(kThreads)
     layer_norm_kernel(Matrix x, Matrix residual, Dropout dropout, RowNames names,
                       const float* gamma, const float* beta, float epsilon, Matrix s, Matrix stats,
                       Matrix y, Bf16Matrix rounded) {
+  wait_for_earlier_kernels();
   using Values = Lane<kPacks, kWidth>;
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp(), n = x.cols;
   if (r >= x.rows) return;
@@ -149,6 +150,7 @@ __global__ void __launch_bounds__(kThreads)
     layer_norm_backward_kernel(Matrix dy, Matrix s, Matrix stats, const float* gamma,
                                Dropout dropout, RowNames names, Matrix ds, MatrixOf<T> dx,
                                int count, float* parts) {
+  wait_for_earlier_kernels();
   using Values = Lane<kPacks, kWidth>;
   const int64_t n = s.cols;
   dropout = dropout.taken();
@@ -230,6 +232,7 @@ void for_lanes(int64_t n, Run&& run, const Matrices&... matrices) {
 // parts (pieces, 2, n): sums of dy * h and of dy over pieces of kRowsOfASum rows, for more packs.
 // Block x is a piece, block y a strip of columns.
 __global__ void gamma_beta_parts_kernel(Matrix dy, Matrix s, Matrix stats, float* parts) {
+  wait_for_earlier_kernels();
   const int64_t n = s.cols, c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= n) return;
   const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum;

@@ -41,6 +41,7 @@ __device__ double weight_of(const float* weights, int64_t c) {
 __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const float* weights,
                                      float smoothing, LossScale scale, float* losses,
                                      Matrix dlogits) {
+  wait_for_earlier_kernels();
   const int64_t b = int64_t(blockIdx.x) * kWarps + warp(), classes = logits.cols;
   if (b >= logits.rows) return;
   const float factor = scale.of(b);
@@ -73,6 +74,7 @@ __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const
 
 __global__ void binary_cross_entropy_kernel(Matrix logits, Matrix targets, const float* weights,
                                             LossScale scale, float* losses, Matrix dlogits) {
+  wait_for_earlier_kernels();
   const int64_t b = int64_t(blockIdx.x) * kWarps + warp(), classes = logits.cols;
   if (b >= logits.rows) return;
   const float factor = scale.of(b);
@@ -92,6 +94,7 @@ __global__ void binary_cross_entropy_kernel(Matrix logits, Matrix targets, const
 
 __global__ void squared_error_kernel(Matrix logits, const float* targets, LossScale scale,
                                      float* losses, Matrix dlogits) {
+  wait_for_earlier_kernels();
   const int64_t b = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (b >= logits.rows) return;
   const float factor = scale.of(b);
@@ -104,6 +107,7 @@ __global__ void squared_error_kernel(Matrix logits, const float* targets, LossSc
 __global__ void span_cross_entropy_kernel(Matrix logits, Segments segments, const int32_t* starts,
                                           const int32_t* ends, LossScale scale, float* losses,
                                           Matrix dlogits) {
+  wait_for_earlier_kernels();
   const int64_t b = int64_t(blockIdx.x) * kWarps + warp();
   if (b >= segments.count) return;
   const int64_t begin = segments.offsets[b], length = segments.offsets[b + 1] - begin;

@@ -65,6 +65,7 @@ struct Timer {
 
 // *differs = 1 if a and b (count) are not the same; else it stays.
 __global__ void compare_kernel(const uint32_t* a, const uint32_t* b, int64_t count, int* differs) {
+  wait_for_earlier_kernels();
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += int64_t(gridDim.x) * blockDim.x) {
     if (a[i] != b[i]) *differs = 1;

@@ -7,6 +7,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __global__ void merge_kernel(Addition addition, int64_t count) {
+  wait_for_earlier_kernels();
   const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   addition.to[i] += addition.from[i];
@@ -14,6 +15,7 @@ __global__ void merge_kernel(Addition addition, int64_t count) {
 
 // For the given rows of matrices (V, cols): block x is a row, block y a strip of columns.
 __global__ void merge_rows_kernel(Addition addition, RowList rows, int64_t cols) {
+  wait_for_earlier_kernels();
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;

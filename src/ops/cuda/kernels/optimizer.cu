@@ -29,6 +29,7 @@ struct LaunchedPart : AdamWPart {
 // sums[b] = sum of squares of block b of x, in double (squares of floats are exact there): each
 // thread takes every kThreads-th element, then the threads' sums are added in a fixed order.
 __global__ void square_sums_kernel(const float* x, int64_t count, int64_t block, double* sums) {
+  wait_for_earlier_kernels();
   const int64_t begin = int64_t(blockIdx.x) * block;
   const int64_t end = begin + block < count ? begin + block : count;
   double sum = 0;
@@ -43,6 +44,7 @@ __global__ void square_sums_kernel(const float* x, int64_t count, int64_t block,
 // One block. The losses are added in order: one thread adds what all have loaded.
 __global__ void add_losses_kernel(const float* losses, const float* weights, int64_t count,
                                   bool accumulate, double* sum) {
+  wait_for_earlier_kernels();
   __shared__ double piece[kThreads];
   double total = accumulate && threadIdx.x == 0 ? *sum : 0.0;
   for (int64_t first = 0; first < count; first += kThreads) {
@@ -93,6 +95,7 @@ __device__ double block_tree_sum(const double* terms, int64_t count) {
 
 __global__ void __launch_bounds__(kTreeThreads)
     step_outcome_kernel(StepSums sums, StepOutcome* outcome) {
+  wait_for_earlier_kernels();
   const double loss = block_tree_sum(sums.losses, sums.shards);
   __syncthreads();  // the subtrees' memory is reused
   const double squares = block_tree_sum(sums.squares, sums.blocks);
@@ -156,6 +159,7 @@ __device__ void update(const AdamWStep& f, float* p, const float* g, float* m, f
 // has is updated one by one.
 __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, float* p,
                                    const float* g, float* m, float* v) {
+  wait_for_earlier_kernels();
   // The last part that begins at or before this block is in [low, high).
   int64_t low = 0, high = count;
   while (high - low > 1) {
@@ -190,6 +194,7 @@ __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, flo
 // block y a strip of columns.
 __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float* g, float* m,
                                   float* v, int64_t cols) {
+  wait_for_earlier_kernels();
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols || !take_outcome(step)) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;
@@ -200,6 +205,7 @@ __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float*
 // Row rows[x] takes the last missed[x] of `count` steps, in order, with a zero gradient.
 __global__ void catch_up_kernel(const AdamWStep* steps, int64_t count, RowList rows,
                                 const int32_t* missed, float* p, float* m, float* v, int64_t cols) {
+  wait_for_earlier_kernels();
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;

@@ -19,6 +19,7 @@ __device__ float element(const Operand& x, int64_t r, int64_t c, int64_t rows, i
 // From: the type of a and b; To: the type of c and the bias.
 template <typename From, typename To>
 __global__ void plain_matmul_kernel(Product p, int64_t k) {
+  wait_for_earlier_kernels();
   __shared__ float a[kTile][kTile + 1], b[kTile][kTile + 1];
   const int y = int(threadIdx.x) / kTile, x = int(threadIdx.x) % kTile;
   const int64_t row = int64_t(blockIdx.x) * kTile + y, col = int64_t(blockIdx.y) * kTile + x;

@@ -6,6 +6,7 @@ namespace finetune::cuda {
 namespace {
 
 __global__ void position_values_kernel(Matrix table, Matrix values) {
+  wait_for_earlier_kernels();
   const int64_t head = blockIdx.x, span = (values.cols + 1) / 2;
   for_columns(values.cols, [=](int64_t d) {
     values.row(head)[d] = table.row(position_bucket(d - span + 1))[head];
@@ -15,6 +16,7 @@ __global__ void position_values_kernel(Matrix table, Matrix values) {
 // Block x is a head; a thread sums a bucket, in the CPU's order.
 __global__ void position_table_kernel(Matrix dvalues, Segments keys, Matrix dtable,
                                       bool accumulate) {
+  wait_for_earlier_kernels();
   const int64_t head = blockIdx.x;
   const int32_t bucket = int32_t(threadIdx.x);
   double sum = 0;

@@ -10,6 +10,7 @@ namespace {
 template <typename T>
 __global__ void rotate_kernel(MatrixOf<T> x, const uint32_t* positions, Matrix table, bool back,
                               MatrixOf<T> y) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x, half = table.cols / 2;
   const float* turn = table.row(positions[r]);
   for_columns(x.cols / 2, [=](int64_t i) {
@@ -23,6 +24,7 @@ __global__ void rotate_kernel(MatrixOf<T> x, const uint32_t* positions, Matrix t
 
 // Block x is a sequence, whose rows each thread adds in order for its columns.
 __global__ void mean_kernel(Matrix x, Segments segments, Matrix y) {
+  wait_for_earlier_kernels();
   const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
   for_columns(y.cols, [=](int64_t c) {
     float sum = 0;
@@ -33,6 +35,7 @@ __global__ void mean_kernel(Matrix x, Segments segments, Matrix y) {
 }
 
 __global__ void taps_kernel(Matrix x, Segments segments, int64_t taps, Matrix y) {
+  wait_for_earlier_kernels();
   const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
   for_columns(y.cols, [=](int64_t i) {
     for (int64_t t = begin; t < end; ++t) {
@@ -43,6 +46,7 @@ __global__ void taps_kernel(Matrix x, Segments segments, int64_t taps, Matrix y)
 }
 
 __global__ void taps_backward_kernel(Matrix dy, Segments segments, int64_t taps, Matrix dx) {
+  wait_for_earlier_kernels();
   const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
   for_columns(dx.cols, [=](int64_t c) {
     for (int64_t r = begin; r < end; ++r) {
@@ -57,6 +61,7 @@ __global__ void taps_backward_kernel(Matrix dy, Segments segments, int64_t taps,
 }
 
 __global__ void mean_backward_kernel(Matrix dy, Segments segments, Matrix dx) {
+  wait_for_earlier_kernels();
   const int64_t b = blockIdx.x, begin = segments.offsets[b], end = segments.offsets[b + 1];
   for_columns(dy.cols, [=](int64_t c) {
     const float value = dy.row(b)[c] / float(end - begin);

@@ -8,6 +8,7 @@ namespace {
 
 template <int kWidth, typename From, typename To>
 __global__ void convert_kernel(MatrixOf<From> x, MatrixOf<To> to) {
+  wait_for_earlier_kernels();
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
     float values[kWidth];

@@ -1,6 +1,8 @@
 // The module's device context: memory, staged uploads, downloads, waits with a time limit.
 #include <cstring>
+#include <string_view>
 
+#include "core/switches.h"
 #include "ops/cuda/module/context.h"
 #include "ops/cuda/attention/fused.h"
 #include "ops/cuda/module/graphs.h"
@@ -174,6 +176,9 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, device), "the device's properties");
   device_name = properties.name;
+  const char* launches = kCudaLaunchesSwitch.value();
+  starts_early =
+      properties.major >= 9 && launches && std::string_view(launches) == "programmatic";
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   check(cudaEventCreateWithFlags(&end_, cudaEventDisableTiming), "event");
   staging = std::make_unique<Staging>(memory);

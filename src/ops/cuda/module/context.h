@@ -14,6 +14,7 @@
 
 #include "core/numeric/download_limits.h"
 #include "ops/cuda/module/api.h"
+#include "ops/cuda/module/programmatic.h"
 
 namespace finetune::cuda {
 
@@ -131,6 +132,7 @@ struct Context {
   const int device;
   const bool bf16;  // operands of matrix products are rounded, activations may be
   void (*const log)(const char* line);
+  bool starts_early = false;  // kernels may: FINETUNE_CUDA_LAUNCHES=programmatic
   std::string device_name;
   std::string attention_library;  // "": none
   std::string error;
@@ -163,7 +165,7 @@ constexpr int64_t divide_up(int64_t a, int64_t b) {
 }
 
 // Launches kernel<<<blocks, threads>>>(arguments...) on the context's stream, unless there are no
-// blocks.
+// blocks. Kernels begin with wait_for_earlier_kernels().
 template <typename... Parameters, typename... Arguments>
 void launch(Context& context, dim3 blocks, int threads, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
@@ -172,6 +174,11 @@ void launch(Context& context, dim3 blocks, int threads, void (*kernel)(Parameter
   config.gridDim = blocks;
   config.blockDim = dim3(unsigned(threads));
   config.stream = context.stream;
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &early;
+  config.numAttrs = context.starts_early ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...),
         "kernel launch");
 }

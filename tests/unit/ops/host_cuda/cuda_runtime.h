@@ -96,6 +96,9 @@ void get_stuck(cudaStream_t stream);
 // For the report: counts a transfer between processes.
 void count_transfer(cudaStream_t stream);
 bool capturing();
+// Kernels, and those of them that might start before the kernel before them had ended; here none
+// does.
+inline uint64_t launched = 0, started_early = 0;
 // Reserves device memory that belongs to no block. False: there is too little.
 bool take(size_t bytes);
 void give_back(size_t bytes);
@@ -169,10 +172,19 @@ struct cudaDeviceProp {
   int major, minor, multiProcessorCount;
   size_t totalGlobalMem;
 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   size_t dynamicSmemBytes;
   cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
 };
 
 cudaError_t cudaMalloc(void** memory, size_t bytes);  // writing behind its end faults
@@ -248,6 +260,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     return cudaErrorInvalidValue;
   }
   if (host_cuda::fails("cudaLaunchKernelEx")) return cudaErrorUnknown;
+  host_cuda::launched += 1;
+  host_cuda::started_early += config->numAttrs;
   host_cuda::enqueue(
       config->stream,
       [=, values = std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)] {
