@@ -19,9 +19,11 @@ import gpu_model  # noqa: E402
 
 GPU_MEMORY = re.compile(r"all computed with (\d+) MiB of the GPU's memory")
 PHASE = re.compile(r"^finetune: time ([\d.]+) s, (\d+) MiB: (.*)$", re.MULTILINE)
-# Environments of gpu_day.sh and the change that they turn off, as gpu_model.py calls it.
+# Environments of gpu_day.sh and the change that they turn off, as gpu_model.py calls it; others turn one on.
 CHANGE_OF = {"FINETUNE_CUDA_GRAPHS=0": "graphs", "FINETUNE_CUDA_ATTENTION=cudnn": "own attention",
-             "FINETUNE_CUDA_KEPT=0": "kept", "FINETUNE_CUDA_STREAMS=1": "streams"}
+             "FINETUNE_CUDA_KEPT=0": "kept", "FINETUNE_CUDA_STREAMS=1": "streams",
+             "FINETUNE_CUDA_MASKS=0": "masks"}
+MADE_BY = {"FINETUNE_CUDA_ALGORITHMS=timed": "algorithms", "FINETUNE_CUDA_LAUNCHES=programmatic": "launches"}
 
 
 def results_of(out, step, failed=False):
@@ -64,15 +66,18 @@ def step_rows(out):
 
 
 def change_rows(out):
-    """What each change saves: a run with one switch against the fastest run without any."""
+    """What each change saves: a run with one switch beside the fastest run without any."""
     measured = results_of(out, "train") + results_of(out, "switches")
     rows = []
     for each in measured:
-        change = CHANGE_OF.get(each["switches"])
+        change = CHANGE_OF.get(each["switches"]) or MADE_BY.get(each["switches"])
         plain = [step_ms(other) for other in measured if other["case"] == each["case"] and not other["switches"]]
         if change and plain:
-            rows.append({"work": each["case"], "change": change, "with, ms": f"{min(plain):.3f}",
-                         "without, ms": f"{step_ms(each):.3f}", "saved, ms": f"{step_ms(each) - min(plain):.3f}"})
+            made, left = min(plain), step_ms(each)
+            if each["switches"] in MADE_BY:
+                made, left = left, made
+            rows.append({"work": each["case"], "change": change, "with, ms": f"{made:.3f}",
+                         "without, ms": f"{left:.3f}", "saved, ms": f"{left - made:.3f}"})
     return list({(row["work"], row["change"]): row for row in rows}.values())
 
 
