@@ -219,6 +219,7 @@ void Matmul::choose(Context& context, const Product& p, Plan& plan, const Others
       plan.algorithm = algorithm;
     }
   }
+  context.wait("a matrix product's algorithms");  // another stream may use the memory next
 }
 
 void Matmul::run(Context& context, const Product& p) {
