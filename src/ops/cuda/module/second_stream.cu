@@ -26,10 +26,12 @@ SecondStream::~SecondStream() {
 }
 
 void SecondStream::reserve(const SecondStreamMemory& memory) {
-  context_.wait("the second stream");  // its kernels may still read the old memory
   const int64_t bytes[] = {memory.rounded, memory.rounded, memory.sums};
   for (size_t i = 0; i < std::size(blocks_); ++i) {
-    context_.memory.release(std::exchange(blocks_[i], nullptr));
+    if (blocks_[i]) {
+      context_.wait("the second stream");  // its kernels may still read the old memory
+      context_.memory.release(std::exchange(blocks_[i], nullptr));
+    }
     if (bytes[i] > 0) blocks_[i] = context_.allocate(size_t(bytes[i]), "scratch memory");
   }
   sizes_ = memory;
