@@ -21,7 +21,7 @@ GPU_MEMORY = re.compile(r"all computed with (\d+) MiB of the GPU's memory")
 PHASE = re.compile(r"^finetune: time ([\d.]+) s, (\d+) MiB: (.*)$", re.MULTILINE)
 # Environments of gpu_day.sh and the change that they turn off, as gpu_model.py calls it; others turn one on.
 CHANGE_OF = {"FINETUNE_CUDA_GRAPHS=0": "graphs", "FINETUNE_CUDA_ATTENTION=cudnn": "own attention",
-             "FINETUNE_CUDA_KEPT=0": "kept", "FINETUNE_CUDA_STREAMS=1": "streams",
+             "FINETUNE_CUDA_KEPT=0": "kept", "FINETUNE_CUDA_STREAMS=1": "streams", "FINETUNE_CUDA_NORM=0": "norm",
              "FINETUNE_CUDA_MASKS=0": "masks"}
 MADE_BY = {"FINETUNE_CUDA_ALGORITHMS=timed": "algorithms", "FINETUNE_CUDA_LAUNCHES=programmatic": "launches"}
 

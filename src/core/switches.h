@@ -40,6 +40,10 @@ inline constexpr Switch kCudaStreamsSwitch{
     "FINETUNE_CUDA_STREAMS", "1, 2",
     "training on a GPU: 2 computes weights' gradients beside the rest of the backward pass (2)"};
 
+inline constexpr Switch kCudaNormSwitch{
+    "FINETUNE_CUDA_NORM", "0, 1",
+    "training on a GPU with two streams: 1 sums a layer's squares during the backward pass (1)"};
+
 inline constexpr Switch kCudaKeptSwitch{
     "FINETUNE_CUDA_KEPT", "0, 1",
     "training on a GPU keeps the activations' results where its memory allows it (1)"};
@@ -67,10 +71,9 @@ inline constexpr Switch kCudaMasksSwitch{
     "bf16 attention on a GPU makes dropout masks twice, and has a block for each head"};
 
 inline constexpr std::array kSwitches{
-    kIsaSwitch,           kHostsSwitch,          kStartLimitSwitch,
-    kCudaAttentionSwitch, kCudaGraphsSwitch,     kCudaStreamsSwitch,
-    kGpuNodeSwitch,       kTimesSwitch,          kBatchesInFlightSwitch,
-    kCudaKeptSwitch,      kCudaAlgorithmsSwitch, kCudaMasksSwitch,
-    kCudaLaunchesSwitch};
+    kIsaSwitch,        kHostsSwitch,           kStartLimitSwitch, kCudaAttentionSwitch,
+    kCudaGraphsSwitch, kCudaStreamsSwitch,     kCudaNormSwitch,   kGpuNodeSwitch,
+    kTimesSwitch,      kBatchesInFlightSwitch, kCudaKeptSwitch,   kCudaAlgorithmsSwitch,
+    kCudaMasksSwitch,  kCudaLaunchesSwitch};
 
 }  // namespace finetune

@@ -91,7 +91,7 @@ class ProfilingBackend : public Backend {
     recording_ ? work() : inner_->replay(key, work);
   }
   bool replays() const override { return !recording_ && inner_->replays(); }
-  bool has_second_stream() const override { return inner_->has_second_stream(); }
+  bool has_second_stream() const override { return !recording_ && inner_->has_second_stream(); }
   void reserve_second_stream(const SecondStreamLimits& most) override {
     inner_->reserve_second_stream(most);
   }

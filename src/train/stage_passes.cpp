@@ -161,6 +161,8 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   float* gradients = backward ? gradients_for(action.chunk, micro.shard) : nullptr;
   const bool accumulate = !micro.first;  // else it overwrites what an earlier step has left
   const int64_t count = objective_.losses(batch);
+  const bool last =
+      backward && step_.complete && action.micro + 1 == int64_t(micro_batches_.size());
   const auto work = [&] {
     if (unit != Unit::backward) encoder.forward(at, batch, weights, step_.dropout);
     const Tensor logits = head ? encoder.output_of(at, batch) : Tensor{};
@@ -169,6 +171,7 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
     encoder.backward(at, batch, weights, gradients, logits, step_.dropout, options_.lowest_layer,
                      accumulate, [&](int layer) {
                        sum_.ready(layer);
+                       if (last) step_.complete(layer);
                        advance();
                      });
   };
@@ -180,7 +183,8 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
                          batch.segments().max_length,
                          batch.scored(),
                          int64_t(reinterpret_cast<intptr_t>(gradients)),
-                         backward && accumulate};
+                         backward && accumulate,
+                         last};
   advance();
   engine_.replay(at.slot, key, work);
   advance();

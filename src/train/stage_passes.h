@@ -58,6 +58,9 @@ struct StepBatch {
   const DropoutPlan* dropout = nullptr;
   float loss_scale = 1;
   double* losses = nullptr;  // backend memory, one for each of this process's shards
+  // Where given, called with each trained layer in the backward pass of the last micro-batch, when
+  // the work that completes its gradient is under way; of replayed passes once recorded.
+  std::function<void(int)> complete = {};
 };
 
 struct PassOptions {

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/switches.h"
 
 namespace finetune {
 namespace {
@@ -185,17 +186,39 @@ void TrainingStep::find_touched_rows(std::span<const uint32_t> batch) {
   lazy_words_->catch_up();
 }
 
-// Of what this process owns of the gradient, in blocks.
-void TrainingStep::add_up_squares() {
+// During the backward pass, while the device has the gradient in its caches: where it is whole
+// there, and not a term of a sum.
+bool TrainingStep::sums_squares_early() const {
+  const char* choice = kCudaNormSwitch.value();
+  return engine_.backend().has_second_stream() && (!choice || std::string_view(choice) != "0") &&
+         world_.size() == 1 && options_.virtual_shards == 1;
+}
+
+// In the blocks of a process that owns all.
+void TrainingStep::add_squares_of(int layer) {
+  for (const Region& region : engine_.table().regions()) {
+    const int64_t begin = region.elements.begin;
+    const int64_t end = std::min(region.elements.end, partition_.dense_elements());
+    if (region.layer != layer || begin >= end) continue;
+    engine_.backend().block_square_sums(vector(sum_->sum() + begin, end - begin), kNormBlock, {},
+                                        totals_.squares() + begin / kNormBlock);
+  }
+}
+
+// Of what this process owns of the gradient, in blocks. `early`: trained layers have theirs.
+void TrainingStep::add_up_squares(bool early) {
   if (!owns()) return;
   Backend& backend = engine_.backend();
   const IndexRange rows = partition_.rows(own());
   const int64_t cols = partition_.cols();
   double* sums = totals_.squares();
   for (IndexRange run : norm_runs_) {
-    backend.block_square_sums(vector(sum_->sum() + run.begin, run.size()), kNormBlock, {}, sums);
+    if (!early) {
+      backend.block_square_sums(vector(sum_->sum() + run.begin, run.size()), kNormBlock, {}, sums);
+    }
     sums += (run.size() + kNormBlock - 1) / kNormBlock;
   }
+  for (int layer = 0; early && layer < options_.lowest_layer; ++layer) add_squares_of(layer);
   if (!adds_replicated()) return;
   backend.block_square_sums(
       vector(sum_->sum() + partition_.dense_elements() + rows.begin * cols, rows.size() * cols),
@@ -292,16 +315,19 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   find_touched_rows(batch);
   communicate("waiting for the weights", step + 1,
               [&] { count_data_bytes([&] { weight_gather_->all_gather(touched_); }); });
+  const bool early = sums_squares_early() && !batch.empty();
   world_.note("forward and backward pass", step + 1);
   count_data_bytes([&] {  // buckets go during the backward pass
-    passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, touched_);
+    StepBatch passes{batch, &dropout, float(1.0 / denominator), totals_.losses()};
+    if (early) passes.complete = [this](int layer) { add_squares_of(layer); };
+    passes_->run(passes, touched_);
   });
   // What follows counts as communication: what of it is beside the backward pass does not.
   if (world_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
     count_data_bytes([&] { sum_->reduce_scatter(touched_); });
-    add_up_squares();
+    add_up_squares(early);
     const double requested = stop_request();
     backend.upload(totals_.stop_request(), &requested, sizeof requested);
     if (totals_.stay()) {

@@ -106,7 +106,9 @@ class TrainingStep {
   StepShare share() const;
   void find_norm_runs();
   void find_touched_rows(std::span<const uint32_t> batch);
-  void add_up_squares();
+  bool sums_squares_early() const;
+  void add_squares_of(int layer);
+  void add_up_squares(bool early);
   void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
   void communicate(const char* phase, int64_t step, Action&& action);

@@ -122,14 +122,16 @@ def test_graphs(directory):
 def test_second_stream(directory):
     """Weights' gradients beside the rest of the backward pass have the same bits, whatever the device does first."""
     prepared()
+    alone = [*LABELS, "--virtual-shards", 1, "--micro-batch-tokens", 96]  # squares are added early
     for number, (line, precision) in enumerate(some_of(
-            2, (LABELS, "bf16"), ([*LABELS, "--micro-batch-tokens", 48, "--recompute"], "bf16"), (LABELS, "fp32"),
+            3, (LABELS, "bf16"), (alone, "bf16"), ([*alone, "--freeze", 1], "fp32"), ([*LABELS, "--micro-batch-tokens", 48, "--recompute"], "bf16"), (LABELS, "fp32"),
             ([*ANSWERS, "--batch-size", 2, "--max-eval-samples", 1], "bf16"))):
         results, memory = set(), {}
-        for streams, order in (("1", ""), *((("2", "early"), ("2", "late")) if HOST_MODULE else (("2", ""),))):
-            run = directory / f"{number}-{streams}{order}"
+        orders = [("2", order, norm) for order in (("early", "late") if HOST_MODULE else ("",)) for norm in "01"]
+        for streams, order, norm in (("1", "", "1"), *orders):
+            run = directory / f"{number}-{streams}{order}{norm}"
             succeed(*line, "--max-steps", 6, "--precision", precision, "--device", "cuda", "--output", run,
-                    env={"FINETUNE_CUDA_STREAMS": streams, "HOST_CUDA_STREAMS": order})
+                    env={"FINETUNE_CUDA_STREAMS": streams, "HOST_CUDA_STREAMS": order, "FINETUNE_CUDA_NORM": norm})
             results.add((facts_of(run)["weights_sha256"], *((step["loss"], step["grad_norm"]) for step in steps_of(run))))
             memory[streams] = metrics_of(run)["device_peak_memory_mb"]
             assert "CUDA graphs" not in (run / "log.txt").read_text()

@@ -7,6 +7,7 @@
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/rounded.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/cuda/module/second_stream.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -33,6 +34,7 @@ __global__ void square_sums_kernel(const float* x, int64_t count, int64_t block,
   const int64_t begin = int64_t(blockIdx.x) * block;
   const int64_t end = begin + block < count ? begin + block : count;
   double sum = 0;
+#pragma unroll 8
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
     const double v = x[i];
     sum += v * v;
@@ -229,10 +231,16 @@ dim3 row_strips(const RowList& rows, int64_t cols) {
 
 }  // namespace
 
-// On a GPU reading zeros costs less than finding them: SparseRows is not used.
+// On a GPU reading zeros costs less than finding them: SparseRows is not used. Gradients that the
+// second stream is at are read there, and nothing waits for them.
 void block_square_sums(Context& context, Matrix x, int64_t block, const SparseRows&, double* sums) {
-  launch(context, dim3(unsigned(divide_up(x.cols, block))), kThreads, square_sums_kernel, x.data,
-         x.cols, block, sums);
+  const int64_t blocks = divide_up(x.cols, block);
+  const auto compute = [&] {
+    launch(context, dim3(unsigned(blocks)), kThreads, square_sums_kernel, x.data, x.cols, block,
+           sums);
+  };
+  if (!context.second || !context.second->touches(x)) return compute();
+  context.second->run({x, {sums, 1, blocks, blocks, sizeof(double)}}, compute);
 }
 
 void add_losses(Context& context, Matrix losses, Matrix weights, bool accumulate, double* sum) {

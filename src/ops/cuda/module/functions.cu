@@ -26,23 +26,25 @@ int guarded(std::string& error, Body&& body) {
 
 // An operation comes after what the second stream does with the memory of its arguments: with that
 // of its matrices, or with all where an argument does not say how much memory it is. Lists of
-// numbers (indices, offsets, names, sums of squares) are never the second stream's.
+// numbers (indices, offsets, names) are never the second stream's.
 template <typename Argument>
 void settle(SecondStream& second, const Argument& argument) {
   if constexpr (std::is_convertible_v<Argument, MemoryRange>) {
     second.wait_for(argument);
-  } else if constexpr (std::is_same_v<Argument, Items<Addition>> ||
+  } else if constexpr (std::is_same_v<Argument, Items<Addition>> || std::is_same_v<Argument, StepSums> ||
                        std::is_same_v<Argument, Peers*> || std::is_same_v<Argument, void*> ||
                        std::is_same_v<Argument, const void*>) {
     second.join();
   }
 }
 
-// The first may go to the second stream, the other knows how much memory it is.
+// The first two may go to the second stream, the other knows how much memory it is.
 template <auto kFunction>
 constexpr bool kSettlesItself = false;
 template <>
 constexpr bool kSettlesItself<linear_backward_weight> = true;
+template <>
+constexpr bool kSettlesItself<block_square_sums> = true;
 template <>
 constexpr bool kSettlesItself<fill_zero> = true;
 

@@ -68,12 +68,21 @@ void SecondStream::wait_for_first(size_t pieces) {
   pending_.erase(pending_.begin(), pending_.begin() + int64_t(pieces));
 }
 
-void SecondStream::wait_for(const MemoryRange& range) {
+size_t SecondStream::pieces_until(const MemoryRange& range) const {
   for (size_t i = pending_.size(); i > 0; --i) {
     for (const MemoryRange& touched : pending_[i - 1].touched) {
-      if (touched.meets(range)) return wait_for_first(i);
+      if (touched.meets(range)) return i;
     }
   }
+  return 0;
+}
+
+bool SecondStream::touches(const MemoryRange& range) const {
+  return pieces_until(range) > 0;
+}
+
+void SecondStream::wait_for(const MemoryRange& range) {
+  if (const size_t pieces = pieces_until(range); pieces > 0) wait_for_first(pieces);
 }
 
 void SecondStream::join() {

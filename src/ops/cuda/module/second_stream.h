@@ -61,6 +61,7 @@ class SecondStream {
     }
     end(touched);
   }
+  bool touches(const MemoryRange& range) const;  // what the first has not waited for
   // Later work of the context's stream comes after what touches this memory here, or after all.
   void wait_for(const MemoryRange& range);
   void join();
@@ -76,6 +77,7 @@ class SecondStream {
   void begin();
   void end(std::initializer_list<MemoryRange> touched);
   void wait_for_first(size_t pieces);
+  size_t pieces_until(const MemoryRange& range) const;  // the last that touches it; 0: none does
 
   Context& context_;
   const cudaStream_t first_;  // the context's
