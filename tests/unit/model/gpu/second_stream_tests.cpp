@@ -111,6 +111,8 @@ TEST_CASE("weights' gradients on a second stream of the GPU have the bits of one
     for (const Shape& shape : shapes()) {
       for (Head head : kHeads) {
         for (const DropoutPlan* dropout : {&kDropout, static_cast<const DropoutPlan*>(nullptr)}) {
+          // To time products takes the host runtime's cuBLASLt long.
+          if (shape.timed && (!dropout || head.kind == HeadKind::token)) continue;
           INFO(std::string(factory.name), ", ", shape.name, ", ", text(head), ", ",
                dropout != nullptr);
           const auto one = gradients_of(shape, factory, head, dropout, "1");
