@@ -57,8 +57,7 @@ TrainingArrays arrays_in(const void* block);
 std::string digest_of(const TrainingArrays& arrays);
 
 // Returns the fold of each sample, from 0. Samples with equal tokens are in one fold, and the
-// different samples of each label are spread evenly. Error(data) if there are fewer different
-// samples than folds.
+// different samples of each label are spread evenly. Error(data) if a fold would be empty.
 std::vector<uint8_t> folds_of_samples(const TrainingArrays& arrays, int folds);
 
 class Objective {

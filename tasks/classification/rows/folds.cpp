@@ -1,6 +1,7 @@
 // Deals the different texts of each label to the folds in turn.
 #include "tasks/classification/rows/folds.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <unordered_map>
@@ -56,6 +57,11 @@ std::vector<uint8_t> folds_of_samples(const TrainingArrays& arrays, int folds) {
     throw data_error(texts.size(), " different texts are too few for --folds ", folds);
   }
   const std::vector<int32_t> found = folds_of(sums, labels, folds);
+  const int32_t filled = *std::max_element(found.begin(), found.end()) + 1;
+  if (filled < folds) {
+    throw data_error("the rows of the labels fill only ", filled, " folds of --folds ", folds,
+                     "; give at most ", filled);
+  }
   return {found.begin(), found.end()};
 }
 

@@ -239,6 +239,12 @@ def test_folds(directory):
     (directory / "few.csv").write_bytes(few)
     fail(3, "train", "--model", MODEL, "--reinit-head", "--train", directory / "few.csv", "--recipe", "quick", "--folds", 4,
          "--output", directory / "no", words=["2 different texts", "--folds 4"])
+    rows = ["text,label", *(f"text {n},{n % 4}" for n in range(20))]  # five of each label: at most eight folds have some
+    (directory / "few.csv").write_text("\n".join(rows))
+    for folds, words in ((9, ["fill only 8 folds of --folds 9", "at most 8"]), (8, None)):
+        line = ["train", "--model", MODEL, "--reinit-head", "--train", directory / "few.csv", "--recipe", "quick",
+                "--folds", folds, "--output", directory / "filled"]
+        fail(3, *line, words=words) if words else succeed(*line)
     for more, word in ((("--recipe", "auto"), "is for --recipe quick"), (("--eval", EVAL), "--eval exclude"),
                        (("--eval-fraction", 0.1), "--eval-fraction exclude"), (("--long-text", "windows"), "--long-text")):
         fail(2, *arguments(directory / "no", "--folds", 4, *more), words=["--folds 4", word])
