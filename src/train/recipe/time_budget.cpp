@@ -107,8 +107,10 @@ std::string describe_choice(const TrainOptions& options, const BudgetChoice& cho
                             const RunSteps& run) {
   const std::string begin = concat("--time-budget ", options.time_budget, ": ");
   const std::string about = concat("about ", budget_word(choice.seconds));
-  const std::string all = concat("all ", epochs_of(run.all, run), " epochs");
-  const std::string rest = concat("; ", all, " fit into ", budget_word(choice.seconds_of_all));
+  const std::string epochs = epochs_of(run.all, run);
+  const std::string all =
+      epochs == "1" ? "the whole epoch fits" : concat("all ", epochs, " epochs fit");
+  const std::string rest = concat("; ", all, " into ", budget_word(choice.seconds_of_all));
   if (choice.is_quick) {
     return concat(begin, "--recipe quick, ", about, "; training as well fits into ",
                   budget_word(choice.seconds_of_more), rest);
@@ -117,9 +119,10 @@ std::string describe_choice(const TrainOptions& options, const BudgetChoice& cho
     return concat(begin, "the given length takes ", about, " and will be cut", rest);
   }
   if (choice.steps == run.all)
-    return concat(begin, all, " fit, ", about, "; more time buys nothing");
+    return concat(begin, all, ", ", about, "; more time buys nothing");
+  const std::string taken = epochs_of(choice.steps, run);
   return concat(begin, "--recipe ", options.recipe, choice.fits_head ? " --head-init fit" : "",
-                " --max-steps ", choice.steps, ", ", epochs_of(choice.steps, run), " epochs, ",
+                " --max-steps ", choice.steps, ", ", taken, taken == "1" ? " epoch, " : " epochs, ",
                 about, rest);
 }
 

@@ -196,6 +196,10 @@ TEST_CASE("a time budget is filled with steps, or with a fit alone") {
   CHECK(describe_choice(options, quick, run) ==
         "--time-budget 40s: --recipe quick, about 7s; training as well fits into 20s; all 4 "
         "epochs fit into 57s");
+  RunSteps one = run;
+  one.all = one.epoch;
+  CHECK(describe_choice(options, {.steps = 100, .seconds = 21}, one) ==
+        "--time-budget 40s: the whole epoch fits, about 21s; more time buys nothing");
   CHECK_THROWS_WITH_AS(choice_within(6, costs, run), doctest::Contains("nothing fits into 6s"),
                        Error);
   // A head that begins at random for its many rows begins as a fit where not all epochs fit.
