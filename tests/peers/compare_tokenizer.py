@@ -8,6 +8,7 @@ contexts and questions. --random N adds N texts of random Unicode that is hard o
 Exit status 1 if anything differs; the first differences are shown.
 """
 import argparse
+import importlib.metadata
 import itertools
 import json
 import os
@@ -45,11 +46,13 @@ def texts_of(path):
         yield from lines_of(path.read_bytes())
 
 
+# The grapheme clusters of tokenizers 0.22.2 are those of Unicode 16, which lacks the marks from U+1ACF on.
+LAST_MARK = 0x1ACE if importlib.metadata.version("tokenizers") == "0.22.2" else 0x1AFF
 # Blocks to draw often: spaces, controls, combining marks of many classes, ideographs, Hangul, punctuation, letters with
 # special case mappings or decompositions.
 BLOCKS = [(0x20, 0x7E)] * 6 + [
     (0x00, 0x1F), (0x7F, 0xFF), (0x100, 0x24F), (0x300, 0x36F), (0x370, 0x52F), (0x590, 0x6FF),
-    (0x900, 0xDFF), (0xE00, 0xFFF), (0x1100, 0x11FF), (0x1AB0, 0x1AFF), (0x1DC0, 0x1FFF),
+    (0x900, 0xDFF), (0xE00, 0xFFF), (0x1100, 0x11FF), (0x1AB0, LAST_MARK), (0x1DC0, 0x1FFF),
     (0x2000, 0x206F), (0x20D0, 0x218F), (0x3000, 0x30FF), (0x302A, 0x302F), (0x3400, 0x9FFF),
     (0xA640, 0xABFF), (0xAC00, 0xD7A3), (0xE000, 0xE010), (0xF900, 0xFAFF), (0xFB00, 0xFFFF),
     (0x10300, 0x10FFF), (0x11000, 0x11FFF), (0x1D100, 0x1D7FF), (0x1E000, 0x1E95F),
