@@ -13,6 +13,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
 build="build-test"
+export CCACHE_SLOPPINESS=pch_defines,time_macros  # a ccache that is there takes the precompiled headers, too
 logs=$build/meson-logs
 # For the oldest GPUs alone: what compiles for them compiles for all. nightly.sh builds for all.
 scripts/configure.sh $build -Dgpu_architectures=80

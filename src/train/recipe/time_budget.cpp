@@ -118,8 +118,7 @@ std::string describe_choice(const TrainOptions& options, const BudgetChoice& cho
   if (choice.steps == run.all && choice.seconds > parse_duration(options.time_budget, "")) {
     return concat(begin, "the given length takes ", about, " and will be cut", rest);
   }
-  if (choice.steps == run.all)
-    return concat(begin, all, ", ", about, "; more time buys nothing");
+  if (choice.steps == run.all) return concat(begin, all, ", ", about, "; more time buys nothing");
   const std::string taken = epochs_of(choice.steps, run);
   return concat(begin, "--recipe ", options.recipe, choice.fits_head ? " --head-init fit" : "",
                 " --max-steps ", choice.steps, ", ", taken, taken == "1" ? " epoch, " : " epochs, ",
