@@ -13,7 +13,8 @@ cd "$(dirname "$0")/../.." || exit
 steps=(10:card 60:checks 45:memcheck 60:racecheck 95:train 40:switches 70:kernels 80:infer 90:peer 120:more-checks)
 # Environments that turn one change off, or one choice on: each is measured beside the defaults.
 switches=(FINETUNE_CUDA_STREAMS=1 FINETUNE_CUDA_NORM=0 FINETUNE_CUDA_GRAPHS=0 FINETUNE_CUDA_ATTENTION=cudnn
-  FINETUNE_CUDA_KEPT=0 FINETUNE_CUDA_ALGORITHMS=timed FINETUNE_CUDA_MASKS=0 FINETUNE_CUDA_LAUNCHES=programmatic)
+  FINETUNE_CUDA_KEPT=0 FINETUNE_CUDA_ALGORITHMS=timed FINETUNE_CUDA_MASKS=0 FINETUNE_CUDA_SUMS=0
+  FINETUNE_CUDA_LAUNCHES=programmatic)
 # The same of prediction.
 infer_switches=(FINETUNE_BATCHES_IN_FLIGHT=1)
 fail() {

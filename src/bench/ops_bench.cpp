@@ -196,12 +196,14 @@ void OpsBench::backward() {
     });
   }
   Tensor x = typed(t, inner), dy = typed(t, inner), again = typed(t, inner);
-  measure([&] { backend_.activation_backward(config_.hidden_act, x, dy, dy, again); });
+  Tensor bias = backend_.sums_columns() ? make(1, inner) : Tensor{};
+  measure([&] { backend_.activation_backward(config_.hidden_act, x, dy, dy, again, bias, false); });
   Tensor gradient = make(t, h), s = make(t, h), stats = make(t, 2), gamma = make(1, h);
   Tensor ds = make(t, h), dx = typed(t, h), dgamma = make(1, h), dbeta = make(1, h);
+  if (bias) bias = make(1, h);
   measure([&] {
     backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(), ds,
-                                     dx, dgamma, dbeta, true);
+                                     dx, dgamma, dbeta, true, bias);
   });
   Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h), type = types();
   measure([&] {

@@ -69,11 +69,14 @@ inline constexpr Switch kTimesSwitch{
 inline constexpr Switch kCudaMasksSwitch{
     "FINETUNE_CUDA_MASKS", "0",
     "bf16 attention on a GPU makes dropout masks twice, and has a block for each head"};
+inline constexpr Switch kCudaSumsSwitch{
+    "FINETUNE_CUDA_SUMS", "0",
+    "gradients of biases on a GPU are sums of their own, not of the kernels that make the rows"};
 
 inline constexpr std::array kSwitches{
     kIsaSwitch,        kHostsSwitch,           kStartLimitSwitch, kCudaAttentionSwitch,
     kCudaGraphsSwitch, kCudaStreamsSwitch,     kCudaNormSwitch,   kGpuNodeSwitch,
     kTimesSwitch,      kBatchesInFlightSwitch, kCudaKeptSwitch,   kCudaAlgorithmsSwitch,
-    kCudaMasksSwitch,  kCudaLaunchesSwitch};
+    kCudaMasksSwitch,  kCudaLaunchesSwitch,    kCudaSumsSwitch};
 
 }  // namespace finetune

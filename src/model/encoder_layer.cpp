@@ -150,11 +150,15 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
                : Tensor{};
   };
 
+  // The biases of dense layers before norms, which shard 0 alone has.
+  auto summed = [&](const Slot& bias) { return pass.sums_with_rows() ? bias.in(arena) : Tensor{}; };
+
   Tensor branch = branch_of(pass.dropout.output, g.branch);
-  backend.add_layer_norm_backward(
-      gradient, pass.at(p.output_sum, rows, h), pass.at(p.output_stats, rows, 2),
-      norms.output_gamma.in(weights), pass.dropout.output, pass.names(), gradient, branch,
-      norms.output_gamma.in(arena), norms.output_beta.in(arena), pass.accumulate);
+  backend.add_layer_norm_backward(gradient, pass.at(p.output_sum, rows, h),
+                                  pass.at(p.output_stats, rows, 2), norms.output_gamma.in(weights),
+                                  pass.dropout.output, pass.names(), gradient, branch,
+                                  norms.output_gamma.in(arena), norms.output_beta.in(arena),
+                                  pass.accumulate, summed(norms.output_bias));
   if (!branch) branch = gradient;
   feed_forward_backward(pass, g, weights, arena, branch, gradient);
 
@@ -162,7 +166,8 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   backend.add_layer_norm_backward(
       gradient, pass.at(p.attention_sum, rows, h), pass.at(p.attention_stats, rows, 2),
       norms.attention_gamma.in(weights), pass.dropout.attention_output, pass.names(), gradient,
-      branch, norms.attention_gamma.in(arena), norms.attention_beta.in(arena), pass.accumulate);
+      branch, norms.attention_gamma.in(arena), norms.attention_beta.in(arena), pass.accumulate,
+      summed(norms.attention_bias));
   attention_backward(pass, g, weights, arena, branch ? branch : gradient, input_wanted);
 }
 

@@ -99,6 +99,9 @@ struct LayerPass {
   bool norms_input() const {
     return config.layer.norm_before && shards[0].attention_gamma.rows > 0;
   }
+  // Gradients of biases, but those of queries, keys and values, come from the operations that make
+  // their rows, not from the products' own; a norm makes the rows of the dense layer before it.
+  bool sums_with_rows() const { return backend.sums_columns() && !config.layer.norm_before; }
   bool cut() const { return tensor_shards > 1; }
   int64_t shard_heads() const { return config.num_attention_heads / tensor_shards; }
   int64_t shard_width() const { return config.hidden_size / tensor_shards; }

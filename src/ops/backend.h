@@ -185,8 +185,12 @@ class Backend {
   // form, gelu_tanh is "gelu_new". x and y (R, N) may be the same.
   virtual void activation(Activation f, Tensor x, Tensor y) = 0;
   // dx = dy * f'(x), where x is the input of the forward call; dy and dx may be the same. If
-  // present, y = f(x) is recomputed with the bits of activation(); it may be x's memory.
-  virtual void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) = 0;
+  // present, y = f(x) is recomputed with the bits of activation(); it may be x's memory. If
+  // present, sums (1, N) = or, with `accumulate`, += column sums of dx before it is rounded.
+  virtual void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y,
+                                   Tensor sums = {}, bool accumulate = false) = 0;
+  // Whether this and add_layer_norm_backward have `sums`; else they must be absent.
+  virtual bool sums_columns() const { return false; }
   // y = x * mask / (1 - p); this is also its own gradient. x and y (R, N) may be the same.
   virtual void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) = 0;
   // y (R, N) = dropout(f(u) * g), with u the first N columns of x (R, 2N) and g the others. Dropout
@@ -246,10 +250,12 @@ class Backend {
                               Tensor y, Tensor rounded = {}) = 0;
   // ds = gradient of s; dx = ds * mask / (1 - p), f32 or bf16; dgamma, dbeta (1, N) =, with
   // `accumulate` +=. dx may be absent (no dropout branch) or, if dropout is off, the same as ds. ds
-  // may be dy. dbeta may be absent.
+  // may be dy. dbeta may be absent. If present, sums (1, N) = or += column sums of dx before it is
+  // rounded, or of ds if dx is absent.
   virtual void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                        Dropout dropout, RowNames names, Tensor ds, Tensor dx,
-                                       Tensor dgamma, Tensor dbeta, bool accumulate) = 0;
+                                       Tensor dgamma, Tensor dbeta, bool accumulate,
+                                       Tensor sums = {}) = 0;
 
   // ---- attention ------------------------------------------------------------------------------
   // All tensors of a call except lse are f32, or all are bf16; scores, sums and lse are fp32. For

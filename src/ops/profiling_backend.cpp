@@ -100,8 +100,8 @@ struct ProfilingBackend::Formulas : EachTensorOnce {
   }
 
   Work add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout, RowNames,
-                               Tensor ds, Tensor dx, Tensor dgamma, Tensor dbeta,
-                               bool accumulate) const {
+                               Tensor ds, Tensor dx, Tensor dgamma, Tensor dbeta, bool accumulate,
+                               Tensor) const {
     return {.bytes = bytes_of({dy, s, stats, gamma, ds, dx, dgamma, dbeta}) +
                      (accumulate ? bytes_of({dgamma, dbeta}) : 0)};
   }

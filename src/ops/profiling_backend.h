@@ -107,6 +107,7 @@ class ProfilingBackend : public Backend {
   }
   bool library_attention() const override { return inner_->library_attention(); }
   bool keeps_attention_masks() const override { return inner_->keeps_attention_masks(); }
+  bool sums_columns() const override { return inner_->sums_columns(); }
   bool has_layer(const LayerShape& shape) const override { return inner_->has_layer(shape); }
 
   // All operations of ops/operations.inc.

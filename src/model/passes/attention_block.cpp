@@ -149,7 +149,8 @@ class AttentionBackward {
     // Behind attention, which reads the context too: a backend with a second stream keeps readers
     // of one memory apart.
     backend.linear_backward_weight(branch, context, s.attention_weight.in(arena_),
-                                   s.attention_bias.in(arena_), pass_.accumulate);
+                                   pass_.sums_with_rows() ? Tensor{} : s.attention_bias.in(arena_),
+                                   pass_.accumulate);
   }
 
   void add_bias_gradient(size_t shard) const {

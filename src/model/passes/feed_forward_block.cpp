@@ -72,21 +72,25 @@ void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float
     // wider, where its gradient was.
     const int64_t kept = pass.offsets.shards[i].activated;
     Tensor activated = inner, dinner = wide;
-    if (kept != g.wide) {
-      activated = pass.typed(kept, rows, pass.shard_inner());
-      backend.activation_backward(pass.config.hidden_act, inner, wide, dinner, {});
-    } else if (pass.config.layer.gated) {
+    Tensor inner_bias = s.inner_bias.in(arena), output_bias = s.output_bias.in(arena);
+    if (pass.sums_with_rows()) output_bias = {};  // the norm has summed it
+    if (pass.config.layer.gated) {
       std::swap(activated, dinner);
       backend.gated_activation_backward(pass.config.hidden_act, inner, wide, gate_dropout(pass),
                                         pass.names(), first_column(pass, i), dinner, activated);
     } else {
-      backend.activation_backward(pass.config.hidden_act, inner, wide, dinner, activated);
+      const bool is_kept = kept != g.wide, summed = pass.sums_with_rows();
+      if (is_kept) activated = pass.typed(kept, rows, pass.shard_inner());
+      backend.activation_backward(pass.config.hidden_act, inner, wide, dinner,
+                                  is_kept ? Tensor{} : activated, summed ? inner_bias : Tensor{},
+                                  pass.accumulate);
+      if (summed) inner_bias = {};
     }
-    backend.linear_backward_weight(branch, activated, s.output_weight.in(arena),
-                                   s.output_bias.in(arena), pass.accumulate);
+    backend.linear_backward_weight(branch, activated, s.output_weight.in(arena), output_bias,
+                                   pass.accumulate);
     of_middle.add(i, dinner, s.inner_weight.in(weights));
-    backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena),
-                                   s.inner_bias.in(arena), pass.accumulate);
+    backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena), inner_bias,
+                                   pass.accumulate);
   }
   of_middle.finish();
 }

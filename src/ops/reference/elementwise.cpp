@@ -170,13 +170,20 @@ void ReferenceBackend::segment_mean_backward(Tensor dy, Segments segments, Tenso
   }
 }
 
-void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y,
+                                           Tensor sums, bool accumulate) {
   check_shape(dy, x.rows, x.cols);
   check_shape(dx, x.rows, x.cols);
+  std::vector<double> sum(size_t(x.cols), 0.0);
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t c = 0; c < x.cols; ++c) {
-      at(dx, r, c) = float(at(dy, r, c) * derivative(f, at(x, r, c)));
+      const double value = at(dy, r, c) * derivative(f, at(x, r, c));
+      at(dx, r, c) = float(value);
+      sum[size_t(c)] += value;
     }
+  }
+  for (int64_t c = 0; sums && c < x.cols; ++c) {
+    at(sums, 0, c) = float((accumulate ? at(sums, 0, c) : 0.0) + sum[size_t(c)]);
   }
   if (y) activation(f, x, y);
 }

@@ -52,7 +52,7 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
 void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                                Dropout dropout, RowNames names, Tensor ds,
                                                Tensor dx, Tensor dgamma, Tensor dbeta,
-                                               bool accumulate) {
+                                               bool accumulate, Tensor sums) {
   dropout = dropout.taken();
   const int64_t n = s.cols;
   check_shape(dy, s.rows, n);
@@ -64,6 +64,7 @@ void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats
   if (dx) check_shape(dx, s.rows, n);
   std::vector<double> gamma_sum(static_cast<size_t>(n), 0.0), beta_sum(static_cast<size_t>(n), 0.0);
   std::vector<double> h(static_cast<size_t>(n)), g(static_cast<size_t>(n));
+  std::vector<double> dx_sum(static_cast<size_t>(n), 0.0);
   for (int64_t r = 0; r < s.rows; ++r) {
     double mean = at(stats, r, 0), inverse = at(stats, r, 1);
     double mean_g = 0, mean_gh = 0;
@@ -81,12 +82,15 @@ void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats
       size_t i = size_t(c);
       double value = inverse * (g[i] - mean_g - h[i] * mean_gh);
       at(ds, r, c) = float(value);
-      if (dx) at(dx, r, c) = float(value * reference::mask(dropout, names, r, c));
+      if (dx) value *= reference::mask(dropout, names, r, c);
+      if (dx) at(dx, r, c) = float(value);
+      dx_sum[i] += value;
     }
   }
   for (int64_t c = 0; c < n; ++c) {
     at(dgamma, 0, c) = float((accumulate ? at(dgamma, 0, c) : 0.0) + gamma_sum[size_t(c)]);
     if (dbeta) at(dbeta, 0, c) = float((accumulate ? at(dbeta, 0, c) : 0.0) + beta_sum[size_t(c)]);
+    if (sums) at(sums, 0, c) = float((accumulate ? at(sums, 0, c) : 0.0) + dx_sum[size_t(c)]);
   }
 }
 

@@ -82,7 +82,9 @@ void CpuBackend::activation(Activation f, Tensor x, Tensor y) {
   over_rows({f, x, {}, {}, y});
 }
 
-void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y,
+                                     Tensor sums, bool /*accumulate*/) {
+  FINETUNE_CHECK(!sums);
   over_rows({f, x, dy, dx, y});
 }
 

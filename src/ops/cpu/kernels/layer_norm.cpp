@@ -186,7 +186,9 @@ void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowN
 
 void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                          Dropout dropout, RowNames names, Tensor ds, Tensor dx,
-                                         Tensor dgamma, Tensor dbeta, bool accumulate) {
+                                         Tensor dgamma, Tensor dbeta, bool accumulate,
+                                         Tensor dx_sums) {
+  FINETUNE_CHECK(!dx_sums);
   dropout = dropout.taken();
   const int64_t n = s.cols;
   FINETUNE_CHECK(same_shape(dy, s) && same_shape(ds, s) && stats.rows == s.rows && stats.cols == 2);

@@ -63,6 +63,10 @@ bool CudaBackend::keeps_attention_masks() const {
   return compute_ == DType::bf16 && kCudaMasksSwitch.is_on() && !library_attention();
 }
 
+bool CudaBackend::sums_columns() const {
+  return kCudaSumsSwitch.is_on();
+}
+
 std::string CudaBackend::description() const {
   return concat("CUDA, ", functions_.device_name(context_.get()),
                 compute_ == DType::bf16 ? ", bf16" : ", fp32",

@@ -30,6 +30,7 @@ class CudaBackend : public Backend {
   DType activation_type() const override { return compute_; }
   bool library_attention() const override;
   bool keeps_attention_masks() const override;
+  bool sums_columns() const override;
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   bool uses_host_memory() const override { return false; }

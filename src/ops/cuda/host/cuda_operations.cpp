@@ -73,7 +73,9 @@ void CudaBackend::activation(Activation f, Tensor x, Tensor y) {
   call("activation", functions_.activation, f, x, y);
 }
 
-void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y,
+                                      Tensor sums, bool accumulate) {
+  if (sums) check_vector(sums, x.cols);
   check_same(dy, x);
   check_same(dx, x);
   check_same_type(x, {dy, dx});
@@ -81,7 +83,7 @@ void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor 
     check_same(y, x);
     check_same_type(x, {y});
   }
-  call("activation_backward", functions_.activation_backward, f, x, dy, dx, y);
+  call("activation_backward", functions_.activation_backward, f, x, dy, dx, y, sums, accumulate);
 }
 
 void CudaBackend::gated_activation(Activation f, Tensor x, Dropout dropout, RowNames names,
@@ -190,16 +192,19 @@ void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, Row
 
 void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                           Dropout dropout, RowNames names, Tensor ds, Tensor dx,
-                                          Tensor dgamma, Tensor dbeta, bool accumulate) {
+                                          Tensor dgamma, Tensor dbeta, bool accumulate,
+                                          Tensor sums) {
   check_same(dy, s);
   check_same(ds, s);
   check_shape(stats, s.rows, 2);
   for (Tensor t : {gamma, dgamma}) check_vector(t, s.cols);
-  if (dbeta) check_vector(dbeta, s.cols);
+  for (Tensor t : {dbeta, sums}) {
+    if (t) check_vector(t, s.cols);
+  }
   if (dx) check_same(dx, s);
   FINETUNE_CHECK(!dx || dx.data != ds.data || !dropout.on());
   call("add_layer_norm_backward", functions_.add_layer_norm_backward, dy, s, stats, gamma, dropout,
-       names, ds, dx, dgamma, dbeta, accumulate);
+       names, ds, dx, dgamma, dbeta, accumulate, sums);
 }
 
 // ---- attention --------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 // Activation kernels: y = f(x) and dx = dy * f'(x), with the formulas of ops/backend.h. Each form
 // keeps its relative precision for small values.
 #include "ops/cuda/kernels/approximate.h"
+#include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
 #include "ops/cuda/ops.h"
+#include "ops/device_sums.h"
 
 namespace finetune::cuda {
 namespace {
@@ -140,6 +142,51 @@ __global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, M
   });
 }
 
+// The same, and parts (pieces, cols): sums of dx, before it is rounded, over a piece's rows, kCount
+// per warp. Block x is a piece, block y a strip of columns, a pack per lane. A warp's loads are all
+// in flight together.
+template <Activation kFunction, int kCount, typename T>
+__global__ void __launch_bounds__(kActivationWarps* kWarp)
+    backward_sums_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, MatrixOf<T> y,
+                         float* parts) {
+  wait_for_earlier_kernels();
+  constexpr int kWarps = int(kActivationWarps), kStrip = kWarp * kPack;
+  alignas(16) __shared__ float warps[kWarps][kStrip];
+  const int64_t first = int64_t(blockIdx.y) * kStrip, c = first + lane() * kPack;
+  const int64_t begin = int64_t(blockIdx.x) * kCount * kWarps + warp();
+  float values[kCount][kPack] = {}, gradients[kCount][kPack] = {}, sums[kPack] = {};
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    const int64_t r = begin + k * kWarps;
+    if (r >= x.rows || c >= x.cols) continue;
+    load(x.row(r) + c, values[k]);
+    load(dy.row(r) + c, gradients[k]);
+  }
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    const int64_t r = begin + k * kWarps;
+    if (r >= x.rows || c >= x.cols) continue;
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      gradients[k][i] *= derivative<kFunction, T>(values[k][i]);
+      sums[i] += gradients[k][i];
+    }
+    store(dx.row(r) + c, gradients[k]);
+    if (!y.data) continue;
+#pragma unroll
+    for (float& v : values[k]) v = value<kFunction, T>(v);
+    store(y.row(r) + c, values[k]);
+  }
+  store(&warps[warp()][lane() * kPack], sums);
+  __syncthreads();
+  const int64_t place = first + threadIdx.x;  // a column per thread
+  if (place >= x.cols) return;
+  float sum = 0;
+  for (int w = 0; w < kWarps; ++w) sum += warps[w][threadIdx.x];
+  parts[int64_t(blockIdx.x) * x.cols + place] = sum;
+}
+static_assert(kActivationWarps == kPack);  // as many threads as columns of a strip
+
 // The dropout factor of element `column` of y's row r.
 __device__ float gate_factor(const Dropout& dropout, const RowNames& names, int64_t r,
                              int64_t column) {
@@ -242,10 +289,24 @@ void gated_activation_backward(Context& context, Activation f, AnyMatrix x, AnyM
 }
 
 void activation_backward(Context& context, Activation f, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
-                         AnyMatrix y) {
+                         AnyMatrix y, Matrix sums, bool accumulate) {
   for_type(x.bf16, [&](auto element) {
     using T = decltype(element);
     const auto from = x.as<T>(), gradient = dy.as<T>(), to = dx.as<T>(), again = y.as<T>();
+    if (sums.data && packs(from) && packs(gradient) && packs(to) && packs(again)) {
+      const int64_t count = activation_rows(x.rows);
+      const int64_t pieces = divide_up(x.rows, count * kActivationWarps);
+      // The most that any smaller number of rows needs: graphs are lost when memory moves.
+      float* parts = context.scratch_floats(Scratch::sums, sum_floats(x.rows, 0, x.cols));
+      const dim3 blocks(unsigned(pieces), unsigned(divide_up(x.cols, kWarp * kPack)));
+      for_activation(f, [&](auto which) {
+        const auto kernel =
+            count == 1 ? backward_sums_kernel<which(), 1, T> : backward_sums_kernel<which(), 4, T>;
+        launch(context, blocks, int(kActivationWarps) * kWarp, kernel, from, gradient, to, again,
+               parts);
+      });
+      return add_parts(context, parts, pieces, x.cols, {x.cols, accumulate, sums.data});
+    }
     for_width(
         [&](auto width) {
           const RowGrid grid = row_grid(x.rows, x.cols / width());
@@ -255,6 +316,7 @@ void activation_backward(Context& context, Activation f, AnyMatrix x, AnyMatrix 
           });
         },
         from, gradient, to, again);
+    if (sums.data) column_sums(context, dx, sums.data, accumulate);
   });
 }
 

@@ -72,10 +72,10 @@ __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t cou
   }
   sums[warp()][lane()] = sum;
   __syncthreads();
-  if (warp() != 0 || i >= count || (i >= to.split && !to.rest)) return;
+  if (warp() != 0 || i >= count) return;
   for (int w = 1; w < kPartWarps; ++w) sum += sums[w][lane()];
-  float& place = i < to.split ? to.first[i] : to.rest[i - to.split];
-  place = to.accumulate ? place + sum : sum;
+  float* const place = to.of(i);
+  if (place) *place = to.accumulate ? *place + sum : sum;
 }
 
 // Sums pieces of x, times kSums columns of weights; returns the number of pieces.
@@ -107,14 +107,14 @@ void add_parts(Context& context, const float* parts, int64_t pieces, int64_t cou
 void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate) {
   float* parts = nullptr;
   const int64_t pieces = piece_sums<1>(context, x, {}, parts);
-  add_parts(context, parts, pieces, x.cols, {sums, x.cols, nullptr, accumulate});
+  add_parts(context, parts, pieces, x.cols, {x.cols, accumulate, sums});
 }
 
 void two_weighted_sums(Context& context, Matrix weights, AnyMatrix x, Matrix sums,
                        bool accumulate) {
   float* parts = nullptr;
   const int64_t pieces = piece_sums<2>(context, x, weights, parts);
-  add_parts(context, parts, pieces, 2 * x.cols, {sums.row(0), x.cols, sums.row(1), accumulate});
+  add_parts(context, parts, pieces, 2 * x.cols, {x.cols, accumulate, sums.row(0), sums.row(1)});
 }
 
 }  // namespace finetune::cuda

@@ -7,13 +7,20 @@
 
 namespace finetune::cuda {
 
-// Destinations of sums: the first `split` go to first[0], ..., the others to rest[0], ...; with
-// `accumulate` they are added there. `rest` may be null: the others are dropped.
+// Destinations of sums: the first `each` go to first[0], ..., the next to second[0], ..., the
+// others to third[0], ...; with `accumulate` they are added there. What has no place is dropped.
 struct PartSums {
-  float* first;
-  int64_t split;
-  float* rest;
+  int64_t each;
   bool accumulate;
+  float* first;
+  float* second = nullptr;
+  float* third = nullptr;
+
+  __device__ float* of(int64_t i) const {
+    if (i < each) return first + i;
+    float* const to = i < 2 * each ? second : third;
+    return to ? to + (i - (i < 2 * each ? each : 2 * each)) : nullptr;
+  }
 };
 
 // Adds parts (pieces, count), sums of pieces, piece by piece; pieces may be 0.

@@ -155,7 +155,7 @@ void embed_backward(Context& context, Matrix dy, const int32_t* ids, const uint3
   launch(context, dim3(unsigned(pieces), strips, unsigned(dtype.rows)), kThreads, type_parts_kernel,
          dy, tokens.types, parts);
   const int64_t sums = dtype.rows * dy.cols;
-  add_parts(context, parts, pieces, sums, {dtype.data, sums, nullptr, true});
+  add_parts(context, parts, pieces, sums, {sums, true, dtype.data});
 }
 
 }  // namespace finetune::cuda

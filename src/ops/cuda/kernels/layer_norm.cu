@@ -143,9 +143,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // With h = (s - mean) * inverse and g = dy * gamma: ds = inverse * (g - mean(g) - h * mean(g * h));
-// dx = ds * dropout factor. parts (blocks, 2, n): sums of dy * h and of dy over each block's rows,
-// `count` per warp, for up to kMostSummed packs.
-template <int kPacks, int kWidth, typename T>
+// dx = ds * dropout factor. parts (blocks, kSums, n): sums of dy * h, of dy and, if kSums is 3, of
+// dx (else ds) over each block's rows, `count` per warp, for up to kMostSummed packs.
+template <int kPacks, int kWidth, int kSums, typename T>
 __global__ void __launch_bounds__(kThreads)
     layer_norm_backward_kernel(Matrix dy, Matrix s, Matrix stats, const float* gamma,
                                Dropout dropout, RowNames names, Matrix ds, MatrixOf<T> dx,
@@ -155,7 +155,11 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t n = s.cols;
   dropout = dropout.taken();
   const bool again = kPacks == kMostPacks && n > Values::kChunk;
+  constexpr bool kSumsDx = kSums == 3 && kPacks <= kMostSummed;
   Values gamma_sums = {}, beta_sums = {};
+  // In shared memory, for registers are scarce; each lane has its own columns of its warp's row.
+  alignas(16) __shared__ float dx_sums[kWarps][kSumsDx ? kPacks * kPackedColumns : kPack];
+  if constexpr (kSumsDx) beta_sums.store(dx_sums[warp()], 0, kPacks * kPackedColumns);
   for (int k = 0; k < count; ++k) {
     const int64_t r = (int64_t(blockIdx.x) * count + k) * kWarps + warp();
     if (r >= s.rows) break;
@@ -192,23 +196,32 @@ __global__ void __launch_bounds__(kThreads)
         v = fmaf(-h.values[p][i], mean_gh, v - mean_g) * inverse;
       });
       g.store(ds.row(r), first, n);
-      if (!dx.data) continue;
-      g.drop(dropout, names, r, first, n);
-      g.store(dx.row(r), first, n);
+      if (dx.data) {
+        g.drop(dropout, names, r, first, n);
+        g.store(dx.row(r), first, n);
+      }
+      if constexpr (kSumsDx) {
+        Values sums = {};
+        sums.load(dx_sums[warp()], 0, kPacks * kPackedColumns);
+        sums.each(0, n, [&](float& v, int p, int i) { v += g.values[p][i]; });
+        sums.store(dx_sums[warp()], 0, kPacks * kPackedColumns);
+      }
     }
   }
   if (kPacks > kMostSummed) return;
   alignas(16) __shared__ float sums[kWarps][2][kPackedColumns];
-  float* part = parts + int64_t(blockIdx.x) * 2 * n;
+  float* part = parts + int64_t(blockIdx.x) * kSums * n;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     cuda::store(&sums[warp()][0][lane() * kPack], gamma_sums.values[p]);
     cuda::store(&sums[warp()][1][lane() * kPack], beta_sums.values[p]);
     __syncthreads();
-    for (int i = int(threadIdx.x); i < 2 * kPackedColumns; i += kThreads) {
+    for (int i = int(threadIdx.x); i < kSums * kPackedColumns; i += kThreads) {
       const int64_t which = i / kPackedColumns, c = i % kPackedColumns;
       float sum = 0;
-      for (int w = 0; w < kWarps; ++w) sum += sums[w][which][c];
+      for (int w = 0; w < kWarps; ++w) {
+        sum += which < 2 ? sums[w][which][c] : dx_sums[w][p * kPackedColumns + c];
+      }
       if (p * kPackedColumns + c < n) part[which * n + p * kPackedColumns + c] = sum;
     }
     __syncthreads();
@@ -265,16 +278,17 @@ void add_layer_norm(Context& context, Matrix x, Matrix residual, Dropout dropout
 
 void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
                              Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
-                             Matrix dgamma, Matrix dbeta, bool accumulate) {
+                             Matrix dgamma, Matrix dbeta, bool accumulate, Matrix sums) {
   const int64_t n = s.cols;
   if (dx.data == ds.data) dx = {};
   float* parts = nullptr;
-  int64_t pieces = 0;
+  int64_t pieces = 0, rows_of_parts = 2;
   for_type(dx.bf16, [&](auto element) {
     using T = decltype(element);
     for_lanes(
         n,
         [&](auto packs, auto width) {
+          rows_of_parts = packs() <= kMostSummed && sums.data ? 3 : 2;
           const int count = packs() <= kMostSummed ? int(layer_norm_rows(s.rows)) : 1;
           const int64_t blocks = divide_up(s.rows, count * kWarps);
           pieces = packs() <= kMostSummed ? blocks : divide_up(s.rows, kRowsOfASum);
@@ -284,13 +298,19 @@ void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats
             launch(context, dim3(unsigned(pieces), unsigned(divide_up(n, kThreads))), kThreads,
                    gamma_beta_parts_kernel, dy, s, stats, parts);
           }
-          launch(context, dim3(unsigned(blocks)), kThreads,
-                 layer_norm_backward_kernel<packs(), width(), T>, dy, s, stats, gamma.data, dropout,
-                 names, ds, dx.as<T>(), count, parts);
+          const auto kernel = rows_of_parts == 3
+                                  ? layer_norm_backward_kernel<packs(), width(), 3, T>
+                                  : layer_norm_backward_kernel<packs(), width(), 2, T>;
+          launch(context, dim3(unsigned(blocks)), kThreads, kernel, dy, s, stats, gamma.data,
+                 dropout, names, ds, dx.as<T>(), count, parts);
         },
         dy, s, gamma, ds, dx.as<T>());
   });
-  add_parts(context, parts, pieces, 2 * n, {dgamma.data, n, dbeta.data, accumulate});
+  add_parts(context, parts, pieces, rows_of_parts * n,
+            {n, accumulate, dgamma.data, dbeta.data, sums.data});
+  if (!sums.data || rows_of_parts == 3) return;
+  const AnyMatrix of_ds = {ds.data, ds.rows, ds.cols, ds.stride, false};
+  column_sums(context, dx.data ? dx : of_ds, sums.data, accumulate);
 }
 
 }  // namespace finetune::cuda

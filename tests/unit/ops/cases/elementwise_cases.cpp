@@ -50,6 +50,44 @@ void run_activation_again(Backend& backend, OpData& t) {
   backend.activation_backward(t.activation(), t["x"], t["dy"], t["dx"], t["y"]);
 }
 
+// Kernels that cannot sum what they have before it is rounded sum what they wrote.
+constexpr double kSumOfRounded = 2.5e-3;
+
+// No, one, few and many rows; columns of MiniLM, base and large, and odd ones.
+void add_activation_sum_cases(std::vector<OpCase>& table, Activation f, const char* name) {
+  for (const ElementShape& s : {ElementShape{0, 64, 0, false},
+                                {1, 1536, 0, true},
+                                {3, 33, 5, false},
+                                {29, 100, 28, true},
+                                {9, 3072, 0, true},
+                                {211, 384, 0, true},
+                                {5, 4096, 0, false},
+                                {2070, 264, 0, true}}) {
+    for (bool accumulate : {false, true}) {
+      OpCaseMaker maker("activation_backward",
+                        concat(name, " ", s.text(), ", sums", accumulate ? " added" : ""),
+                        std::max(8e-7, sum_tolerance(s.rows)), "float sums over the rows");
+      maker.input("x", s.rows, s.cols, s.gap, 6).input("dy", s.rows, s.cols, s.gap);
+      place(maker, s, "dx", "dy");
+      place(maker, s, "y", "x");
+      accumulate ? maker.input("sums", 1, s.cols) : maker.result("sums", 1, s.cols);
+      maker.get().activation = f;
+      maker.run(
+          [accumulate](Backend& backend, OpData& t) {
+            backend.activation_backward(t.activation(), t["x"], t["dy"], t["dx"], t["y"], t["sums"],
+                                        accumulate);
+          },
+          s.rows == 0 ? std::vector<std::string>{"sums"}
+                      : std::vector<std::string>{"dx", "y", "sums"});
+      table.push_back(with_sums(maker));
+      table.push_back(with_sums(
+          in_bf16(maker, {"x", "y", "dy", "dx"},
+                  rounded_tolerance(std::max<int64_t>(1, s.rows * s.cols)), kRoundedReason),
+          kSumOfRounded));
+    }
+  }
+}
+
 void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* name) {
   constexpr const char* kReason = "a few roundings and a float approximation of the function";
   for (const ElementShape& s : kShapes) {
@@ -140,6 +178,8 @@ void add_gated_cases(std::vector<OpCase>& table, Activation f, const char* name)
 void add_elementwise_cases(std::vector<OpCase>& table) {
   add_activation_cases(table, Activation::gelu, "gelu");
   add_activation_cases(table, Activation::gelu_tanh, "gelu_tanh");
+  add_activation_sum_cases(table, Activation::gelu, "gelu");
+  add_activation_sum_cases(table, Activation::relu, "relu");
   add_activation_cases(table, Activation::relu, "relu");
   add_activation_cases(table, Activation::silu, "silu");
   add_activation_cases(table, Activation::tanh, "tanh");

@@ -217,6 +217,15 @@ OpCase in_bf16(OpCase c, const std::vector<std::string>& buffers, double toleran
   return c;
 }
 
+OpCase with_sums(OpCase c, double tolerance) {
+  c.tolerance = std::max(c.tolerance, tolerance);
+  c.gradients.clear();
+  c.offered = [offered = c.offered](const Backend& backend) {
+    return backend.sums_columns() && (!offered || offered(backend));
+  };
+  return c;
+}
+
 double sum_tolerance(int64_t count) {
   return 0x1p-23 * (4 + std::sqrt(double(count)));
 }

@@ -154,6 +154,10 @@ constexpr const char* kRoundedReason = "results are rounded to bf16";
 OpCase in_bf16(OpCase op_case, const std::vector<std::string>& buffers, double tolerance,
                const char* reason);
 
+// The case for backends alone whose kernels sum the columns of what they write
+// (Backend::sums_columns); `tolerance` at least.
+OpCase with_sums(OpCase op_case, double tolerance = 0);
+
 // Rounding errors of a float sum of `count` terms of random sign, relative to the sum: a random
 // walk gives about 0.2 * eps * sqrt(count); five times that and a little for the operands.
 double sum_tolerance(int64_t count);

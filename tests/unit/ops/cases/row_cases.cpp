@@ -185,13 +185,14 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
 }
 
 // `places` of ds and dx: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds). Cases without dx
-// overwrite dgamma and dbeta.
+// overwrite dgamma and dbeta. `sums`: of the columns of dx too.
 void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, double p,
-                             const std::string& places, bool beta = true) {
+                             const std::string& places, bool beta = true, bool sums = false) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
-  OpCaseMaker maker("add_layer_norm_backward",
-                    concat(s.text(), " p ", p, " ", places, beta ? "" : ", no beta"),
-                    sum_tolerance(std::max(s.cols, s.rows)), kNormReason);
+  OpCaseMaker maker(
+      "add_layer_norm_backward",
+      concat(s.text(), " p ", p, " ", places, beta ? "" : ", no beta", sums ? ", sums" : ""),
+      sum_tolerance(std::max(s.cols, s.rows)), kNormReason);
   maker.input("x", s.rows, s.cols).input("residual", s.rows, s.cols).input("gamma", 1, s.cols);
   std::vector<std::string> outputs{"ds", "dgamma"};
   maker.result("s", s.rows, s.cols, s.gap).result("stats", s.rows, 2).result("y", s.rows, s.cols);
@@ -203,9 +204,10 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
     outputs.push_back("dbeta");
     gradients.push_back({"beta", "dbeta", accumulate});
   }
-  for (const char* sums : {"dgamma", "dbeta"}) {
-    if (!beta && sums == std::string("dbeta")) continue;
-    accumulate ? maker.input(sums, 1, s.cols) : maker.result(sums, 1, s.cols);
+  if (sums) outputs.push_back("sums");
+  for (const std::string name : {"dgamma", "dbeta", "sums"}) {
+    if ((!beta && name == "dbeta") || (!sums && name == "sums")) continue;
+    accumulate ? maker.input(name, 1, s.cols) : maker.result(name, 1, s.cols);
   }
   maker.work(double(s.rows * s.cols));
   if (p > 0) maker.row_names(s.rows);
@@ -222,24 +224,26 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
     outputs.push_back("dx");
     gradients.push_back({"x", "dx"});
   }
-  table.push_back(maker
-                      .run(
-                          [dropout, accumulate](Backend& backend, OpData& t) {
-                            backend.add_layer_norm_backward(
-                                t["dy"], t["s"], t["stats"], t["gamma"], t.streamed(dropout),
-                                t.names(), t["ds"], t["dx"], t["dgamma"], t["dbeta"], accumulate);
-                          },
-                          outputs)
-                      .gradient_of(
-                          [dropout](Backend& backend, OpData& t) {
-                            backend.add_layer_norm(t["x"], t["residual"], t.streamed(dropout),
-                                                   t.names(), t["gamma"], t["beta"], kEpsilon,
-                                                   t["s"], t["stats"], t["y"]);
-                          },
-                          {{"y", "dy"}}, gradients));
-  if (places == "own") {
-    table.push_back(in_bf16(table.back(), {"dx"}, kRounded, kRoundedReason));
-  }
+  table.push_back(
+      maker
+          .run(
+              [dropout, accumulate](Backend& backend, OpData& t) {
+                backend.add_layer_norm_backward(t["dy"], t["s"], t["stats"], t["gamma"],
+                                                t.streamed(dropout), t.names(), t["ds"], t["dx"],
+                                                t["dgamma"], t["dbeta"], accumulate, t["sums"]);
+              },
+              outputs)
+          .gradient_of(
+              [dropout](Backend& backend, OpData& t) {
+                backend.add_layer_norm(t["x"], t["residual"], t.streamed(dropout), t.names(),
+                                       t["gamma"], t["beta"], kEpsilon, t["s"], t["stats"], t["y"]);
+              },
+              {{"y", "dy"}}, gradients));
+  if (sums) table.back() = with_sums(table.back());
+  if (places != "own") return;
+  OpCase rounded = in_bf16(table.back(), {"dx"}, kRounded, kRoundedReason);
+  // Kernels that cannot sum what they have before it is rounded sum what they wrote.
+  table.push_back(sums ? with_sums(rounded, 2.5e-3) : rounded);
 }
 
 void add_rotation_cases(std::vector<OpCase>& table) {
@@ -357,8 +361,11 @@ void add_row_cases(std::vector<OpCase>& table) {
       add_layer_norm_backward(table, s, p, "own");
       add_layer_norm_backward(table, s, p, "in dy");
       add_layer_norm_backward(table, s, p, "no dx");
+      add_layer_norm_backward(table, s, p, "own", true, true);
     }
     add_layer_norm_backward(table, s, 0, "same");
+    add_layer_norm_backward(table, s, 0, "same", true, true);
+    add_layer_norm_backward(table, s, 0, "no dx", false, true);
     add_layer_norm_forward(table, s, 0, false, "own", false, false);
     add_layer_norm_backward(table, s, 0, "in dy", false);
     add_layer_norm_backward(table, s, 0, "no dx", false);
