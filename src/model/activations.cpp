@@ -135,8 +135,8 @@ std::vector<int64_t> take_partials(Allocator& memory, const ModelChunk& chunk, i
 }
 
 void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
-                    const ModelChunk& chunk, int64_t tokens, int64_t sequences, int64_t scored,
-                    int64_t head_rows, bool first_only, bool all_first_only) {
+                    const ModelChunk& chunk, ActivationForm form, int64_t tokens, int64_t sequences,
+                    int64_t scored, int64_t head_rows, bool first_only, bool all_first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
   // The most rows of gradients that have R of them.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
@@ -159,7 +159,8 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
   plan.branch_gradient = memory.take(std::max({branch, sequences * h, scored * h, head_rows * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);
   const int64_t qkv = std::max(rows * 3 * h, tokens * 2 * h) / v;
-  if (memory.is_rounded()) {  // weights' gradients read them while the next block computes its own
+  // Weights' gradients read them while the next block computes its own.
+  if (form.second_stream && memory.is_rounded()) {
     plan.wide_gradient = memory.take_typed(rows * inner / v);
     plan.attention_branch_gradient =
         config.layer.norm_before ? plan.branch_gradient : memory.take(branch);
@@ -269,7 +270,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   const bool masked = chunk.head && head.kind == HeadKind::masked;
   const bool dense_tokens =
       chunk.head && head.kind == HeadKind::token && config.head.dense_on_tokens;
-  take_gradients(plan, working, config, chunk, tokens, sequences, masked ? scored : 0,
+  take_gradients(plan, working, config, chunk, form, tokens, sequences, masked ? scored : 0,
                  dense_tokens ? tokens : 0, first_tokens, all_first_only);
   plan.spare_output = norm_before               ? plan.normed_gradient
                       : chunk.tensor_shards > 1 ? plan.partials.all[0]

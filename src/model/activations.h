@@ -165,8 +165,8 @@ struct ActivationPlan {
   int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout; the head's (., H)
   int64_t context_gradient = kAbsent;  // (R, H/V)*
   int64_t wide_gradient = kAbsent;     // (R, I/V)*
-  // Of attention: of its projection before dropout, (R, H)*, and (T, 3H/V)* or (T, 2H/V)*. In f32
-  // they are the two places above.
+  // Of attention: of its projection before dropout, (R, H)*, and (T, 3H/V)* or (T, 2H/V)*. They are
+  // the two places above in f32, and where there is no second stream.
   int64_t attention_branch_gradient = kAbsent;
   int64_t qkv_gradient = kAbsent;
   PartialOffsets partials;

@@ -1,4 +1,4 @@
-// What a backend makes of activations: their type, and what is kept of attention's dropout.
+// What a backend makes of activations: their type, what is kept, and what may be read beside.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,17 @@
 
 namespace finetune {
 
-// A type by itself: no masks are kept.
+// A type by itself: no masks are kept, and there is one stream.
 struct ActivationForm {
   DType type = DType::f32;
-  bool keeps_masks = false;  // Backend::keeps_attention_masks
+  bool keeps_masks = false;    // Backend::keeps_attention_masks
+  bool second_stream = false;  // Backend::has_second_stream
 
-  ActivationForm(DType of, bool keeps = false) : type(of), keeps_masks(keeps) {}
+  ActivationForm(DType of, bool keeps = false, bool second = false)
+      : type(of), keeps_masks(keeps), second_stream(second) {}
   ActivationForm(const Backend& backend)
-      : ActivationForm(backend.activation_type(), backend.keeps_attention_masks()) {}
+      : ActivationForm(backend.activation_type(), backend.keeps_attention_masks(),
+                       backend.has_second_stream()) {}
 
   // Of attention's masks, floats of `rows` queries of a tensor shard. None are kept of heads of
   // other sizes and with a bias, whose kernels have none (ops/cuda/attention/attention_tiles.h).

@@ -48,7 +48,7 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 }
 
 ActivationForm form_of(const DeviceRun& run) {
-  return {run.compute, run.keeps_attention_masks};
+  return {run.compute, run.keeps_attention_masks, run.second_stream};
 }
 
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
