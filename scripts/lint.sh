@@ -12,7 +12,7 @@ if [ -z "$tidy" ]; then
   exit 1
 fi
 build=build-lint
-scripts/configure.sh $build -Dcuda=disabled > /dev/null
+scripts/configure.sh $build -Dcuda=disabled -Db_pch=false > /dev/null
 
 # Units to read, the largest first: those of the build folder, but not the CUDA sources that it writes for the host.
 listed=$(python3 - "$build" "$@" << 'END'

@@ -41,16 +41,16 @@ inline constexpr Switch kCudaStreamsSwitch{
     "training on a GPU: 2 computes weights' gradients beside the rest of the backward pass (2)"};
 
 inline constexpr Switch kCudaNormSwitch{
-    "FINETUNE_CUDA_NORM", "0, 1",
-    "training on a GPU with two streams: 1 sums a layer's squares during the backward pass (1)"};
+    "FINETUNE_CUDA_NORM", "0",
+    "0: training on a GPU sums the gradients' squares after the backward pass, not during it"};
 
 inline constexpr Switch kCudaKeptSwitch{
-    "FINETUNE_CUDA_KEPT", "0, 1",
-    "training on a GPU keeps the activations' results where its memory allows it (1)"};
+    "FINETUNE_CUDA_KEPT", "0",
+    "0: training on a GPU never keeps results of activation functions for the backward pass"};
 
-inline constexpr Switch kCudaAlgorithmsSwitch{
-    "FINETUNE_CUDA_ALGORITHMS", "first, timed",
-    "a GPU's matrix products: cuBLASLt's first algorithm, or the fastest with equal bits (first)"};
+inline constexpr Switch kCudaAlgorithmsSwitch{"FINETUNE_CUDA_ALGORITHMS", "first, timed",
+                                              "a GPU's products: cuBLASLt's first algorithm, or "
+                                              "the fastest that had its bits when tried (first)"};
 
 inline constexpr Switch kCudaLaunchesSwitch{
     "FINETUNE_CUDA_LAUNCHES", "plain, programmatic",
@@ -68,10 +68,9 @@ inline constexpr Switch kTimesSwitch{
 
 inline constexpr Switch kCudaMasksSwitch{
     "FINETUNE_CUDA_MASKS", "0",
-    "bf16 attention on a GPU makes dropout masks twice, and has a block for each head"};
-inline constexpr Switch kCudaSumsSwitch{
-    "FINETUNE_CUDA_SUMS", "0",
-    "gradients of biases on a GPU are sums of their own, not of the kernels that make the rows"};
+    "0: bf16 attention on a GPU makes dropout masks twice, and has a block for each head"};
+inline constexpr Switch kCudaSumsSwitch{"FINETUNE_CUDA_SUMS", "0",
+                                        "0: separate kernels sum the gradients of biases on a GPU"};
 
 inline constexpr std::array kSwitches{
     kIsaSwitch,        kHostsSwitch,           kStartLimitSwitch, kCudaAttentionSwitch,

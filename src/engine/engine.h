@@ -50,9 +50,9 @@ ModelFiles open_model_config(const std::string& path, bool need_weights);  // wi
 int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes);
 
-// Bytes of activations within which training on such a device keeps the activations' results, too
-// (Encoder::reserve): as many as auto_micro_batch_tokens aims at, where weights, gradients and
-// moments leave them. 0: never.
+// Bytes of activations within which training on such a device keeps results of the activation
+// function (Encoder::reserve): as many as auto_micro_batch_tokens aims at, where weights, gradients
+// and moments leave them. 0: never.
 int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes);
 
 // The same for evaluation and prediction, which on some backends take more than training.

@@ -270,6 +270,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   const bool masked = chunk.head && head.kind == HeadKind::masked;
   const bool dense_tokens =
       chunk.head && head.kind == HeadKind::token && config.head.dense_on_tokens;
+  if (ring.on() || chunk.held_shards < chunk.tensor_shards) form.second_stream = false;
   take_gradients(plan, working, config, chunk, form, tokens, sequences, masked ? scored : 0,
                  dense_tokens ? tokens : 0, first_tokens, all_first_only);
   plan.spare_output = norm_before               ? plan.normed_gradient

@@ -182,8 +182,8 @@ struct ActivationPlan {
   // input, and all layers share the offsets of the rest, in working memory. The slot begins at
   // float `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both
   // are multiples of 16. What a ring has is no part of the slot. `scored`: M, of a head that has
-  // such; kAbsent: as many as there are tokens. With `activated` the activations' results are kept,
-  // too, else the backward pass computes them again: the same bits.
+  // such; kAbsent: as many as there are tokens. With `activated` results of the activation are
+  // kept, too, else the backward pass computes them again: the same bits.
   static ActivationPlan training(const EncoderConfig& config, Head head, const ModelChunk& chunk,
                                  ActivationForm form, int64_t tokens, int64_t sequences,
                                  bool recompute, int64_t slot_at = 0, int64_t working_at = kAbsent,
@@ -195,8 +195,8 @@ struct ActivationPlan {
                                  ActivationForm form, int64_t tokens, int64_t sequences,
                                  bool recompute, int64_t slots, int64_t horizon = 0,
                                  bool activated = false);
-  // Whether the activations' results are kept: never with `recompute` or of gated ones, else where
-  // the block has at most `bytes` with them.
+  // Whether the results of the activation function are kept: never with `recompute` or of gated
+  // ones, else where the block has at most `bytes` with them.
   static bool keeps_activated(const EncoderConfig& config, Head head, const ModelPart& part,
                               ActivationForm form, int64_t tokens, int64_t sequences,
                               bool recompute, int64_t slots, int64_t bytes);

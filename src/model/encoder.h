@@ -47,7 +47,7 @@ class Encoder {
   // With `horizon`, on a device and with `recompute` alone, these inputs wait in memory of the
   // host: in a backward pass they are back so many layers before they are needed. The same bits;
   // then no pass of training may be replayed.
-  // Until reserve() has chosen, the activations' results are none of it.
+  // Until reserve() has chosen, kept results of the activation function are not counted.
   int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute = false,
                            int64_t slots = 1, int64_t horizon = 0) const;
   // Allocates for micro-batches up to this size, in place of what was reserved before.
@@ -57,7 +57,8 @@ class Encoder {
             {max_tokens, max_sequences}, recompute, slots);
   }
   // The same with a size of its own for inference, besides that of training. Training keeps the
-  // activations' results where it takes at most `kept_bytes` (ActivationPlan::keeps_activated).
+  // results of the activation function where it takes at most `kept_bytes`
+  // (ActivationPlan::keeps_activated).
   void reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots = 1,
                int64_t horizon = 0, int64_t kept_bytes = 0);
   int64_t offloaded_bytes() const;  // of the host, where inputs wait there

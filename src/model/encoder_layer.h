@@ -101,7 +101,12 @@ struct LayerPass {
   }
   // Gradients of biases, but those of queries, keys and values, come from the operations that make
   // their rows, not from the products' own; a norm makes the rows of the dense layer before it.
-  bool sums_with_rows() const { return backend.sums_columns() && !config.layer.norm_before; }
+  // Not of rows for which that takes a launch of its own all the same.
+  bool sums_with_rows() const {
+    const int64_t h = config.hidden_size;
+    return backend.sums_columns() && !config.layer.norm_before && h <= kMostSummedColumns &&
+           h % 8 == 0;
+  }
   bool cut() const { return tensor_shards > 1; }
   int64_t shard_heads() const { return config.num_attention_heads / tensor_shards; }
   int64_t shard_width() const { return config.hidden_size / tensor_shards; }

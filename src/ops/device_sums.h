@@ -17,6 +17,10 @@ constexpr int64_t layer_norm_rows(int64_t rows) {
   return rows > kRowsOfOneEach ? 4 : 1;
 }
 
+// Columns of rows whose sums a norm's backward kernel keeps, packed by eight; it sums wider rows in
+// a launch of its own.
+constexpr int64_t kMostSummedColumns = 1024;
+
 // The same for gradients of activations. Of such a piece each warp sums its rows in order, row by
 // row after all warps; the warps' sums are added in order, then the pieces' (column_sums.cu).
 constexpr int64_t kActivationWarps = 8;

@@ -1,7 +1,5 @@
 // The most included headers of the standard library, read once for each target of the build.
 // Sources include what they use all the same: -Db_pch=false builds without.
-#pragma once
-
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -12,6 +12,8 @@ namespace finetune {
 
 // A type by itself: no masks are kept, and there is one stream.
 struct ActivationForm {
+  static constexpr int64_t kLongestMasked = 1024;
+
   DType type = DType::f32;
   bool keeps_masks = false;    // Backend::keeps_attention_masks
   bool second_stream = false;  // Backend::has_second_stream
@@ -23,12 +25,14 @@ struct ActivationForm {
                        backend.has_second_stream()) {}
 
   // Of attention's masks, floats of `rows` queries of a tensor shard. None are kept of heads of
-  // other sizes and with a bias, whose kernels have none (ops/cuda/attention/attention_tiles.h).
+  // other sizes and with a bias, whose kernels have none (ops/cuda/attention/attention_tiles.h),
+  // and of models for long texts: there would have to be room for the longest.
   int64_t mask_floats(const EncoderConfig& config, int64_t shards, int64_t rows,
                       int64_t tokens) const {
     const int64_t size = config.head_size();
     if (!keeps_masks || config.attention_probs_dropout_prob == 0 || config.layer.position_bias ||
-        config.relative.on() || (size != 32 && size != 64 && size != 128)) {
+        config.relative.on() || (size != 32 && size != 64 && size != 128) ||
+        config.max_length() > kLongestMasked) {
       return 0;
     }
     // A micro-batch's longest sequence, which may be a filler, rounded up (data/packing.h).

@@ -230,7 +230,9 @@ int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool reco
       high = middle - 1;
     }
   }
-  return low / kStep * kStep >= longest ? low / kStep * kStep : low;
+  // Less may need more: then results of activations are kept (kept_activation_bytes).
+  const int64_t whole = low / kStep * kStep;
+  return whole >= longest && fits(whole) ? whole : low;
 }
 
 Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens, bool recompute,

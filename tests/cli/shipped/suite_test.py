@@ -168,7 +168,7 @@ def test_quickstart_and_packages_compile_what_ci_compiles(directory):
             assert len(more) <= 5, (f"{options}: compiled in another way than in {build}, if that is up to date: "
                                     f"{[str(source) for source, _ in more[:9]]}")
             for source, command in more:
-                done = subprocess.run(f"{command} -O0 -fsyntax-only", shell=True, cwd=other, capture_output=True, text=True)
+                done = subprocess.run(f"{command} -I{PROJECT}/src/core/pch -O0 -fsyntax-only", shell=True, cwd=other, capture_output=True, text=True)
                 assert done.returncode == 0, f"{options}: {source}: {done.stderr}"
             print(f"{' '.join(options)}: {len(more)} more")
         finally:

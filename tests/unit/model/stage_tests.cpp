@@ -335,10 +335,9 @@ TEST_CASE("stages give the whole model's inference results") {
   });
 }
 
-// Bytes of a token in a layer, and of what all layers share (H hidden, I intermediate):
-// kept 16 H + 4 (4 H + I), or in bf16 20 H + 2 (4 H + I); working 4 H + 4 (2 H + max(I, 3 H)), or
-// in bf16, where attention has gradients of its own, 4 H + 2 (6 H + I), and 4 H of what goes on to
-// the next stage.
+// Bytes of a token in a layer, and of what all share (H hidden, I intermediate): kept 16 H + 4 (4 H
+// + I), or in bf16 20 H + 2 (4 H + I); working 4 H + e (2 H + max(I, 3 H)), or with a second stream
+// in bf16 4 H + 2 (6 H + I), and 4 H of what goes on to the next stage.
 TEST_CASE("a middle stage has the memory of the formula") {
   EncoderConfig config = small_config(kLayers);
   config.hidden_size = 64;
@@ -346,18 +345,19 @@ TEST_CASE("a middle stage has the memory of the formula") {
   config.intermediate_size = 256;
   const int64_t t = 1024, b = 16, h = 64, inner = 256, layers = 2;
   const ModelChunk middle{{1, 1 + layers}, false, false};
-  for (DType type : {DType::f32, DType::bf16}) {
+  for (const ActivationForm form : {ActivationForm(DType::f32), ActivationForm(DType::bf16),
+                                    ActivationForm(DType::bf16, false, true)}) {
+    const DType type = form.type;
     for (bool recompute : {false, true}) {
-      INFO(int(type), " recompute ", recompute);
+      INFO(int(type), " second stream ", form.second_stream, " recompute ", recompute);
       const ActivationPlan plan =
-          ActivationPlan::training(config, kHeads[0], middle, type, t, b, recompute);
+          ActivationPlan::training(config, kHeads[0], middle, form, t, b, recompute);
       const int64_t e = type == DType::f32 ? 4 : 2;
       const int64_t results = (type == DType::f32 ? 16 : 20) * h + e * (4 * h + inner);
       const int64_t small = 4 * 4 + 16;  // sums of attention's rows, means and deviations
       // The first layer's input is not kept in bf16; with recompute none is.
       const int64_t rounded = type == DType::bf16 ? 2 * h : 0;
-      const int64_t gradients = (type == DType::f32 ? 2 : 6) * h + inner;
-      const int64_t working = 4 * h + e * gradients + 4 * h;
+      const int64_t working = 8 * h + e * ((form.second_stream ? 6 : 2) * h + inner);
       if (recompute) {
         CHECK(plan.kept * 4 == t * layers * 4 * h);
         CHECK(plan.working * 4 == t * (results + small - 4 * h - rounded + working));

@@ -1,6 +1,4 @@
 // What every unit test includes, read once for each test program (see src/core/pch/std.h).
-#pragma once
-
 #include <doctest/doctest.h>
 
 #include "../../../src/core/pch/std.h"

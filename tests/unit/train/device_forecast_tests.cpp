@@ -87,7 +87,7 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(rounded.gradients == sharded.gradients);
 }
 
-TEST_CASE("a GPU's memory: a second stream has its own, but beside tensor ranks or offloading") {
+TEST_CASE("a GPU's memory: a second stream has its own, except with tensor ranks or offloading") {
   Case c;
   c.run.evaluation.reset();
   c.run.compute = DType::bf16;
@@ -192,7 +192,7 @@ TEST_CASE("a GPU's memory: a number of micro-batches decides in place of their t
   CHECK(contains(error.what(), "more --micro-batches need less"));
 }
 
-TEST_CASE("a GPU's memory: the activations' results where there is room for them") {
+TEST_CASE("a GPU's memory: results of the activation function where there is room") {
   constexpr int64_t kGiB = int64_t{1} << 30;
   Case c;
   c.run.evaluation.reset();

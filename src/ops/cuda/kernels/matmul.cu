@@ -184,6 +184,7 @@ void Matmul::choose(Context& context, const Product& p, Plan& plan, const Others
   const size_t words = (elements * (p.c.bf16 ? 2 : 4) + 255) / 256 * 64;
   const size_t bytes = words * sizeof(uint32_t);
   if (others.count == 0 || bytes > kMostTimed || context.graphs->recording()) return;
+  context.join();  // the second stream's work would slow the first algorithm alone
   // Two results, and whether they differ.
   char* const first = static_cast<char*>(context.scratch(Scratch::timed, 2 * bytes + sizeof(int)));
   char* const other = first + bytes;

@@ -31,9 +31,9 @@ struct Product {
 // One algorithm per shape: the first that cuBLASLt's heuristic names, asked once and cached. The
 // workspace is ours and has a fixed size, so that equal calls give equal bits. Each stream has one.
 //
-// With FINETUNE_CUDA_ALGORITHMS=timed it is the fastest of the first few whose result has the first
-// one's bits: the choice depends on time, the results do not. Their memory (Scratch::timed) is in
-// no forecast.
+// With FINETUNE_CUDA_ALGORITHMS=timed it is the fastest of the first few whose result had the first
+// one's bits when they were tried. Small results in bf16 can hide another order of sums, so later
+// bits may depend on the choice. Their memory (Scratch::timed) is in no forecast.
 class Matmul {
  public:
   // `memory` frees the workspaces, when they are no longer used.

@@ -157,8 +157,8 @@ __device__ void update(const AdamWStep& f, float* p, const float* g, float* m, f
 }
 
 // Each block updates a piece of the part that its number belongs to. Each warp takes a row of it,
-// if rows are aligned to 16 bytes: its lanes load and store fours side by side. What no whole row
-// has is updated one by one.
+// if rows are aligned to 16 bytes: its lanes load and store fours side by side. The rest of a
+// part is updated one by one.
 __global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, float* p,
                                    const float* g, float* m, float* v) {
   wait_for_earlier_kernels();
@@ -232,7 +232,7 @@ dim3 row_strips(const RowList& rows, int64_t cols) {
 }  // namespace
 
 // On a GPU reading zeros costs less than finding them: SparseRows is not used. Gradients that the
-// second stream is at are read there, and nothing waits for them.
+// second stream is still writing are read on that stream, and nothing waits for them.
 void block_square_sums(Context& context, Matrix x, int64_t block, const SparseRows&, double* sums) {
   const int64_t blocks = divide_up(x.cols, block);
   const auto compute = [&] {

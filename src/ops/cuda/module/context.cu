@@ -11,6 +11,14 @@
 #include "ops/cuda/kernels/rounded.h"
 
 namespace finetune::cuda {
+namespace {
+
+// Its attributes are those of all of the module's code.
+__global__ void probe_kernel() {
+  wait_for_earlier_kernels();
+}
+
+}  // namespace
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
@@ -177,8 +185,12 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaGetDeviceProperties(&properties, device), "the device's properties");
   device_name = properties.name;
   const char* launches = kCudaLaunchesSwitch.value();
-  starts_early =
-      properties.major >= 9 && launches && std::string_view(launches) == "programmatic";
+  if (launches && std::string_view(launches) == "programmatic" && properties.major >= 9) {
+    // Code for an older GPU that the driver has translated does not wait.
+    cudaFuncAttributes code = {};
+    check(cudaFuncGetAttributes(&code, probe_kernel), "the device's code");
+    starts_early = code.ptxVersion >= 90;
+  }
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   check(cudaEventCreateWithFlags(&end_, cudaEventDisableTiming), "event");
   staging = std::make_unique<Staging>(memory);
@@ -251,7 +263,7 @@ void* Context::allocate(size_t bytes, const char* what) {
 }
 
 void* Context::scratch(Scratch use, size_t bytes) {
-  // Whoever times products waits for them, on either stream.
+  // Both streams may share Scratch::timed: Matmul waits for what it has timed.
   const bool own = second && second->is_current() && use != Scratch::timed;
   if (own) return second->scratch(use, bytes);
   Block& block = scratch_[size_t(use)];

@@ -38,7 +38,7 @@ void settle(SecondStream& second, const Argument& argument) {
   }
 }
 
-// The first two may go to the second stream, the other knows how much memory it is.
+// The first two may run on the second stream; fill_zero waits itself, for it knows its size.
 template <auto kFunction>
 constexpr bool kSettlesItself = false;
 template <>

@@ -27,6 +27,7 @@ SecondStream::~SecondStream() {
 
 void SecondStream::reserve(const SecondStreamMemory& memory) {
   const int64_t bytes[] = {memory.rounded, memory.rounded, memory.sums};
+  sizes_ = {{}, false};  // until all blocks are there
   for (size_t i = 0; i < std::size(blocks_); ++i) {
     if (blocks_[i]) {
       context_.wait("the second stream");  // its kernels may still read the old memory
@@ -64,6 +65,7 @@ void SecondStream::end(std::initializer_list<MemoryRange> touched) {
 }
 
 void SecondStream::wait_for_first(size_t pieces) {
+  if (context_.stream != first_) throw Failure("the second stream is waited for elsewhere");
   check(cudaStreamWaitEvent(context_.stream, pending_[pieces - 1].done), "the second stream");
   pending_.erase(pending_.begin(), pending_.begin() + int64_t(pieces));
 }

@@ -179,6 +179,14 @@ struct cudaLaunchAttribute {
     int programmaticStreamSerializationAllowed;
   } val;
 };
+struct cudaFuncAttributes {
+  int ptxVersion;
+};
+template <typename Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel*) {
+  attributes->ptxVersion = 90;
+  return cudaSuccess;
+}
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   size_t dynamicSmemBytes;
