@@ -106,7 +106,7 @@ struct Architecture {
   bool states_token_types = false;
   // Keys of config.json that Hugging Face's class does not read, each with the key that it reads
   // instead; exported models have both.
-  std::span<const RenamedKey> renamed_keys;
+  std::span<const RenamedKey> renamed_keys = {};
   // Reads config.json into a configuration that has the defaults of EncoderConfig.
   void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 

@@ -162,7 +162,7 @@ void BpeTokenizer::encode_plain(size_t begin, size_t end, Target& target) const 
   if (definition_.add_prefix_space || definition_.trim_keeps_prefix) {
     // The first word may have the added space, or a space that trimming keeps.
     Scratch& scratch = target.scratch;
-    scratch.prefixed = definition_.add_prefix_space && *p != ' ' ? " " : "";
+    scratch.prefixed.assign(definition_.add_prefix_space && *p != ' ', ' ');
     const size_t added = scratch.prefixed.size();
     scratch.prefixed.append(p, stop);
     const char* const first = scratch.prefixed.data();

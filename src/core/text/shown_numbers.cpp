@@ -24,7 +24,7 @@ std::string three_digits(double value) {
 
 std::string with_thousands(double count) {
   std::string text = format_fixed(count, 0);
-  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), ",");
+  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), 1, ',');
   return text;
 }
 
