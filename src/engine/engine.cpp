@@ -152,8 +152,7 @@ int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
 }
 
 int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes) {
-  const char* choice = kCudaKeptSwitch.value();
-  if (device_bytes <= 0 || (choice && std::string_view(choice) == "0")) return 0;
+  if (device_bytes <= 0 || !kCudaKeptSwitch.is_on()) return 0;
   const int64_t left = device_bytes / 8 * 7 - 5 * weight_bytes;  // their rounded copies as well
   return std::clamp<int64_t>(left, 0, device_budget(device_bytes));
 }

@@ -189,9 +189,8 @@ void TrainingStep::find_touched_rows(std::span<const uint32_t> batch) {
 // During the backward pass, while the device has the gradient in its caches: where it is whole
 // there, and not a term of a sum.
 bool TrainingStep::sums_squares_early() const {
-  const char* choice = kCudaNormSwitch.value();
-  return engine_.backend().has_second_stream() && (!choice || std::string_view(choice) != "0") &&
-         world_.size() == 1 && options_.virtual_shards == 1;
+  return engine_.backend().has_second_stream() && kCudaNormSwitch.is_on() && world_.size() == 1 &&
+         options_.virtual_shards == 1;
 }
 
 // In the blocks of a process that owns all.

@@ -19,6 +19,7 @@ constexpr int kMostPacks = 8;
 // packs for which a lane has registers for gamma's and beta's sums too
 constexpr int kMostSummed = 4;
 constexpr int64_t kPackedColumns = kWarp * kPack;  // of a warp's packs
+static_assert(kMostSummed * kPackedColumns == kMostSummedColumns);
 
 // A lane's elements of a chunk of a row: kPacks times eight neighbours, one group in each 256
 // columns. Loaded and stored at once if kWidth is kPack, one by one if it is 1.
