@@ -217,6 +217,22 @@ void apply_prefix_option(const JsonFile* config, PieceIds ids, UnigramDefinition
   });
 }
 
+namespace {
+
+// Options of tokenizer_config.json that transformers 5 applies to DeBERTa's tokenizer.json.
+void apply_deberta_options(const JsonFile& config, UnigramDefinition& definition) {
+  const auto splits = config.get<bool>(config.root(), "split_by_punct");
+  if (splits) definition.split_punctuation = *splits;
+  const auto lower = config.get<bool>(config.root(), "do_lower_case");
+  if (!lower) return;
+  std::erase_if(definition.steps,
+                [](const UnigramStep& step) { return step.kind == Kind::lowercase; });
+  if (*lower)
+    definition.steps.insert(definition.steps.begin(), {Kind::lowercase, false, false, {}});
+}
+
+}  // namespace
+
 UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file) {
   UnigramDefinition definition;
   const std::filesystem::path directory = file.path().parent_path();
@@ -230,7 +246,9 @@ UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file) {
   add_listed_tokens(file, definition);
   const auto config = open_tokenizer_config(directory);
   if (config) definition.stated = read_stated_inputs(*config);
-  apply_prefix_option(config.get(), piece_ids_of(directory), definition);
+  const PieceIds ids = piece_ids_of(directory);
+  apply_prefix_option(config.get(), ids, definition);
+  if (config && ids == PieceIds::deberta) apply_deberta_options(*config, definition);
   const SpecialNames names =
       add_configured_tokens(directory, config.get(), definition, own_names(definition));
   set_special_tokens(names, around, definition.special.unk, file.path(), definition);

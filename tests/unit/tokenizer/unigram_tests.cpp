@@ -95,9 +95,9 @@ TEST_CASE("ALBERT's tokenizer.json and its sentencepiece model are the same voca
 }
 
 // By tokenizers 0.23.3, whose pre-tokenizer Punctuation comes before Metaspace.
-void check_split_punctuation(TemporaryDirectory& pieces) {
-  pieces.write("tokenizer_config.json", R"({"split_by_punct": true})");
-  const auto tokenizer = Tokenizer::load(pieces.path());
+void check_split_punctuation(TemporaryDirectory& directory) {
+  directory.write("tokenizer_config.json", R"({"split_by_punct": true})");
+  const auto tokenizer = Tokenizer::load(directory.path());
   const auto ids_of = [&](const char* text) { return test::encode(*tokenizer, text).ids; };
   using Ids = std::vector<int32_t>;
   CHECK(ids_of("RONA # 55140, fuel-station's (CA)") ==
@@ -146,6 +146,13 @@ TEST_CASE("golden tokenization with DeBERTa's vocabulary, from each of its files
   check_split_punctuation(pieces);
   // tokenizer.json is beside the models that do not travel with the project.
   if (!have_shared("golden/family/deberta-v3/classification/tokenizer.json")) return;
+  TemporaryDirectory json;
+  json.copy(shared_path("golden/family/deberta-v3/classification/tokenizer.json"));
+  json.write("config.json", R"({"model_type": "deberta-v2"})");
+  check_split_punctuation(json);
+  json.write("tokenizer_config.json", R"({"do_lower_case": true})");
+  CHECK(test::encode(*Tokenizer::load(json.path()), "FUEL").ids ==
+        test::encode(*tokenizer, "fuel").ids);
   check_golden_file(
       shared_path("golden/family/deberta-v3/classification/tokenizer.json").parent_path(), texts,
       170);
