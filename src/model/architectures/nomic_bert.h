@@ -114,6 +114,9 @@ inline void read_nomic_bert_config(const ConfigReader& reader, EncoderConfig& co
   // Before read_sizes: rotary models have no position embedding.
   config.rotary.theta = 1000;
   reader.integer("n_positions", 1, kWidest, config.max_position_embeddings);
+  int64_t width = 768;
+  reader.integer("n_embd", 1, kWidest / 4, width);
+  config.intermediate_size = 4 * width;  // what the first code takes for an n_inner of null
   read_sizes(reader,
              {.hidden = {"hidden_size", "n_embd"},
               .layers = {"num_hidden_layers", "n_layer"},

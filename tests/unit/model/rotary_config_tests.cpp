@@ -92,6 +92,9 @@ TEST_CASE("nomic_bert is read in the published form of its configuration and in 
   CHECK(c.hidden_dropout_prob == 0.2);
   CHECK(c.attention_probs_dropout_prob == 0.3);
   CHECK(c.head_dropout(HeadKind::sequence) == 0.2);
+  c = parse_config(R"({"model_type": "nomic_bert", "n_embd": 64, "n_head": 2, "n_inner": null})",
+                   "c");
+  CHECK(c.intermediate_size == 256);
   const std::string begin = R"({"model_type": "nomic_bert", )";
   c = parse_config(begin + R"("rope_parameters": {"rope_type": "default", "rope_theta": 7},
                               "hidden_size": 48, "num_attention_heads": 4, "head_dim": 12})",
