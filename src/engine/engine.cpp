@@ -23,16 +23,16 @@
 namespace finetune {
 namespace {
 
-// Bytes of activations, were all of them kept, that `auto` aims at: on a processor; on a GPU, where
-// so much is enough for products that fill it, at most, and a quarter of the memory of smaller
-// ones.
+// Bytes of activations that `auto` aims at, counted as if all were kept. A processor gets the first
+// constant. A GPU gets a quarter of its memory, but at most the second constant, which is enough
+// for matrix products that fill the GPU.
 constexpr int64_t kActivationBudget = int64_t{512} << 20;
 constexpr int64_t kMostDeviceBudget = int64_t{16} << 30;
 constexpr int64_t kWholeLayerTokens = 4096;
-constexpr int64_t kSharedPiece = int64_t{4} << 20;  // floats on their way to other processes
-constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
+constexpr int64_t kSharedPiece = int64_t{4} << 20;  // floats of one broadcast
+constexpr int64_t kPaddedRows = 1024;  // an embedding may have this many rows more than tokens
 
-// Every token has a row in the embeddings. Data that could break this are refused when they are
+// Checks that every token has a row in the embeddings. Data without one are refused when they are
 // read (open_model, require_pair_types, the tasks' max-length).
 void check_embedding(const PackedBatch& batch, const EncoderConfig& config) {
   if (batch.tokens() == 0) return;
@@ -45,7 +45,7 @@ void check_embedding(const PackedBatch& batch, const EncoderConfig& config) {
   FINETUNE_CHECK(last < std::min(batch.max_length, config.max_length()));
 }
 
-// The kernel may promise memory that it does not have, and end the program when it is touched.
+// Linux may grant memory that it does not have, and kill the program when it uses that memory.
 void require_memory(const Backend& backend, int64_t bytes) {
   if (!backend.uses_host_memory()) return;
   const double needed = double(bytes) / (1 << 20);
@@ -133,7 +133,7 @@ ModelFiles open_model(const std::string& path, bool need_weights) {
 
 namespace {
 
-// A power of two: devices of one kind differ in what they set aside.
+// Rounds down to a power of two, since GPUs of one model differ in the memory that they reserve.
 int64_t device_budget(int64_t device_bytes) {
   return std::min(kMostDeviceBudget, int64_t(std::bit_floor(uint64_t(device_bytes))) / 4);
 }
@@ -153,12 +153,12 @@ int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
 
 int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes) {
   if (device_bytes <= 0 || !kCudaKeptSwitch.is_on()) return 0;
-  const int64_t left = device_bytes / 8 * 7 - 5 * weight_bytes;  // their rounded copies as well
+  const int64_t left = device_bytes / 8 * 7 - 5 * weight_bytes;  // 5: with rounded copies
   return std::clamp<int64_t>(left, 0, device_budget(device_bytes));
 }
 
-// Where whole layers are computed a token needs little memory, but the weights are packed for each
-// micro-batch: they are large, and still enough for several processes.
+// A backend that computes whole layers needs little memory for a token, but packs the weights for
+// each micro-batch. So micro-batches are large, but small enough to give several processes work.
 int64_t evaluation_tokens(const Backend& backend, const EncoderConfig& config,
                           int64_t micro_batch_tokens, int64_t tensor_shards) {
   if (!has_whole_layers(backend, config, tensor_shards)) return micro_batch_tokens;
@@ -174,7 +174,7 @@ std::shared_ptr<void> allocate_weights(Backend& backend, const ParameterTable& t
   return allocate_for_host(backend, comm, bytes);
 }
 
-// What lies between parameters: `fill` of set_weights() writes all of them, and nothing else.
+// Zeroes the floats between parameters, since `fill` of set_weights() writes only the parameters.
 void zero_gaps(const ParameterTable& table, float* arena) {
   int64_t end = 0;
   for (const Parameter& parameter : table.parameters()) {
@@ -297,7 +297,7 @@ void Engine::replay(int64_t slot, std::span<const int64_t> key, const std::funct
   encoder_.may_be_replayed(slot) ? backend_->replay(key, work) : work();
 }
 
-// What fills the micro-batch up lies behind its own sequences and tokens.
+// The padding of a micro-batch follows its own sequences and tokens, so it is not copied.
 void Engine::append_logits(const PackedBatch& batch, const DeviceBatch& computed,
                            std::vector<float>& logits) {
   const int64_t chunk = int64_t(part_.chunks.size()) - 1;
@@ -324,7 +324,7 @@ int64_t logit_floats(Head head, const PackedBatch& batch) {
   return 0;
 }
 
-// A micro-batch's logits are large: whoever evaluates gets two numbers a token.
+// A micro-batch's logits are large, so the caller gets two numbers for each token instead.
 void Engine::score(const PackedBatch& batch, const DeviceBatch& computed, Tensor logits,
                    float* out) {
   const int64_t count = int64_t(batch.scored.size()), words = logits.cols;

@@ -19,65 +19,65 @@
 
 namespace finetune {
 
-// "cpu" or "cuda", of --device auto|cpu|cuda: auto is the GPU where this program can use one.
-// `unused`, if not null, says why a GPU that seems to be there is not chosen, else it is empty.
+// Resolves --device auto|cpu|cuda to "cpu" or "cuda"; auto is the GPU if this program can use it.
+// `unused`, if not null, is set to why a GPU that seems to be there is not chosen, else to "".
 std::string resolved_device(std::string_view device, std::string* unused = nullptr);
-// Whether it can become "cuda". Loads and starts nothing: for who forks, since a GPU that a process
-// has used is of no use to its children.
+// Whether `device` may resolve to "cuda". Loads no library and starts no GPU, so that the process
+// can still fork: children cannot use a GPU that their parent has used.
 bool may_be_on_gpu(std::string_view device);
 
-// Of a resolved --device, --threads (0: all cores) and --precision auto|fp32|bf16, where auto is
-// bf16 if the device multiplies it fast. Processes of a host take its GPUs in turn, by
-// `local_rank`. Error(device) for a GPU that is not there.
+// Makes the backend for a resolved --device, --threads (0: all cores) and --precision
+// auto|fp32|bf16. Precision auto is bf16 if the device multiplies it fast. Processes of a host take
+// its GPUs in turn, by `local_rank`. Error(device): the GPU cannot be used.
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
                                       std::string_view precision, int local_rank = 0);
 bool multiplies_bf16_fast(std::string_view device);
 
-// What a model directory holds besides the weights. Error(model) if the vocabulary does not fit
-// the embedding.
+// The contents of a model directory except the weights. open_model() throws Error(model) if the
+// vocabulary does not fit the embedding.
 struct ModelFiles {
   ModelDirectory directory;
   EncoderConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
 };
-// Without `need_weights` it has none, also where the directory has some.
+// Without `need_weights` the directory need not have weights.
 ModelFiles open_model(const std::string& path, bool need_weights = true);
 ModelFiles open_model_config(const std::string& path, bool need_weights);  // without tokenizer
 
 // --micro-batch-tokens auto: a fixed function of the model's shape, the longest input and, on a
-// device with memory of its own, the size of that (`device_bytes`, as least_device_bytes has it;
-// else 0). Never of free memory or the number of processes, since equal values give equal bits.
+// GPU, the size of its memory (`device_bytes`, from least_device_bytes; 0 on a processor). Free
+// memory and the number of processes do not matter, so that equal options give equal bits.
 int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes);
 
-// Bytes of activations within which training on such a device keeps results of the activation
-// function (Encoder::reserve): as many as auto_micro_batch_tokens aims at, where weights, gradients
-// and moments leave them. 0: never.
+// Training on a device with `device_bytes` of memory keeps results of the activation function if
+// all activations take at most this many bytes (Encoder::reserve). The limit is what
+// auto_micro_batch_tokens aims at, or less beside large weights and moments. 0: never.
 int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes);
 
-// The same for evaluation and prediction, which on some backends take more than training.
+// The micro-batch tokens of evaluation and prediction: on some backends more than in training.
 int64_t evaluation_tokens(const Backend& backend, const EncoderConfig& config,
                           int64_t micro_batch_tokens, int64_t tensor_shards = 1);
 
-// What is kept of the logits of a scored token: the cross entropy of its target, and how many words
-// are before that in the order of the logits, equal ones by their ids.
+// Replaces the logits of a scored token: `loss` is the cross entropy of its target, `rank` the
+// number of words with a higher logit than the target (or an equal logit and a smaller id).
 struct ScoredToken {
   float loss = 0;
   float rank = 0;
 };
-// Floats that inference gives of a micro-batch.
+// The number of floats that Engine::infer() returns for a micro-batch.
 int64_t logit_floats(Head head, const PackedBatch& batch);
 
-// Weights that nothing changes are held as the backend likes them (Backend::weight_type).
+// Weights for inference do not change, so they are held in the backend's weight_type().
 enum class WeightUse { training, inference };
 
 class Engine {
  public:
   static constexpr int64_t kEvaluationSequences = 512;
 
-  // Collective on the host, whose processes share the weights, but on devices of their own. It
-  // computes the whole model, or a part of it. `sum`: over tensor shards, where others have some of
-  // them; must outlive the engine.
+  // Collective on the host: its processes share the weights, unless each has its own device. The
+  // engine computes the whole model, or only `part`. `sum` adds over tensor shards if other
+  // processes have some of them; it must outlive the engine.
   Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
          Communicator& comm, WeightUse use = WeightUse::training);
   Engine(std::unique_ptr<Backend> backend, const EncoderConfig& config, Head head,
@@ -89,53 +89,53 @@ class Engine {
   const ParameterTable& table() const { return table_; }
   const ModelPart& part() const { return part_; }
   Encoder& encoder() { return encoder_; }
-  // Backend memory, to read and to write. Whoever trains may keep updates back until somebody asks
-  // for the weights: then on_weights_wanted's function is called to make them complete.
+  // Backend memory, to read and to write. Training may delay updates until somebody asks for the
+  // weights; this first calls the function given to on_weights_wanted(), which completes them.
   float* weights() {
     if (complete_weights_) complete_weights_();
     backend_->forget_packed();
     return weights_as_they_are();
   }
-  // The same where the program can read them: backend memory itself, or a copy.
+  // The weights in memory of the host: backend memory if the host can read it, else a copy.
   std::shared_ptr<const float> weights_on_host();
   // fill(arena) writes all weights.
   void set_weights(const std::function<void(float*)>& fill);
-  // Collective, after rank 0 has set all weights: to every process that has a copy on its device.
+  // Collective, after rank 0 has set all weights: copies them to every other process's device.
   void share_weights(Communicator& comm);
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
   void on_weights_wanted(std::function<void()> complete) {
     complete_weights_ = std::move(complete);
   }
 
-  // Buffers for micro-batches of up to these sizes. Once. Those of training are as they are
-  // computed (reserved_size), those of inference as infer() gets them. `slots`: of training
-  // micro-batches between their forward and their backward pass (Encoder::reserve).
-  // `horizon`: of inputs that wait in memory of the host; 0: none.
+  // Allocates buffers for micro-batches of up to these sizes. `training` counts padding
+  // (reserved_size), `inference` is the size that infer() gets. `slots`: the number of training
+  // micro-batches between their forward and their backward pass. `recompute` and `horizon`: see
+  // Encoder::activation_bytes.
   void reserve(BatchSize training, BatchSize inference, bool recompute = false, int64_t slots = 1,
                int64_t horizon = 0);
   int64_t slots() const { return int64_t(batches_.size()); }
-  // To the batch of a slot, which has it until the next upload there.
+  // Copies a micro-batch to the slot's DeviceBatch, which holds it until the slot's next upload.
   DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1, int64_t slot = 0);
   DeviceBatch& batch(int64_t slot);
 
-  // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs), of a
-  // masked head in their place ScoredToken (M). On a backend that replays work, sequences that fill
-  // it up are computed beside its own.
+  // Computes a micro-batch without dropout and copies its logits to the host: (B, outputs) or
+  // (T, outputs), or M ScoredTokens for a masked head. A backend that replays work also computes
+  // padding sequences, whose logits are not copied.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
-  // The same of a part of the model, chunk by chunk: the micro-batch as it is computed, the pass
-  // from Encoder::input_of() to output_of() in ChunkSlot::kInference, and, after that of a chunk
-  // with the head, the logits.
+  // The same for a part of the model, chunk by chunk. The first returns the micro-batch with its
+  // padding. The second computes Encoder::output_of() from input_of(), both in
+  // ChunkSlot::kInference. The third, called after the chunk with the head, appends the logits.
   const DeviceBatch& upload_for_inference(const PackedBatch& batch);
   void infer_chunk(int64_t chunk, const DeviceBatch& batch);
   void append_logits(const PackedBatch& batch, const DeviceBatch& computed,
                      std::vector<float>& logits);
-  // The most that reserve() has made room for, as it is computed.
+  // The largest micro-batch for inference that reserve() made room for, with padding.
   BatchSize inference_size() const { return inference_size_; }
 
-  // Backend::replay of work with passes of the model in a slot, where those may be.
+  // Runs `work`, which has passes of the model in a slot, by Backend::replay if the slot allows it.
   void replay(int64_t slot, std::span<const int64_t> key, const std::function<void()>& work);
 
-  // Most sequences of one micro-batch without gradients; 0: the default.
+  // The most sequences computed at once in evaluation and prediction; 0: keep the default.
   void set_evaluation_sequences(int64_t count);
   int64_t evaluation_sequences() const { return evaluation_sequences_; }
 
@@ -150,7 +150,7 @@ class Engine {
   std::shared_ptr<void> weights_;
   std::function<void()> complete_weights_;
   Encoder encoder_;
-  std::vector<DeviceBatch> batches_;  // of each slot; inference has the first
+  std::vector<DeviceBatch> batches_;  // one for each slot; inference uses the first
   PackedBatch filled_;
   std::shared_ptr<void> losses_;  // (1, most tokens), of a masked head
   std::vector<float> host_logits_;
@@ -160,10 +160,10 @@ class Engine {
 
 // The largest micro-batch that samples with these lengths can need.
 using MicroBatchLimits = BatchSize;
-// `most_sequences`: of what is cut into micro-batches (a shard, or one micro-batch).
+// `most_sequences`: of the shard, or the one micro-batch, that is cut into micro-batches.
 MicroBatchLimits micro_batch_limits(const SampleView& samples, const MicroBatching& cut,
                                     int64_t most_sequences);
-// What micro-batches within such limits take on this backend: some fill them up.
+// The largest size of micro-batches within these limits on this backend, which may pad them.
 BatchSize reserved_size(const Backend& backend, BatchSize limits);
 
 }  // namespace finetune

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
-// Besides the tokenizer's files.
+// The files that an export may have besides the tokenizer's.
 constexpr std::array<std::string_view, 6> kNames{"config.json",   "model.safetensors",
                                                  "ngrams.bin",    "drift.json",
                                                  kModelFactsFile, kModelCardFile};
@@ -105,7 +105,7 @@ bool is_exported_model(const fs::path& directory) {
   const Json json = Json::parse(read_text_file(config, ExitCode::model), nullptr, false);
   if (!json.is_object() || json.empty()) return false;
   const std::string& last = std::prev(json.end()).key();
-  return last == kVersionKey || last == "finetune";  // the latter of exports without a version
+  return last == kVersionKey || last == "finetune";  // exports without a version end so
 }
 
 void export_model(const fs::path& directory, const ModelExport& model, DType dtype) {

@@ -14,11 +14,11 @@
 
 namespace finetune {
 
-// In an exported model: when, and on which data it was trained. Only this file and the card depend
-// on the date.
+// A file of an exported model: when it was trained, and on which data. Only this file and the card
+// depend on the date.
 inline constexpr std::string_view kModelFactsFile = "finetune.json";
-// The card that people and the Hugging Face hub read, with the same date. One without the marker is
-// a user's own and stays.
+// The model card for people and the Hugging Face hub, with the same date. A card without the marker
+// was written by a user and is kept.
 inline constexpr std::string_view kModelCardFile = "README.md";
 inline constexpr std::string_view kCardMarker = "<!-- written by finetune ";
 
@@ -32,27 +32,27 @@ struct ModelExport {
   std::vector<ModelFile> files = {};  // the tokenizer's, and the task's own
 };
 
-// config.json: all keys of the source are kept, known or not, save the labels of another task;
-// architectures, model_type, torch_dtype, label2id and the task's keys are set.
+// Returns config.json: all keys of the source, known or not, except the labels of another task, and
+// with architectures, model_type, torch_dtype, label2id and the task's keys set.
 std::string exported_config(const ModelExport& model, DType dtype);
 
 // Writes a directory beside `directory` and exchanges the two: a kill leaves the old or the new
-// model whole. Files of others in an old `directory` are kept in the new one. Error(model).
+// model whole. Files that finetune did not write are kept in the new directory. Error(model).
 void export_model(const std::filesystem::path& directory, const ModelExport& model,
                   DType dtype = DType::f32);
 
-// Names that an export may write (a run's model/ holds no others of ours).
+// Whether an export may write a file of this name. finetune writes no others into a run's model/.
 bool is_exported_name(std::string_view name);
 
 // Returns `config`, the text of a tokenizer_config.json or empty, with token_type_ids in
 // model_input_names. A text that has this key, or is not an object, is returned as it is.
 std::string with_token_types(const std::string& config);
 
-// `config`, the text of a config.json, with the version of this program as its last key: by that a
-// model that finetune has written is known.
+// Returns `config`, the text of a config.json, with the version of this program as its last key,
+// which marks a model that finetune has written.
 std::string with_version(const std::string& config);
-// Is that so of its config.json? transformers sorts the keys of what it writes, so that a model
-// which it has trained on and saved is not taken for ours. Error(model): it cannot be read.
+// Whether its config.json ends with that key. transformers sorts the keys when it saves a model, so
+// a model that it has trained further does not count. Error(model): the file cannot be read.
 bool is_exported_model(const std::filesystem::path& directory);
 
 inline constexpr DirectoryKind kExportedModel{"a model that finetune wrote", is_exported_name,

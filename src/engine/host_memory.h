@@ -1,4 +1,4 @@
-// Where arenas lie that several processes work on.
+// Allocates arenas that the processes of a host share.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,15 @@
 
 namespace finetune {
 
-// Memory for all processes of this host, or this process's own where it is alone or computes on a
-// device. Collective on the host; zeroed.
+// Returns zeroed memory that all processes of this host share. A process that is alone or computes
+// on a device gets memory of its own. Collective on the host.
 inline std::shared_ptr<void> allocate_for_host(Backend& backend, Communicator& comm, size_t bytes) {
   const bool shared = backend.uses_host_memory() && comm.local_size() > 1;
   return shared ? comm.allocate_shared(bytes) : backend.allocate(bytes);
 }
 
-// Each process has arenas of its own, on a device: what goes between them is staged in memory of
-// the host.
+// Whether each of several processes has its own arenas on a device. Data that they exchange is then
+// staged in memory of the host.
 inline bool staged_through_host(const Backend& backend, const Communicator& comm) {
   return !backend.uses_host_memory() && comm.size() > 1;
 }

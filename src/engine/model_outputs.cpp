@@ -13,7 +13,7 @@ namespace finetune {
 
 namespace {
 
-// Stands for the weights of a model that has none.
+// A source without tensors, for a model that has no weights.
 class NoWeights final : public WeightSource {
  public:
   explicit NoWeights(const std::filesystem::path& config) { path_ = config; }
@@ -43,7 +43,7 @@ void name_outputs(EncoderConfig& config, const WeightSource& source) {
   const WeightInfo* head = source.find(config.architecture->module_of(role) + ".weight");
   if (!head || head->shape.size() != 2 || !config.labels_fault.empty()) return;
   const int64_t rows = head->shape[0];
-  if (rows < 1 || rows > kMostLabels) return;  // refused where the shape is checked
+  if (rows < 1 || rows > kMostLabels) return;  // the check of shapes refuses it
   if (config.labels.empty()) config.labels = default_labels(rows);
   if (int64_t(config.labels.size()) == rows) return;
   config.labels_fault =

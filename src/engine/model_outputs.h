@@ -16,18 +16,18 @@ namespace finetune {
 // where there is no classifier.
 void name_outputs(EncoderConfig& config, const WeightSource& source);
 
-// Whether the class that config.json names has another head whose tensors are called as those of
-// this kind.
+// Whether config.json names a class with another kind of head whose tensors have the same names as
+// those of `kind`.
 bool names_other_head(const EncoderConfig& config, HeadKind kind);
 // Whether `source` holds a head of this kind, and not another one under its name.
 bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind);
 
-// What helps where memory runs out, for with_memory_advice (core/failure.h).
+// The advice if memory runs out, for with_memory_advice (core/failure.h).
 inline constexpr std::string_view kModelAdvice =
     "while the model is read; a smaller model needs less";
 
-// Opens the weights of `model`: a source without tensors where it has none (open_model).
-// Error(model) as open_weights.
+// Opens the weights of `model`. Returns a source without tensors if it has none (open_model).
+// Error(model): see open_weights.
 std::unique_ptr<WeightSource> open_given_weights(const ModelFiles& model);
 // The same, and names the outputs in the model's config.
 std::unique_ptr<WeightSource> open_weights_of(ModelFiles& model);

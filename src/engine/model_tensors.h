@@ -1,5 +1,5 @@
-// The tensors of a run's whole model, whoever has them: what its files and sums are made of.
-// Nobody need have all of them: they are gone through piece by piece, on rank 0.
+// Gives rank 0 all tensors of a run's model, piece by piece, to write files and checksums of them.
+// The processes may each hold a part: no process needs memory for all tensors.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace finetune {
 
 enum class Arena { weights, m, v };
 
-// Elements of one whole tensor, counted in it row by row. They are whole rows, where a vector is
-// one row, and of bounded size (weights/stored_tensor.h).
+// A range of one tensor's elements, counted row by row: whole rows, or elements of a vector. Its
+// size is bounded (slab_rows, weights/stored_tensor.h).
 struct TensorPiece {
   Arena arena = Arena::weights;
   int64_t tensor = 0;  // its number in the whole model's table
@@ -23,14 +23,14 @@ struct TensorPiece {
 
 class ModelTensors {
  public:
-  // `table`: of the whole model, for names and shapes. It must outlive this.
+  // `table` describes the whole model: names and shapes. It must outlive this.
   explicit ModelTensors(const ParameterTable& table) : table_(table) {}
   virtual ~ModelTensors() = default;
 
   const ParameterTable& table() const { return table_; }
   virtual bool has(Arena arena) const = 0;
-  // Pieces come in any order; each of these is valid until the next call. What is read into `room`
-  // is there for everybody who has a part of it when `filled` returns.
+  // Pieces come in any order; each pointer is valid until the next call. To set a piece, write it
+  // to room() and call filled(), which passes it to every process that holds a part of it.
   virtual const float* contents(const TensorPiece& piece) = 0;
   virtual float* room(const TensorPiece& piece) = 0;
   virtual void filled(const TensorPiece& piece, const float* data) = 0;
@@ -43,8 +43,8 @@ class ModelTensors {
 TensorPiece rows_of(const ParameterTable& table, Arena arena, size_t tensor, int64_t first,
                     int64_t count);
 
-// Whole arenas of the table in this process's memory: nothing is copied. Those that are null are
-// not had.
+// Whole arenas of the table in this process's memory, used without a copy. has() is false for an
+// arena that is null.
 class ArenaTensors final : public ModelTensors {
  public:
   ArenaTensors(const ParameterTable& table, float* weights, float* m = nullptr, float* v = nullptr)
@@ -65,7 +65,7 @@ class ArenaTensors final : public ModelTensors {
 // Names and shapes of the table's tensors, in its order.
 std::vector<WeightShape> weight_shapes(const ParameterTable& table);
 
-// The weights as a safetensors file, and that file's sha256 (the run's weights_sha256 in f32).
+// Writes the weights as a safetensors file. weights_sha256: the sha256 of that file in f32.
 void write_weights(const std::filesystem::path& path, ModelTensors& tensors, DType dtype);
 std::string weights_sha256(ModelTensors& tensors);
 

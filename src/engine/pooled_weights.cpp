@@ -15,26 +15,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A key of config.json by which people, and pooling_of(), see the added layer.
+// The key of config.json that tells people and pooling_of() about the added layer.
 constexpr const char* kPoolingKey = "finetune_pooling";
-// The values' weight and the output's: the mean weighs their product, the token's own state 1.
+// Factors of the value and output weights: the mean counts their product, the token's own state 1.
 constexpr float kValueWeight = 32, kOutputWeight = 64;
 
-// Where queries and keys are zero, each token attends to all alike: rotation does not matter.
+// With queries and keys of zero, each token attends to all alike, so rotation does not matter.
 bool may_get_layer(const EncoderConfig& config) {
   const LayerBlock& layer = config.layer;
   return !layer.norm_before && !layer.position_bias && layer.score_terms == 1 && layer.groups == 0;
 }
 
-// What the dense layer multiplies features by and adds to them, so that its activation has a slope
-// of about 1 there: the hyperbolic tangent around 0, GELU and ReLU above it. The head is fitted to
-// features that have passed through the layer, so that this costs no exactness. A smaller weight
-// makes larger ones in the head, and then further training changes the logits by hundreds.
+// The dense layer multiplies features by `weight` and adds `bias`, so that its activation has a
+// slope of about 1: around 0 for tanh, above 0 for GELU and ReLU. The head is fitted to features
+// that have passed through the layer, so this loses no accuracy. A smaller weight would need larger
+// ones in the head, and then further training would change the logits by hundreds.
 struct PassOn {
   float weight = 0, bias = 0;
 };
 
-// Nothing for a head whose layer does more than that.
+// Returns nothing for a head that does more than such a layer, or has another activation.
 std::optional<PassOn> pass_on(const HeadBlock& head) {
   constexpr float kSmall = 0.25f, kAboveZero = 4;
   if (head.norm || head.mean || !head.dense_bias) return std::nullopt;
@@ -59,7 +59,7 @@ bool is_pooled_by_first(const std::filesystem::path& directory) {
          json["pooling_mode_cls_token"] == true;
 }
 
-// Zeros, and below them a multiple of the identity; `rows` in all.
+// Returns a (rows, size) matrix: zeros, and in the last `size` rows a multiple of the identity.
 std::vector<float> diagonal(int64_t size, float value, int64_t rows) {
   std::vector<float> out(size_t(rows * size));
   for (int64_t i = 0; i < size; ++i) out[size_t((rows - size + i) * size + i)] = value;
@@ -75,7 +75,7 @@ std::vector<float> weights_behind(PassOn pass, const LinearHead& head) {
   return out;
 }
 
-// Less what the bias of the dense layer adds to each output.
+// Returns the head's biases less what the dense layer's bias adds to each output.
 std::vector<float> biases_behind(PassOn pass, const LinearHead& head) {
   const std::vector<float> weights = weights_behind(pass, head);
   std::vector<float> out = head.bias;
@@ -88,12 +88,12 @@ std::vector<float> biases_behind(PassOn pass, const LinearHead& head) {
   return out;
 }
 
-// What the added tensors hold: weights that are zero, one, or a multiple of the identity.
+// Returns an added tensor's values: zeros, ones, a multiple of the identity, or the fitted head.
 std::vector<float> values_of(const Parameter& parameter, const LinearHead& head, PassOn pass) {
   const int64_t rows = parameter.whole_shape.front();
   const bool weight = parameter.part == ParameterPart::weight;
   switch (parameter.role) {
-    case Role::query:  // whose tensor may have the values too
+    case Role::query:  // its tensor may hold queries, keys and values
       if (weight && rows > parameter.whole_shape[1]) return diagonal(rows / 3, kValueWeight, rows);
       break;
     case Role::value:
@@ -182,7 +182,7 @@ EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& di
     throw usage_error("--recipe quick: a head of ", config.architecture->class_prefix,
                       " cannot pass on the features of a frozen encoder; use --recipe auto");
   }
-  if (pooling_of(config) == Pooling::mean) {  // of an older run: it has the layer
+  if (pooling_of(config) == Pooling::mean) {  // the model of an earlier run has the layer
     if (choice != PoolingChoice::first) return config;
     throw usage_error("--pooling cls: the last layer of ", directory.string(),
                       " takes the mean already (--recipe quick); give the pretrained model");

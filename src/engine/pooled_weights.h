@@ -19,23 +19,23 @@
 
 namespace finetune {
 
-enum class Pooling { mean, first };  // of all tokens' last states; of the first token's
-// How such a model pools; without a layer that does, its head reads the first token.
+enum class Pooling { mean, first };  // the mean of all tokens' last states; the first token's state
+// How this model pools. Without the added layer its head reads the first token.
 Pooling pooling_of(const EncoderConfig& config);
 
 // Whether the dense layer of the model's head can pass features on to the last layer.
 bool can_pass_on(const EncoderConfig& config);
 
-// --pooling: which of them a run asks for. `automatic` is the mean, unless the encoder cannot get
-// the layer or was trained with its first token (sentence-transformers' 1_Pooling/config.json).
+// The value of --pooling. `automatic` is the mean, unless the encoder cannot get the layer or was
+// trained with its first token (sentence-transformers' 1_Pooling/config.json).
 enum class PoolingChoice { automatic, first, mean };
 
-// The configuration of the model in `directory`, with the layer that pools by mean where that is
-// chosen; never with a second one. Error(usage) for a head that cannot pass features on, and for a
-// choice that the encoder cannot have.
+// Returns `config`, of the model in `directory`. If the mean is chosen, adds the layer that pools
+// by mean, unless the model has it already. Error(usage): the head cannot pass features on, or the
+// encoder cannot pool as chosen.
 EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& directory,
                            PoolingChoice choice = PoolingChoice::automatic);
-// The configuration of a model whose layers are all trained, whatever it began as.
+// Returns `config` without the mark of an added layer, for a run that trains all layers.
 EncoderConfig without_pooling(EncoderConfig config);
 
 // The last layer's weight (outputs, hidden size) and bias (outputs) on pooled features.
@@ -45,8 +45,8 @@ struct LinearHead {
   static LinearHead identity(int64_t size);  // its outputs are the features
 };
 
-// The weights of `encoder` with pooling layer, dense layer and head. `config`: of with_pooling().
-// `encoder` must outlive the result.
+// Returns the weights of `encoder` with pooling layer, dense layer and head. `config` comes from
+// with_pooling(). `encoder` must outlive the result.
 std::unique_ptr<WeightSource> pooled_weights(const WeightSource& encoder,
                                              const EncoderConfig& config, const LinearHead& head);
 

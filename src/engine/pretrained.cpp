@@ -15,8 +15,8 @@
 namespace finetune {
 namespace {
 
-// Whether the parameter is in the head, but pretrained with the encoder: the dense layer and its
-// norm, of which the head for masked words may have the same.
+// Whether the parameter is in the head, but was pretrained with the encoder: the dense layer and
+// its norm. In some architectures these are also the masked head's first tensors.
 bool is_pooler(const ParameterTable& table, const Parameter& parameter) {
   const Architecture& architecture = table.architecture();
   if (!architecture.pretrained_pooler) return false;
@@ -46,7 +46,7 @@ std::vector<const Parameter*> select(const ParameterTable& table, Test test) {
   return selected;
 }
 
-// All, none or some of the parameters are in the file.
+// How many of the parameters are in the file.
 size_t count_present(const std::vector<const Parameter*>& parameters, const WeightSource& source) {
   return size_t(std::count_if(
       parameters.begin(), parameters.end(),
@@ -83,7 +83,7 @@ bool has_outputs(const ParameterTable& table, const Parameter& parameter) {
   return parameter.role == traits_of(table.head().kind).role;
 }
 
-// The file may have another number of rows.
+// Checks a kept head; in the file it may have another number of rows.
 void check_extended(const WeightSource& source, const Parameter& parameter,
                     std::span<const int32_t> head_rows) {
   FINETUNE_CHECK(parameter.whole() && int64_t(head_rows.size()) == parameter.shape[0]);
@@ -103,7 +103,7 @@ std::string head_module(const ParameterTable& table) {
   return table.architecture().module_of(traits_of(table.head().kind).role);
 }
 
-// Of the pooler: what holds its dense layer.
+// The name of the module that contains the pooler's dense layer.
 std::string pooler_module(const ParameterTable& table) {
   const std::string dense = table.architecture().module_of(Role::pooler);
   return dense.substr(0, dense.rfind('.'));
@@ -130,7 +130,7 @@ void describe(const ParameterTable& table, const WeightSource& source, HeadPolic
   report.warning = unknown_tensors_warning(source, report.unused);
 }
 
-// What is read and what is made, after all checks that need no values.
+// The parameters to read and to initialize, after all checks that need no values.
 struct Choice {
   std::vector<const Parameter*> to_load, to_initialize;
   std::vector<const Parameter*> to_extend;  // read row by row
@@ -162,7 +162,7 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
   choice.pooler_initialized = !pooler.empty() && pooler_present == 0;
 
   size_t head_present = count_present(head, source);
-  // A masked head may be no more than the pooler.
+  // A masked head may have no tensors besides the pooler's.
   const bool is_there = head.empty() ? !choice.pooler_initialized : head_present > 0;
   if (policy == HeadPolicy::require && (!is_there || choice.pooler_initialized)) {
     throw model_error(file_of(source), ": has no trained head (",
@@ -217,7 +217,7 @@ void round_to(const float* from, int64_t count, bfloat16* to) {
   });
 }
 
-// Copies values to the parameter's elements from `element` on, in the type that it has there.
+// Copies values to the parameter's elements from `element` on, in the parameter's own type.
 void put(const float* values, int64_t count, const Parameter& parameter, int64_t element,
          float* arena) {
   float* const place = arena + parameter.offset;
@@ -228,7 +228,7 @@ void put(const float* values, int64_t count, const Parameter& parameter, int64_t
   }
 }
 
-// The slices of one tensor, row-major, which is read once, into memory for one tensor.
+// Reads one tensor once, into `tensor`, and copies its slices to the arena, row by row.
 void read_slices(const WeightSource& source, const std::vector<const Parameter*>& slices,
                  std::vector<float>& tensor, float* arena) {
   const Parameter& first = *slices[0];
@@ -244,7 +244,7 @@ void read_slices(const WeightSource& source, const std::vector<const Parameter*>
   }
 }
 
-// Rows of a head; those that the file lacks stay as they are.
+// Reads the rows of a head. Rows that the file lacks keep their values.
 void read_rows(const WeightSource& source, const Parameter& parameter,
                std::span<const int32_t> head_rows, float* arena) {
   const std::vector<int64_t>& shape = source.find(parameter.name)->shape;
@@ -258,10 +258,10 @@ void read_rows(const WeightSource& source, const Parameter& parameter,
   }
 }
 
-// Whole tensors go straight into the arena, several at a time; those that are cut or rounded follow
-// one by one.
+// Reads whole fp32 tensors straight into the arena, several at a time. Tensors that are cut or
+// rounded follow one by one.
 void read_held(const WeightSource& source, std::vector<const Parameter*> held, float* arena) {
-  // The largest first: threads finish together.
+  // Largest first, so that threads finish together.
   std::stable_sort(held.begin(), held.end(),
                    [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
   const auto cut = std::stable_partition(held.begin(), held.end(), [](const Parameter* p) {

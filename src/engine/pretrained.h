@@ -15,10 +15,10 @@
 namespace finetune {
 
 enum class HeadPolicy {
-  fitted,       // all are there, the head from a fit to the frozen encoder (--head-init fit)
-  keep_or_new,  // keep a head that fits, start a new one where there is none (train)
+  fitted,       // all weights exist; the head was fitted to the frozen encoder (--head-init fit)
+  keep_or_new,  // keep a head that fits, start a new one if there is none (train)
   renew_all,    // nothing is read: every weight is new (--reinit)
-  renew,        // start a new one whatever there is (--reinit-head); the pooler is kept
+  renew,        // start a new head even if there is one (--reinit-head); the pooler is kept
   require,      // evaluate, predict: a model without a trained head is an error
 };
 
@@ -32,24 +32,24 @@ struct PretrainedReport {
   std::string warning;             // about unknown tensors of the file; may be empty
 };
 
-// `head_rows`, of a kept head with other outputs than the file's: the file's row of each output, or
-// -1 for a new one, which is initialised as in a new head. Empty: the outputs are the file's.
+// `head_rows` is for a kept head with other outputs than the file's: the file's row for each
+// output, or -1 for a new output, initialised as in a new head. Empty: the file's outputs.
 
-// Whether load_pretrained can begin: its errors but those of values, before there is an arena. A
-// config alone can ask for any amount of memory; weights that pass have bytes of the file for each
-// parameter that is read.
+// Throws load_pretrained's errors, except those about values, before the arena is allocated. A
+// config alone can ask for any amount of memory; after this check the file is known to have bytes
+// for each parameter that is read.
 void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy,
                       std::span<const int32_t> head_rows = {});
 
 // Fills `arena` (table.size() floats, zero before) straight from the file, tensors in parallel; new
-// parameters by initialize(seed). Error(model) naming tensor, file and shapes: a tensor of the
-// encoder is missing, a shape differs (the head's too, unless renewed), integers instead of
-// weights, NaN or Inf.
+// parameters get initialize(seed). Error(model) naming tensor, file and shapes: a tensor of the
+// encoder is missing, a shape differs (also the head's, unless it is renewed), weights are
+// integers, NaN or Inf.
 PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
                                  double initializer_range, uint64_t seed, HeadPolicy policy,
                                  float* arena);
-// The same into the arena of a part of the model: of the file only the tensors are read that it has
-// something of; those that it has slices of one after the other. The report is the whole model's.
+// The same for a part of the model (`held`). Reads only the tensors that the part needs; tensors of
+// which it has slices are read one after the other. The report is about the whole model.
 PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTable& held,
                                  const WeightSource& source, double initializer_range,
                                  uint64_t seed, HeadPolicy policy, float* arena,

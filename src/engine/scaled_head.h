@@ -1,5 +1,5 @@
-// The head of a regression that has learnt (number - mean) / scale: folded into weights that give
-// the number itself, and back.
+// Folds the target's scale and mean into a regression head's weights, and back: the head has learnt
+// (number - mean) / scale; with the folded weights it gives the number itself.
 #pragma once
 
 #include <vector>
@@ -27,8 +27,8 @@ class ScaledHeadTensors final : public ModelTensors {
   std::vector<float> scaled_;
 };
 
-// The way back, of a trained head in an arena of weights: what gives numbers gives (number - mean)
-// / scale then. Nothing where there is none, or the table's part has no head.
+// The inverse, for a trained head in an arena of weights: afterwards it gives (number - mean) /
+// scale. Does nothing unless scale.has_trained_head, or if the table's part has no head.
 void unscale_head(const ParameterTable& table, const TargetScale& scale, float* weights);
 
 }  // namespace finetune

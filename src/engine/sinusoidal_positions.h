@@ -1,5 +1,5 @@
-// The table of positions with which random weights of a DistilBERT with sinusoidal_pos_embds begin.
-// It is trained like any other.
+// Initial position embeddings of a DistilBERT with sinusoidal_pos_embds and random weights. They
+// are trained like any others.
 #pragma once
 
 #include "model/config.h"

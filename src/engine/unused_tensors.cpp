@@ -1,4 +1,4 @@
-// Tells tensors that no fine-tuning needs from those that nobody knows.
+// Separates unused tensors that fine-tuning never needs from unknown ones.
 #include "engine/unused_tensors.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kNamesShown = 3, kLongestShownName = 80;
 
-// What parameters of any head or pooler begin with; RoBERTa's kin have a pooler that no head reads.
+// Name prefixes of all heads and poolers; RoBERTa-like models have a pooler that no head reads.
 std::vector<std::string> head_prefixes(const Architecture& architecture) {
   std::vector<std::string> prefixes = {concat(architecture.names.base_prefix, "pooler."),
                                        architecture.module_of(Role::pooler) + ".",
@@ -46,7 +46,7 @@ UnusedTensors find_unused(const Architecture& architecture, const WeightSource& 
 std::string some_tensors(const std::vector<std::string>& stored_names) {
   std::vector<std::string> shown;
   for (const std::string& name : stored_names) {
-    if (shown.size() > kNamesShown) break;  // that there are more is seen
+    if (shown.size() > kNamesShown) break;  // join_some needs one name more than it shows
     shown.push_back(printable(name, kLongestShownName));
   }
   return concat(counted(stored_names.size(), "other tensor"), " (", join_some(shown, kNamesShown),

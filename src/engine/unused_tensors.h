@@ -1,4 +1,4 @@
-// Tensors of a weight file that a model does not use: those known to be of no use, and all others.
+// Tensors of a weight file that a model does not use: known ones and unknown ones.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace finetune {
 // By their stored names, in the file's order.
 struct UnusedTensors {
   // Poolers and heads of other tasks, pre-training heads, buffers of positions and types, optimizer
-  // slots: what Hugging Face passes over without a warning in a checkpoint of another class.
+  // slots. Hugging Face skips them without a warning when it loads another class.
   std::vector<std::string> known;
-  // Such as layers beyond the config's, adapters that were not merged, misspelt names: with them
-  // the file may be another model than the config says.
+  // All others, for example layers beyond the config's, adapters that were not merged, misspelt
+  // names. The file may then be another model than the config says.
   std::vector<std::string> unknown;
 };
 
-// `used`: names in the architecture's terms, of tensors that are read.
+// `used`: the architecture's names of the tensors that are read.
 UnusedTensors find_unused(const Architecture& architecture, const WeightSource& source,
                           const std::vector<std::string>& used);
 
