@@ -32,10 +32,10 @@ void drop_first(int64_t count, TokenizedSamples& samples) {
   for (int64_t& offset : samples.offsets) offset -= tokens;
 }
 
-// Micro-batches on their way to another process, one behind the other; of each the number of its
-// sequences and of its scored tokens, the lengths of the sequences, where their second parts begin,
-// the tokens, and which are scored with their targets. Empty: nothing to do in this round; one
-// number: the end.
+// The message to another process holds its micro-batches one behind the other. Each has the number
+// of sequences and of scored tokens, each sequence's length and the start of its second part, all
+// tokens, the places of the scored tokens, and their targets. An empty message: nothing to do in
+// this round. Message::end alone: no more rounds.
 enum class Message : int32_t { end, batch };
 
 std::vector<uint8_t> to_bytes(std::span<const PackedBatch> batches) {
@@ -58,7 +58,7 @@ std::vector<uint8_t> to_bytes(std::span<const PackedBatch> batches) {
   return bytes;
 }
 
-// Takes the first micro-batch off the words.
+// Returns the first micro-batch and removes it from `words`.
 TokenizedSamples take_samples(std::span<const int32_t>& words) {
   TokenizedSamples samples;
   const int64_t count = words[1];
@@ -109,7 +109,7 @@ void BatchDispatcher::give(const PackedBatch& batch, const float* logits, Logits
   cache_->give(sink);
 }
 
-// Samples of one micro-batch: at most evaluation_sequences of them at once.
+// Adds one planned micro-batch, cut into batches of at most evaluation_sequences samples.
 void BatchDispatcher::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
                           LogitsSink& sink) {
   waiting_.resize(size_t(replicas()) * size_t(in_flight()));
@@ -122,7 +122,7 @@ void BatchDispatcher::add(const TokenizedSamples& samples, IndexRange range, int
   }
 }
 
-// Dealt to the replicas in turn.
+// The place of the round's micro-batch `index`: replicas get micro-batches in turn.
 PackedBatch& BatchDispatcher::waiting(size_t index) {
   const size_t among = size_t(replicas());
   return waiting_[index % among * size_t(in_flight()) + index / among];
@@ -139,8 +139,8 @@ void BatchDispatcher::infer(std::span<const PackedBatch> batches, std::vector<fl
   if (!batches.empty()) engine_.infer(batches[0], logits);
 }
 
-// The device begins with the waiting micro-batch before the host gives on what the one before it
-// has brought.
+// Starts the waiting micro-batch on the device before the host processes the logits of the one
+// before it.
 void BatchDispatcher::start(LogitsSink& sink) {
   PackedBatch& batch = started_[size_t(pending_.count())];
   std::swap(batch, waiting_[0]);
@@ -155,7 +155,7 @@ void BatchDispatcher::take_oldest(LogitsSink& sink) {
   std::rotate(started_.begin(), started_.begin() + 1, started_.end());
 }
 
-// One round: each replica computes those of the waiting micro-batches that are for it.
+// One round: each replica computes its share of the waiting micro-batches.
 void BatchDispatcher::flush(LogitsSink& sink) {
   if (count_ == 0) return;
   if (comm_.size() == 1 && pending_.possible()) return start(sink);
@@ -195,13 +195,13 @@ std::optional<int64_t> BatchDispatcher::evaluate(Evaluator& evaluator, int64_t m
                                                  const std::function<bool(double)>& poll) {
   if (cache_) cache_->begin();
   count_ = given_ = 0;
-  struct Drop {  // also if this ends early
+  struct Drop {  // also after an exception or an early return
     ~Drop() { pending.drop(); }
     PendingLogits& pending;
   } drop{pending_};
   WindowPool rows(evaluator, engine_.table().head().outputs);
   TokenizedSamples waiting;
-  int64_t samples = 0, done = 0;  // of all samples; of those to be computed
+  int64_t samples = 0, done = 0;  // `done` counts the samples that must be computed
   for (bool more = true; more;) {
     const std::optional<SampleChunk> chunk = evaluator.next();
     more = chunk.has_value();

@@ -1,9 +1,9 @@
 // Batch dispatch: evaluation and prediction on all processes, planned by rank 0.
-// Rank 0 reads and plans micro-batches, which do not depend on processes and their layout,
-// dispatches each to a whole replica, and takes the logits in their order. So metrics and files are
-// the same for any number of processes and any layout, and only rank 0 needs the samples. A sample
-// with the tokens of an earlier one is not computed again (logits_cache.h), and rows of several
-// windows come to the evaluator as one (window_pool.h).
+// Rank 0 reads the samples, plans micro-batches independently of the processes and their layout,
+// dispatches each to a whole replica, and takes the logits in order. So metrics and files are the
+// same for any number of processes and any layout, and only rank 0 needs the samples. A sample with
+// the tokens of an earlier one is not computed again (logits_cache.h), and the evaluator gets one
+// result for a row of several windows (window_pool.h).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace finetune {
 
-// For one state of the weights: what it has computed it does not compute again.
+// Valid for one state of the weights, since it remembers logits that it has computed.
 class BatchDispatcher {
  public:
   // Every process has the whole model.
@@ -34,18 +34,18 @@ class BatchDispatcher {
   // On rank 0. Runs the evaluator's samples through the model in micro-batches that do not depend
   // on its chunks, unless it answers each chunk before the next. Calls `poll` between micro-batches
   // with the share that is done. Returns the number of samples, or nothing if `poll` returned
-  // false. Then done() must be called, or more be evaluated.
+  // false. Afterwards call evaluate() again or done().
   std::optional<int64_t> evaluate(Evaluator& evaluator, int64_t micro_batch_tokens,
                                   const std::function<bool(double)>& poll);
-  // Of all samples so far: those that were not computed again.
+  // The number of samples so far that were not computed again.
   int64_t cache_hits() const { return cache_ ? cache_->hits() : 0; }
-  // No more for now: serve() returns on the other processes.
+  // On rank 0, after the last evaluate(): makes serve() return on the other processes.
   void done();
 
-  // Where rank 0's samples come from: from memory, or from files and pipes, for which the other
-  // processes wait however long they take.
+  // Where rank 0's samples come from: memory, or files and pipes. For files and pipes the other
+  // processes wait without a timeout.
   enum class Rank0 { has_samples, reads_input };
-  // Of all other processes: computes what is dispatched to it until done().
+  // On all other processes: computes the micro-batches dispatched to it, until rank 0's done().
   void serve(Rank0 rank0 = Rank0::has_samples);
 
  private:
@@ -68,11 +68,11 @@ class BatchDispatcher {
   Engine& engine_;
   Communicator& comm_;
   ReplicaStages* stages_ = nullptr;
-  std::optional<LogitsCache> cache_;  // where a sample has one row of logits
-  // Up to in_flight() for each replica, whose micro-batches are neighbours.
+  std::optional<LogitsCache> cache_;  // only for a sequence head: one row of logits a sample
+  // Up to in_flight() micro-batches for each replica, side by side.
   std::vector<PackedBatch> waiting_;
   size_t count_ = 0;
-  PendingLogits pending_;  // of one process on a device
+  PendingLogits pending_;  // used by a single process on a device
   std::array<PackedBatch, PendingLogits::kMost> started_;
   int64_t given_ = 0;  // micro-batches
 };

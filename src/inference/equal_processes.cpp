@@ -11,9 +11,9 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kPiece = int64_t(1) << 18;  // values, which one thread sums
+constexpr int64_t kPiece = int64_t(1) << 18;  // values that one thread hashes
 
-// Of the pieces' sums: all threads have something to do.
+// The digest of all pieces' digests, so that threads can share the work.
 std::string sum_of_weights(Engine& engine) {
   const auto weights = engine.weights_on_host();
   const int64_t count = engine.table().size();
@@ -51,7 +51,7 @@ int first_different(const std::vector<ProcessWord>& all) {
 
 void refuse(Communicator& comm, const Error& error) {
   agree_on_errors(comm, [&] { throw error; });
-  throw error;  // never: the agreement throws
+  throw error;  // not reached: the agreement throws
 }
 
 void require_equal_processes(Communicator& comm, std::string_view given) {

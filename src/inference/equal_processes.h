@@ -1,4 +1,4 @@
-// What processes have read and were started with, compared by digest: one that differs is refused.
+// Refuses processes whose program, options, configuration or weights differ from those of rank 0.
 #pragma once
 
 #include <array>
@@ -16,25 +16,25 @@ namespace finetune {
 
 using ProcessWord = std::array<char, 65>;  // room for a sha256; ends with a zero
 
-// What each process says of itself. Collective.
+// Returns the word `mine` of each process, by rank. Collective.
 std::vector<ProcessWord> told_by_all(Communicator& comm, std::string_view mine);
-// The first process that says another thing than rank 0; -1: all say the same.
+// The first process whose word differs from that of rank 0; -1: all are equal.
 int first_different(const std::vector<ProcessWord>& all);
-// Collective, all have found the same: one of them tells it.
+// Throws `error` on all processes; one of them reports it. Collective, with the same error on all.
 [[noreturn]] void refuse(Communicator& comm, const Error& error);
 
-// Collective. Error(usage) naming the first process whose program, version or options (`given`:
-// the command and whatever it was given, as text) are not those of rank 0.
+// Collective. Error(usage) naming the first process whose program, version or options are not those
+// of rank 0. `given`: the command and all its options, as text.
 void require_equal_processes(Communicator& comm, std::string_view given);
-// Collective. Error(model) naming the first process whose config.json is not that of rank 0: layers
-// of other sizes could not even exchange anything.
+// Collective. Error(model) naming the first process whose config.json is not that of rank 0. It is
+// called before processes exchange data whose size depends on the config.
 void require_equal_configs(Communicator& comm, const EncoderConfig& config);
-// Collective over comm. Error(model) for other weights on another host; `replicas` are those with
-// this process's part of the model. Processes of one host share a memory or read the same file.
+// Collective over comm. Error(model) if another host has other weights. `replicas`: the processes
+// with this process's part of the model. Those of one host share memory or read the same file.
 void require_equal_weights(Communicator& comm, Communicator& replicas, Engine& engine);
 
-// The same by the files that one process of each host reads: memory says nothing of other parts of
-// the model, nor of what was rounded in it. `source`: null on processes that read none.
+// The same by the files that one process of each host reads, since a process's memory may hold only
+// a part of the model, rounded. `source`: null on processes that read no file.
 void require_equal_weight_files(const LayoutGroups& groups, const WeightSource* source);
 
 }  // namespace finetune

@@ -24,8 +24,8 @@
 namespace finetune {
 namespace {
 
-// The tensors that are no part of the encoder, as the file calls them: maybe a head of another
-// name.
+// Lists the file's tensors outside the encoder, by their stored names: one may be a head with an
+// unknown name.
 std::string tensors_outside(std::string_view base_prefix, const WeightSource& source) {
   constexpr size_t kNamesShown = 4;
   std::vector<std::string> names;
@@ -78,7 +78,7 @@ FineTuned open_fine_tuned(const InferenceOptions& options, const TakeGiven& take
   if (options.no_calibration) out.options.calibration = {};
   out.options.model_directory = out.model.directory.directory;
   out.options.uses_mix = !options.no_ngram_mix && !options.no_calibration;
-  // The mix alone reads columns beside the text.
+  // Only the mix reads columns besides the text.
   if (!out.options.uses_mix || !out.options.mix) out.options.leave_out_side_columns();
   return out;
 }
@@ -103,7 +103,7 @@ struct Loading {
   int64_t max_length = 0;
 };
 
-// Which layers each stage has changes no bit of the results.
+// The split of layers over stages does not change a bit of the results.
 StageSplit split_of(const InferenceOptions& options, const EncoderConfig& config, Loading loading,
                     const Layout& layout) {
   check_tensor_shards(tensor_shards_of(options), layout.tp(), config.num_attention_heads,
@@ -134,12 +134,12 @@ std::vector<std::string> describe(const LayoutGroups& groups, const StageSplit& 
   return lines;
 }
 
-// Processes that share memory have one part of the model once.
+// Whether this process reads weights: one of the host's processes with the same part does.
 bool reads(const LayoutGroups& groups) {
   return groups.data().local_rank() == 0;
 }
 
-// Replicas alone hand nothing to each other.
+// Returns null if each process is a whole replica: replicas exchange no activations.
 std::unique_ptr<LayoutPeers> connect(Backend& backend, const LayoutGroups& groups, double timeout) {
   if (groups.layout().dp() == groups.layout().world()) return nullptr;
   return std::make_unique<LayoutPeers>(backend, groups, timeout);
@@ -156,7 +156,7 @@ std::unique_ptr<Backend> backend_of(FineTuned& model, const std::string& device,
   return make_backend(device, threads, precision, local_rank);
 }
 
-// What every process does once rank 0 knows what to load.
+// Loads the model on every process, once rank 0 has broadcast what to load.
 void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const LayoutGroups& groups = *model.groups;
   Communicator& comm = groups.world();
@@ -186,14 +186,14 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
     check_pretrained(whole, *source, HeadPolicy::require);
   });
   require_equal_weight_files(groups, source.get());
-  // As rank 0 dispatches them, whatever this process's processor is.
+  // Rank 0's value holds for all processes, since it dispatches micro-batches of this size.
   model.micro_batch_tokens =
       evaluation_tokens(*backend, model.model.config,
                         auto_micro_batch_tokens(model.model.config, loading.max_length,
                                                 least_device_bytes(comm, *backend)),
                         shards);
   comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
-  // Destroyed before the backend, wherever that is.
+  // Destroyed before the backend, even after the backend has moved to the engine.
   std::unique_ptr<LayoutPeers> peers = connect(*backend, groups, options.comm_timeout);
   GroupPeers* const stages = peers ? peers->along(Axis::pipeline) : nullptr;
   GroupPeers* const ranks = peers ? peers->along(Axis::tensor) : nullptr;
@@ -228,7 +228,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   }
   source.reset();
   model.engine->share_weights(groups.data());
-  // No micro-batch has more sequences than tokens: there is no need of room for them.
+  // A micro-batch never has more sequences than tokens, so room for more is not needed.
   model.engine->set_evaluation_sequences(
       std::min(options.batch_size.value_or(0), model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
@@ -255,11 +255,11 @@ void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head hea
   Loading loading{head, max_length};
   comm.broadcast(&loading, sizeof loading, 0);
   model.groups = std::make_unique<LayoutGroups>(comm, layout_of(options, comm.size()));
-  agree_on_errors(comm, [] {});  // the others open the model now
+  agree_on_errors(comm, [] {});  // the other processes open the model in this step
   load(model, options, loading);
 }
 
-// GPUs part together, at once: rank 0 has other things to do before its end.
+// All processes close their GPU connections now, since rank 0 still has results to write.
 void end_inference(FineTuned& model) {
   const Backend& backend = model.engine->backend();
   if (!backend.uses_host_memory() && model.groups->world().rank() == 0) {

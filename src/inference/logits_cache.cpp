@@ -13,11 +13,11 @@
 namespace finetune {
 namespace {
 
-// Longer ones seldom come again, and would take memory.
+// Longer sequences are not cached: they seldom repeat, and need more memory.
 constexpr int64_t kLongestCached = 64;
 constexpr size_t kSlots = size_t{1} << 15;
 constexpr size_t kCachedBytes = size_t{16} << 20;
-constexpr size_t kEntryBytes = 256;  // about, beside the logits
+constexpr size_t kEntryBytes = 256;  // of an entry without its logits, about
 
 size_t hash_of(std::span<const int32_t> ids, uint32_t second) {
   const std::string_view bytes(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());

@@ -1,8 +1,8 @@
-// Logits cache: a sample that comes again in an evaluation or prediction is computed once.
-// The logits of a sequence follow from its tokens alone (to their last bits, which other shapes of
-// a micro-batch may round otherwise), and bank text repeats itself: a sample with the tokens of an
-// earlier one gets that one's logits and is not computed. Memory is bounded: of very many different
-// samples the newest are remembered.
+// Logits cache: computes a sample that repeats in an evaluation or prediction only once.
+// The logits of a sequence depend on its tokens alone (the last bits also on the shape of its
+// micro-batch), and bank texts repeat. So a sample with the tokens of an earlier one gets the
+// earlier one's logits and is not computed. Memory is bounded: if there are very many different
+// samples, the cache keeps the newest.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace finetune {
 
 class LogitsCache {
  public:
-  explicit LogitsCache(int64_t outputs);  // logits of a sample
+  explicit LogitsCache(int64_t outputs);  // the number of logits of a sample
 
-  // From here on samples are counted from 0; those taken and not given are forgotten.
+  // Counts samples from 0 again, and forgets those taken but not given.
   void begin();
-  // More samples, in their order. Those to be computed are appended to `distinct`.
+  // Takes the next samples. Appends those that must be computed to `distinct`.
   void take(const SampleView& samples, TokenizedSamples& distinct);
-  // Logits (count, outputs) of the next `count` of those.
+  // Takes the logits (count, outputs) of the next `count` samples of `distinct`.
   void computed(const float* logits, int64_t count);
-  // All next samples whose logits are known, in order.
+  // Gives `sink` the next samples, in order, up to the first whose logits are not known yet.
   void give(LogitsSink& sink);
 
-  int64_t hits() const { return hits_; }  // samples taken that were not to be computed
+  int64_t hits() const { return hits_; }  // samples that were not computed again
 
  private:
   struct Known {
@@ -40,14 +40,14 @@ class LogitsCache {
   using Entry = std::shared_ptr<Known>;
 
   size_t outputs_;
-  std::vector<Entry> slots_;   // by a hash of the tokens; the newest replaces what was there
+  std::vector<Entry> slots_;   // by a hash of the tokens; a new entry replaces the old one
   std::deque<Entry> rows_;     // taken and not given, in order
   std::deque<Entry> pending_;  // to be computed, in order
   uint32_t given_ = 0;
   int64_t hits_ = 0;
 };
 
-// A line for the log.
+// A log line.
 std::string describe_cache_hits(int64_t count);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Executes a stage's forward passes over micro-batches, and passes activations on.
+// Executes a stage's forward passes over micro-batches, and sends activations to the next stage.
 #include "inference/replica_stages.h"
 
 #include "core/error.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMicroBatchesOfStage = 4;
 
-// Block b goes to block b + 1: from the last stage to the first one where stages have chunks.
+// Links of each stage to the next; with several chunks a stage also of the last to the first.
 std::vector<LinkEnds> ends_of(int stages, bool ring, size_t capacity) {
   std::vector<LinkEnds> ends;
   for (int stage = 0; stage + 1 < stages; ++stage) ends.push_back({stage, stage + 1, capacity});
@@ -96,7 +96,7 @@ void ReplicaStages::infer(std::span<const PackedBatch> batches, std::vector<floa
     }
   }
   if (devices_) devices_->end();
-  // Others may wait for what the device still has to do.
+  // Finish the device's sends, for which other stages may wait; downloading logits does this, too.
   if (!source) engine_.backend().synchronize();
   before_ += int64_t(batches.size());
 }

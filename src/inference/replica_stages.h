@@ -1,4 +1,4 @@
-// A replica's stages at inference: micro-batches follow one another through them.
+// Inference on a replica's pipeline stages: micro-batches pass through them one after the other.
 #pragma once
 
 #include <memory>
@@ -19,19 +19,19 @@ namespace finetune {
 class ReplicaStages {
  public:
   // Collective over the stages of each replica, once the engine has its buffers. The engine's part
-  // is this process's stage; engine, groups and peers must outlive this. `peers`: of the stages,
-  // where each has a device of its own, or null. Error(device) as make_links().
+  // is this process's stage; engine, groups and peers must outlive this. `peers` connects stages
+  // that each have their own device; else null. Error(device): see make_links().
   ReplicaStages(Engine& engine, const LayoutGroups& groups, GroupPeers* peers = nullptr);
 
   const Layout& layout() const { return groups_.layout(); }
   Communicator& world() const { return groups_.world(); }
-  // Micro-batches that a replica takes at once. Enough of them that stages seldom wait.
+  // The number of micro-batches that a replica takes at once, enough that stages seldom wait.
   int in_flight() const;
-  // The rank of the world whose infer() has a replica's logits.
+  // The rank of the world whose infer() returns a replica's logits.
   int source_of_logits(int replica) const;
 
-  // Of all stages of a replica, with the same micro-batches. Logits of all of them one behind the
-  // other, each as Engine::infer() has them; none where source_of_logits() is another.
+  // Called by all stages of a replica with the same micro-batches. Sets `logits` to those of all
+  // micro-batches in order, each as from Engine::infer(); empty except on source_of_logits().
   void infer(std::span<const PackedBatch> batches, std::vector<float>& logits);
 
  private:

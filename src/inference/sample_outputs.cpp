@@ -1,4 +1,4 @@
-// Gives samples to a dispatcher, and keeps what comes back.
+// Gives samples to a dispatcher and collects their outputs.
 #include "inference/sample_outputs.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Adds up windows' logits in their order and hands on the means.
+// Adds up windows' logits in order and passes their means to the rows' sink.
 #include "inference/window_pool.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void WindowPool::add(const PackedBatch& batch, const float* logits) {
   std::vector<float> means;
   for (uint32_t sample : batch.indices) {
     FINETUNE_CHECK(sample == samples_++ && !windows_.empty());
-    if (summed_ == 0) sums_.assign(outputs_, -0.0);  // adds nothing to any number
+    if (summed_ == 0) sums_.assign(outputs_, -0.0);  // -0.0 + x is x, also for x = -0.0
     for (size_t i = 0; i < outputs_; ++i) sums_[i] += double(logits[i]);
     logits += outputs_;
     if (++summed_ < windows_.front()) continue;

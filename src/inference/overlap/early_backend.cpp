@@ -21,7 +21,7 @@ EarlyBackend::EarlyBackend(std::string device, std::string precision) {
       } catch (const std::exception&) {
       }
     });
-  } catch (const std::system_error&) {  // no thread is to be had
+  } catch (const std::system_error&) {  // no thread: take() returns null
   }
 }
 

@@ -9,17 +9,17 @@
 
 namespace finetune {
 
-// Making a CUDA context takes tenths of a second. Errors are not told: whoever needs the backend
-// makes it again and hears of them.
+// Making a CUDA context takes tenths of a second. Errors are ignored: take() then returns null, and
+// the caller makes a backend itself and gets the error.
 class EarlyBackend {
  public:
-  // Of --device and --precision, as given. Does nothing where no GPU can be used.
+  // Takes --device and --precision as given. Does nothing if no GPU can be used.
   EarlyBackend(std::string device, std::string precision);
   ~EarlyBackend();
   EarlyBackend(const EarlyBackend&) = delete;
   EarlyBackend& operator=(const EarlyBackend&) = delete;
 
-  // Waits. Null if there is none that computes on `device` in `precision`, both resolved.
+  // Waits. Returns null unless the backend computes on `device` in `precision`, both resolved.
   std::unique_ptr<Backend> take(std::string_view device, std::string_view precision);
   void wait();
 

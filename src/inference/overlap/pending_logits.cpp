@@ -18,8 +18,8 @@ bool PendingLogits::possible() {
   return copies_ != nullptr;
 }
 
-// The next forward pass writes to the same memory: the device's work waits for the copy. The host
-// waits for a queued download of one number behind it, which arrives after the copy.
+// The next forward pass overwrites the logits, so the device's work waits for the copy. Behind the
+// copy a download of one number is queued; the host waits for it, since it arrives after the copy.
 void PendingLogits::start(const PackedBatch& batch) {
   FINETUNE_CHECK(count() < kMost);
   Backend& backend = engine_.backend();
@@ -53,7 +53,7 @@ void PendingLogits::drop() {
   while (count() > 0) {
     try {
       take();
-    } catch (const std::exception&) {  // the error that ends the evaluation is reported
+    } catch (const std::exception&) {  // the error that ended the evaluation is reported instead
     }
   }
 }

@@ -17,8 +17,8 @@ class PendingLogits {
   // `engine` must outlive this.
   explicit PendingLogits(Engine& engine) : engine_(engine) {}
 
-  // Whether work can be in flight: on a device, with logits that come as they are computed, unless
-  // FINETUNE_BATCHES_IN_FLIGHT=1 forbids it.
+  // Whether work can be in flight: only on a device and not for a masked head, whose logits are
+  // scored first. FINETUNE_BATCHES_IN_FLIGHT=1 forbids it.
   bool possible();
   // Micro-batches whose logits have not been taken.
   int64_t count() const { return started_ - taken_; }

@@ -13,7 +13,7 @@ WeightsSum::WeightsSum(ParameterTable table, std::unique_ptr<WeightSource> sourc
     : table_(std::move(table)), source_(std::move(source)) {
   try {
     thread_ = std::thread([this] { compute(); });
-  } catch (const std::system_error&) {  // no thread is to be had
+  } catch (const std::system_error&) {  // no thread could be started
     compute();
   }
 }
@@ -24,7 +24,7 @@ WeightsSum::~WeightsSum() {
 
 void WeightsSum::compute() noexcept {
   try {
-    const AloneOnThread alone;  // the pool is for the inference
+    const AloneOnThread alone;  // leaves the thread pool to inference
     const std::vector<Parameter>& parameters = table_.parameters();
     size_t read = parameters.size();
     std::vector<float> tensor;

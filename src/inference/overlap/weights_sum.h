@@ -13,14 +13,14 @@ namespace finetune {
 
 class WeightsSum {
  public:
-  // Reads the tensors of `table`, which is of the whole model, one by one.
+  // Reads the tensors of `table`, which describes the whole model, one by one.
   WeightsSum(ParameterTable table, std::unique_ptr<WeightSource> source);
   ~WeightsSum();
   WeightsSum(const WeightsSum&) = delete;
   WeightsSum& operator=(const WeightsSum&) = delete;
 
-  // Waits for the sum of the safetensors file that has these weights in f32, and returns it.
-  // Error(model) if the weights cannot be read any more.
+  // Waits for the SHA-256 that a safetensors file of these weights in f32 would have, and returns
+  // it. Error(model): the weights cannot be read any more.
   std::string hex();
 
  private:
