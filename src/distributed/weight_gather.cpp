@@ -55,8 +55,8 @@ class HostGather final : public WeightGather {
   bool exchanges() const { return comm_.hosts() > 1 && comm_.local_rank() < comm_.columns(); }
   int owner_on(int host) const { return partition_.owner(host, comm_.local_rank()); }
 
-  // Counts what the others of this host read: this process's own part, and what it received from
-  // the owners of its column.
+  // Counts the bytes that the host's other processes read: this process's own part, and the parts
+  // that it received from the owners of its column.
   template <typename Elements>
   void count_readers(Elements&& elements_of) {
     if (comm_.local_rank() >= comm_.columns()) return;

@@ -53,8 +53,8 @@ double least_slowest(const RunCosts& costs, int64_t layers, int64_t blocks) {
   return high;
 }
 
-// A cut below a layer is possible if neither it nor a later layer has the weights of an earlier
-// one.
+// Lists the sizes of runs of layers. A new run can begin at a layer if neither it nor a later layer
+// shares weights with an earlier one.
 std::vector<int64_t> runs_of(const EncoderConfig& config) {
   if (config.layer.groups == 0) return {};
   std::vector<int64_t> runs;
@@ -68,7 +68,7 @@ std::vector<int64_t> runs_of(const EncoderConfig& config) {
   return runs;
 }
 
-// Sizes of the blocks of "auto".
+// Returns the sizes of the blocks for --stages auto.
 std::vector<int64_t> even_sizes(const LayerCosts& costs, int64_t blocks) {
   std::vector<int64_t> sizes;
   if (int64_t(costs.runs.size()) < blocks) {

@@ -23,9 +23,9 @@ struct LayerCosts {
   double total(IndexRange range) const;  // of layers; embeddings and head included at the ends
 };
 
-// Arithmetic of a token in sequences of `length` tokens: matrix products, attention, and what an
-// element costs that is only read and added. Under a sequence head the last layer is computed for
-// first tokens alone.
+// Estimates the cost of a token in sequences of `length` tokens: matrix products, attention, and
+// reading and adding elements. Under a sequence head the last layer is computed for first tokens
+// alone.
 LayerCosts layer_costs(const EncoderConfig& config, Head head, int64_t length);
 
 // Cuts layers into `blocks` contiguous runs of at least one layer so that the slowest run costs

@@ -98,7 +98,7 @@ class DeviceTensorSum final : public TensorSum {
   const DeviceCopy copy_;
   int64_t most_floats_ = 0;
   TreeCombination own_;  // of this rank's shards
-  SubtreeOrder order_;   // of what all ranks have after adding their own shards
+  SubtreeOrder order_;   // of the subtrees of all ranks after each has added its own shards
   std::shared_ptr<void> incoming_;
 };
 

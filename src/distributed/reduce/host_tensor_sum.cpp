@@ -57,7 +57,7 @@ class HostTensorSum final : public TensorSum {
   }
 
  private:
-  // Subtrees of a host's ranks together; for this host also which rank writes which.
+  // Returns the subtrees of a host's ranks together; for this host also notes this rank's place.
   std::vector<Subtree> subtrees_on(int host, int64_t shards) {
     std::vector<Subtree> written;
     for (int rank = comm_.first_rank(host); rank < comm_.first_rank(host + 1); ++rank) {
@@ -169,7 +169,7 @@ class HostTensorSum final : public TensorSum {
   // Additions of own shards, and of the subtrees that this host's ranks write.
   std::vector<TreeAddition> own_order_, host_order_;
   std::vector<int> own_left_, host_left_;
-  SubtreeOrder hosts_;       // of what remains on all hosts
+  SubtreeOrder hosts_;       // of the subtrees that remain on all hosts
   std::vector<int> served_;  // ranks of other hosts that exchange their shares with this one
   std::shared_ptr<void> memory_;
   std::vector<float> incoming_;

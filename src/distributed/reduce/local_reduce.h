@@ -1,7 +1,7 @@
 // The order in which gradients are added: one fixed binary tree whose leaves are the K virtual
 // shards (core/numeric/subtrees.h), so that a sum's bits do not depend on how the terms are spread
 // over processes. A process adds its own shards until only its largest subtrees remain
-// (LocalReduce); whoever has the subtrees of all adds them in the order of SubtreeOrder.
+// (LocalReduce). A process with the subtrees of all adds them in the order of SubtreeOrder.
 #pragma once
 
 #include <cstdint>

@@ -72,8 +72,8 @@ RowList SubtreeReduce::rows_of(int owner, const TouchedRows& touched) const {
   return backend_.uses_host_memory() ? touched.list_on_host(rows) : touched.list(rows);
 }
 
-// Counts what others of this host read of this process's subtrees, including what they read for
-// other hosts.
+// Counts the bytes of this process's subtrees that other processes of this host read, for
+// themselves and for other hosts.
 void SubtreeReduce::count_handed_on(const TouchedRows& touched) {
   int64_t elements = 0;
   for (int column = 0; column < comm_.columns(); ++column) {

@@ -93,7 +93,7 @@ class PartDirectory {
   const std::vector<Entry>& entries(const TensorPiece& piece) const {
     return entries_[size_t(piece.arena)][size_t(piece.tensor)];
   }
-  // What each part of a process sends, in its order.
+  // The elements that a process sends of each of its parts, in its order.
   std::vector<IndexRange> given_by(int rank) const;
 
  private:

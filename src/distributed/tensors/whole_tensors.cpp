@@ -239,7 +239,7 @@ std::unique_ptr<PartDirectory> agreed_directory(Communicator& comm, const Parame
   return directory;
 }
 
-// What each of this process's parts sends. Collective.
+// Returns the elements that this process sends of each of its parts. Collective.
 std::vector<IndexRange> agreed_gifts(Communicator& comm, const PartDirectory* directory) {
   std::vector<std::vector<uint8_t>> told;
   for (int rank = 0; directory && rank < comm.size(); ++rank) {

@@ -10,9 +10,9 @@
 
 namespace finetune {
 
-// Collective. Calls action(tensors) on rank 0, which may go through the tensors of `whole` in any
-// order; the other processes send and receive their parts. Afterwards all parts of filled tensors
-// are complete.
+// Collective. Calls action(tensors) on rank 0, which may visit the tensors of `whole` in any order;
+// the other processes send and receive their parts. Afterwards all parts of filled tensors are
+// complete.
 //
 // `own`: the parts that this process holds and reports, in memory of `backend`, until this returns.
 // If several processes hold the same part (replicas), one is read and all are written. Rank 0 needs
