@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLongestPart = 96, kLongestRevision = 200;  // of a name
+constexpr size_t kLongestPart = 96, kLongestRevision = 200;  // bytes of a name's parts
 constexpr size_t kLongestReference = 4096;                   // bytes of refs/main
 constexpr std::string_view kFolderPrefix = "models--";
-// hf download skips files that do not exist; the patterns are of WordPiece, byte-level BPE and
-// sentencepiece.
+// hf download skips files that do not exist; the patterns match the files of WordPiece, byte-level
+// BPE and sentencepiece tokenizers.
 constexpr std::string_view kFiles =
     " config.json tokenizer.json tokenizer_config.json 'vocab.*' merges.txt '*.model' "
     "model.safetensors";
@@ -69,7 +69,7 @@ std::optional<std::string> variable(const std::string& name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// As in Python: $HOME, else the user database.
+// Returns $HOME or, like Python, else the home directory in the user database.
 std::string home() {
   if (auto given = variable("HOME")) return *given;
   const passwd* const user = ::getpwuid(::getuid());

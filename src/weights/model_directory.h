@@ -11,7 +11,7 @@ namespace finetune {
 struct ModelDirectory {
   std::filesystem::path directory;
   std::filesystem::path config;   // config.json or bert_config.json
-  std::filesystem::path weights;  // for open_weights(); of shards, their index
+  std::filesystem::path weights;  // for open_weights(): the weight file, or the index of shards
 };
 
 // `path` is a directory, a run directory (its model/ is used), or a weight file beside its config.
@@ -19,8 +19,8 @@ struct ModelDirectory {
 // is required.
 ModelDirectory find_model(const std::filesystem::path& path, bool need_weights = true);
 
-// Returns the tokenizer's directory of `given`, a path (for a run: its model/) or a hub id in the
-// cache. Error(model) if it does not exist.
+// Returns the directory that holds the tokenizer. `given` is a path (of a run: model/ is used), or
+// a hub id in the cache. Error(model) if it does not exist.
 std::filesystem::path existing_tokenizer_directory(const std::string& given);
 
 // Returns the weights in a directory that open_weights() would read, if any. Error(model) if there

@@ -49,8 +49,8 @@ bool is_of_wrappers(std::string_view prefix, std::string_view base_prefix) {
   return true;
 }
 
-// Every name begins with the prefix, which does not name another encoder: all of them fit without
-// it.
+// Whether every name begins with the prefix, and the prefix does not name another encoder. If so,
+// all names fit the model once the prefix is removed.
 bool is_of_all(std::string_view prefix, std::string_view base_prefix,
                const std::vector<std::string>& stored) {
   const std::string_view modules = prefix.substr(0, prefix.size() - 1);
@@ -92,7 +92,7 @@ std::string some_quoted(const auto& names) {
   return join_some(quoted, kNamesShown);
 }
 
-// The prefix of a file that holds a part of a model: no encoder has a module of that name.
+// The prefix of a file without a word embedding. No encoder has a module of these two names.
 NamePrefix before_some_name(const std::vector<std::string>& stored) {
   for (std::string_view wrapper : {"module.", "_orig_mod."}) {
     for (const std::string& name : stored) {

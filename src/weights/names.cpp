@@ -60,7 +60,7 @@ std::vector<std::optional<std::string>> canonical_names(const std::vector<std::s
   for (const std::string& in_file : stored) {
     std::string name(without(wrapper, in_file));
     if (!names.base_prefix.empty())
-      replace_all(name, "._orig_mod.", ".");  // of a layer that was compiled by itself
+      replace_all(name, "._orig_mod.", ".");  // torch.compile on a single layer
     if (!has_bias && name == names.other_decoder_bias) name = names.decoder_bias;
     if (unused(name, names)) {
       result.emplace_back();

@@ -1,4 +1,4 @@
-// Hugging Face's names for tensors that each file format calls otherwise.
+// Maps the tensor names of each file format to Hugging Face's names.
 #pragma once
 
 #include <optional>

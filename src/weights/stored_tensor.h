@@ -13,7 +13,7 @@
 namespace finetune {
 
 struct StoredTensor {
-  std::string name;         // Hugging Face's name, if the format has it
+  std::string name;         // Hugging Face's name, if the file's reader derives it
   std::string stored_name;  // as in the file
   DType dtype = DType::f32;
   std::vector<int64_t> shape;

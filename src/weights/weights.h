@@ -44,8 +44,8 @@ class WeightSource {
   // A sentence for the log if the tensors were found in an unusual place: in a dictionary entry, or
   // behind a wrapper's prefix. Else "".
   std::string remark() const;
-  // Why the names in the file are not those of a model (name_prefix.h), for an error about a
-  // missing tensor. "" if they are.
+  // Why the file's tensor names do not fit the model (name_prefix.h), for an error about a missing
+  // tensor. "" if they fit.
   const std::string& name_advice() const { return name_advice_; }
   // The files of the weights, for fingerprints.
   const std::vector<std::filesystem::path>& files() const { return files_; }
@@ -57,16 +57,16 @@ class WeightSource {
   std::filesystem::path path_;
   std::string format_;
   std::vector<std::filesystem::path> files_;
-  std::string entry_;           // of the file's dictionary, that holds the tensors: "['model']"
-  std::string removed_prefix_;  // of names: "module."
-  bool has_inner_wrappers_ = false;  // modules of FSDP are left out of names
+  std::string entry_;                // the dictionary entry that holds the tensors: "['model']"
+  std::string removed_prefix_;       // the prefix removed from all names: "module."
+  bool has_inner_wrappers_ = false;  // whether names in the file contain FSDP's wrapper modules
   std::string name_advice_;
 };
 
 // A weight file of any format, or a directory: the first found of model.safetensors,
 // model.safetensors.index.json, pytorch_model.bin, tf_model.h5, a TF1 checkpoint (*.ckpt.index).
-// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt"). `names`: what the model's
-// architecture calls its tensors; without a base prefix they keep the names that the file has.
+// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt"). `names`: the tensor names
+// of the model's architecture; if it has no base prefix, tensors keep the file's names.
 std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,
                                            const TensorNames& names = {});
 

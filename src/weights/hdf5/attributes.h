@@ -12,13 +12,13 @@ namespace finetune::hdf5 {
 
 struct Attribute {
   std::string name;
-  std::string message;  // all of it
+  std::string message;  // the whole attribute message, unparsed
 };
 
 struct AttributeValue {
   Type type;
   std::vector<int64_t> shape;  // empty: one element
-  std::string bytes;           // of all elements
+  std::string bytes;           // all elements, as stored
 };
 
 // Returns the attributes in order of name, values unparsed. Fault: damaged, or a repeated name.

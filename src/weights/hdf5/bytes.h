@@ -93,11 +93,11 @@ class Bytes {
   // Copies bytes from a position in the file.
   void read(uint64_t position, uint64_t size, void* out) const;
 
-  // Returns the bytes of a structure at `address`. `front`: bytes of it already read to learn its
-  // size; no byte is read twice.
+  // Returns the bytes of a structure at `address`. `front` holds its first bytes if they were read
+  // before, to learn its size; they are not read again.
   std::string structure(uint64_t address, uint64_t size, const char* what, std::string front = {});
-  // The same for a structure that begins with a signature and ends with a checksum, which is
-  // omitted.
+  // The same for a structure that begins with a signature and ends with a checksum. The result
+  // omits the checksum.
   std::string sealed(uint64_t address, uint64_t size, std::string_view signature, const char* what,
                      std::string front = {});
   // Charges memory or time to the budget. Fault: too much for a file of this size.
@@ -107,7 +107,7 @@ class Bytes {
   Descriptor descriptor_;
   uint64_t size_ = 0;
   uint64_t base_ = 0;
-  uint64_t left_ = 0;  // of the budget
+  uint64_t left_ = 0;  // bytes left in the budget
   Widths widths_;
 };
 

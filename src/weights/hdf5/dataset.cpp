@@ -31,7 +31,7 @@ Layout::Kind kind_of(uint8_t layout_class) {
   }
 }
 
-// Versions 1 and 2 store the sides for every layout.
+// Versions 1 and 2 store the dimension sizes for every layout.
 Layout read_oldest(Cursor& at) {
   Layout layout;
   const size_t rank = at.u8();

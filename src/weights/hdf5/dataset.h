@@ -15,8 +15,8 @@ namespace finetune::hdf5 {
 struct Layout {
   enum class Kind { compact, contiguous };
   Kind kind = Kind::contiguous;
-  std::string compact;            // the values themselves
-  uint64_t address = kUndefined;  // of contiguous values
+  std::string compact;            // compact: the values themselves
+  uint64_t address = kUndefined;  // contiguous: where the values begin
   uint64_t size = 0;              // contiguous: bytes; kUndefined: computed from the shape
 };
 
@@ -27,7 +27,7 @@ struct Dataset {
   std::string path;
   Type type;
   std::vector<int64_t> shape;
-  uint64_t bytes = 0;   // of all elements
+  uint64_t bytes = 0;   // size of all elements
   uint64_t stored = 0;  // bytes stored in the file
   Layout layout;
   uint64_t position = 0;  // file offset of contiguous values

@@ -1,6 +1,6 @@
 // Reads a fractal heap. The heap has an address space of its own, cut into rows of `width` blocks.
 // Rows 0 and 1 have blocks of the initial size; each further row doubles the size. Blocks up to
-// most_direct_ hold objects; larger ones are indirect: tables of such rows again.
+// most_direct_ hold objects; a larger block is indirect: it is a table of blocks, again in rows.
 #include "weights/hdf5/dense_storage.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ uint64_t FractalHeap::row_size(uint64_t row) const {
   return row == 0 ? first_size_ : first_size_ << (row - 1);
 }
 
-// Signature, version, heap address, offset.
+// Checks a block's signature, version, heap address and offset. Returns a cursor behind them.
 Cursor FractalHeap::open_block(const std::string& bytes, const char* signature,
                                uint64_t offset) const {
   Cursor at(bytes, bytes_.widths(), kHeap);
@@ -95,7 +95,7 @@ void FractalHeap::read_direct(uint64_t address, uint64_t offset, uint64_t size) 
 void FractalHeap::read_indirect(uint64_t address, uint64_t offset, uint64_t rows) {
   const uint64_t first_bits = uint64_t(std::countr_zero(first_size_));
   const uint64_t width_bits = uint64_t(std::countr_zero(width_));
-  // The last row ends where offsets end, so that no size below overflows.
+  // Refuses rows beyond the largest offset, so that no size below overflows.
   if (rows > 1 && rows - 1 + first_bits + width_bits > bits_) throw damaged_heap();
   const Widths widths = bytes_.widths();
   const uint64_t size =

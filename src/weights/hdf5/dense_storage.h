@@ -1,5 +1,5 @@
-// The storage of many links or attributes: a fractal heap of them, and version 2 B-trees that index
-// it.
+// The storage of many links or attributes: a fractal heap that holds them, and version 2 B-trees
+// that index it.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace finetune::hdf5 {
 class FractalHeap {
  public:
   FractalHeap(Bytes& bytes, uint64_t address);
-  // Returns the object with this heap id, valid as long as the heap. Fault: outside the heap, or
-  // not managed: links and attributes are too large for tiny objects and too small for huge ones.
+  // Returns the object with this heap id, valid as long as the heap. Fault: outside the heap, or a
+  // "tiny" or "huge" object: the sizes of links and attributes lie between those two kinds.
   std::string_view object(std::string_view id) const;
 
  private:
@@ -42,8 +42,8 @@ class FractalHeap {
   std::vector<Block> blocks_;  // in order of offset
 };
 
-// Calls visit(record) for every record of the version 2 B-tree at `address`, which must have this
-// type, in order.
+// Calls visit(record), in order, for every record of the version 2 B-tree at `address`. Fault: the
+// tree is damaged or has another type.
 void each_record(Bytes& bytes, uint64_t address, uint8_t type,
                  const std::function<void(std::string_view)>& visit);
 

@@ -13,8 +13,8 @@ namespace finetune {
 // The library is not thread-safe: hold this mutex during every call.
 std::mutex& hdf5_mutex();
 
-// Call before any other function of the library. Turns off its own messages, and its exit handler,
-// which would go on with files that a failed write has left open.
+// Call before any other function of the library. Turns off the library's messages and its exit
+// handler, which would still write to files that a failed write has left open.
 void prepare_hdf5();
 
 // Call close() after writing and check its status; the destructor only handles error paths.
@@ -32,7 +32,7 @@ class Hdf5Handle {
     std::swap(close_, other.close_);
     return *this;
   }
-  // Returns the library's status of closing, which writes much of a file.
+  // Closes the handle and returns the library's status. Closing writes much of a file.
   [[nodiscard]] herr_t close() { return id_ >= 0 ? close_(std::exchange(id_, -1)) : 0; }
   operator hid_t() const { return id_; }
   bool valid() const { return id_ >= 0; }

@@ -12,7 +12,7 @@ namespace finetune::hdf5 {
 
 struct Link {
   std::string name;      // valid UTF-8 without control bytes and '/'
-  uint64_t address = 0;  // of the object's header
+  uint64_t address = 0;  // where the object's header is
 };
 
 bool is_group(const std::vector<Message>& header);

@@ -63,12 +63,12 @@ Superblock read_old(Bytes& bytes, uint8_t version, std::string start) {
   Cursor at(whole, block.widths, kName);
   at.skip(skip);
   block.base = at.address();
-  at.address();  // of free space
+  at.address();  // free space
   block.end = at.address();
   if (at.address() != kUndefined) {
     throw fault("is one of several files, or was written through a driver, which is not read");
   }
-  at.address();  // of the root group's name
+  at.address();  // the root group's name
   block.root = at.address();
   return block;
 }

@@ -60,7 +60,7 @@ class Reader {
 
   std::filesystem::path path_;
   Bytes bytes_;
-  std::map<std::string, Object> objects_;  // opened so far, by path
+  std::map<std::string, Object> objects_;  // objects opened so far, by path
   std::set<uint64_t> groups_;              // addresses of groups
   std::set<std::string> datasets_;         // paths of datasets whose bytes are claimed
   uint64_t claimed_ = 0;

@@ -117,7 +117,7 @@ uint64_t bytes_of(const std::vector<int64_t>& shape, uint64_t element_size) {
   uint64_t bytes = element_size;
   bool overflows = false, is_empty = false;
   for (int64_t dimension : shape) {
-    is_empty |= dimension == 0;  // check the other dimensions all the same: strides use them
+    is_empty |= dimension == 0;  // still check the other dimensions: strides use them
     const uint64_t factor = dimension == 0 ? 1 : uint64_t(dimension);
     overflows |= __builtin_mul_overflow(bytes, factor, &bytes) || bytes > kMostBytes;
   }

@@ -12,9 +12,9 @@ namespace finetune::hdf5 {
 struct Type {
   enum class Kind { real, brain, integer, natural, text, other };  // brain: bfloat16
   Kind kind = Kind::other;
-  uint32_t size = 0;  // of an element, in bytes
+  uint32_t size = 0;  // bytes of an element
   bool big_endian = false;
-  const char* name = "";  // of its class, for messages
+  const char* name = "";  // of the datatype class, for messages
 };
 
 struct Space {
@@ -31,7 +31,7 @@ uint64_t bytes_of(const std::vector<int64_t>& shape, uint64_t element_size);
 
 // Whether elements of this type can be converted.
 bool is_number(const Type& type);
-// Whether the elements are floats as in memory.
+// Whether the stored elements are floats as this machine has them, so that they need no conversion.
 bool is_plain_float(const Type& type);
 
 // Converts `count` elements; `from` may be unaligned.

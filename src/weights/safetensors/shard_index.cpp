@@ -19,7 +19,7 @@ struct Shard {
   std::unordered_map<std::string, StoredTensor> tensors;  // by stored name
 };
 
-// A file may have several names (links, ./name); each would be read again as a whole.
+// One file may be listed under several names (links, ./name) and would be read once for each.
 class SeenFiles {
  public:
   bool add(const std::filesystem::path& file) {
@@ -31,7 +31,7 @@ class SeenFiles {
  private:
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
-constexpr size_t kLongestName = 255;  // of a file, on common file systems
+constexpr size_t kLongestName = 255;  // longest file name on common file systems
 
 // Shards must lie beside their index, so that an index cannot name other files.
 void check_shard_name(const std::filesystem::path& index, std::string_view name) {

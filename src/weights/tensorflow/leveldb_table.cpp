@@ -109,7 +109,7 @@ class TableReader {
   const std::string& file_;
   std::string_view bytes_;
   size_t key_bytes_ = 0;
-  uint64_t block_bytes_ = 0;  // of all blocks, each of which is read once
+  uint64_t block_bytes_ = 0;  // total of the blocks read so far; no block is read twice
 };
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace finetune {
 namespace {
 
-// Limit of a torch.Size, whose tuple is copied: the number of operations would not bound the memory
-// for copies of large tuples.
+// A torch.Size copies its tuple. Many copies of a large tuple would need much memory, which the
+// limit on operations alone does not bound.
 constexpr size_t kMostDimensions = 64;
 
 struct Global {

@@ -46,13 +46,13 @@ struct PickleValue {
   DType dtype{};
   int64_t integer = 0;  // boolean, integer
   double real = 0;
-  std::string_view text;  // of text; of a big_integer, little-endian two's complement
+  std::string_view text;  // text: its bytes; big_integer: little-endian two's complement
   // tuple, list, set: elements; dict: key, value, key, value, ...; storage: the tuple of the
   // persistent id; tensor: the first arguments of _rebuild_tensor(_v2): storage, offset, size,
   // stride
   std::vector<const PickleValue*> items;
 
-  const PickleValue* get(std::string_view key) const;  // of a dict; nullptr if absent
+  const PickleValue* get(std::string_view key) const;  // a dict's value; nullptr if absent
 };
 
 // Runs one pickle. Values live as long as the Unpickler; texts point into `bytes`.

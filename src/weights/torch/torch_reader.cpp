@@ -147,7 +147,7 @@ std::vector<ZipEntry> read_zip_directory(const MappedFile& file) {
 constexpr std::string_view kLegacyMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 using Kind = PickleValue::Kind;
 
-// The storages of a legacy file by key: of the model and perhaps of an optimizer.
+// The storages of a legacy file by key: the model's and perhaps an optimizer's.
 using Storages = std::unordered_map<std::string_view, const PickleValue*>;
 
 Storages named_storages(const std::string& file, const Unpickler& object) {

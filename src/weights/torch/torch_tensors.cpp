@@ -118,7 +118,7 @@ struct Entry {
   const PickleValue* dict;
 };
 
-// Entries that are usually named like a state dict: those that hold tensors or, if none does, all.
+// The dictionaries under a usual name of a state dict: those that hold tensors, or all if none do.
 std::vector<Entry> inner_dicts(const PickleValue& dict) {
   std::vector<Entry> with_tensors, all;
   for (std::string_view name : kEntries) {
