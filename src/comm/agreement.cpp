@@ -36,7 +36,7 @@ std::optional<Error> error_in(const std::exception_ptr& failure) {
   }
 }
 
-// Returns the exit code of an agreement inside the action, which has already chosen who reports.
+// If an agreement inside the action has already chosen the process that reports: its exit code.
 std::optional<ExitCode> settled_code(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

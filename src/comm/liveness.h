@@ -59,7 +59,7 @@ class Liveness {
   void watch();
   [[noreturn]] void report_death(int local_rank);
   [[noreturn]] void give_up(const std::string& line);
-  // The same if the process to blame is on another host, which other hosts may have found too.
+  // The same if the process to blame is on another host. Other hosts may be about to report it too.
   [[noreturn]] void give_up_on_host(const std::string& line);
   bool end_comes_within(double seconds) const;
   uint64_t waits_of_host() const;               // count of waits begun and ended

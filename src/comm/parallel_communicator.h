@@ -15,7 +15,7 @@ class ParallelCommunicator : public Communicator {
  public:
   struct Parts {
     Topology topology;
-    std::vector<std::string> names;  // of all ranks
+    std::vector<std::string> names;  // by rank
     HostGroup host_group;
     ParallelCommunicator* run;  // the run's communicator; null: this one
   };
@@ -61,7 +61,7 @@ class ParallelCommunicator : public Communicator {
 
   Liveness& liveness() { return group_.process().liveness(); }
   void count_for_each_other(size_t bytes) { *sent_ += int64_t(bytes) * (size() - 1); }
-  void count_parts(std::span<const std::vector<uint8_t>> parts);  // of a scatter
+  void count_parts(std::span<const std::vector<uint8_t>> parts);  // counts a scatter's bytes
 
   Topology topology_;
   std::vector<std::string> names_;

@@ -36,9 +36,9 @@ struct alignas(128) ProcessSlot {
   std::array<std::atomic<uint64_t>, kMostGroups> rounds;
   std::atomic<int64_t> step;
   SharedText<8> phase;
-  // 1 + local rank at the other end of a link; 0: no process of this host
+  // 1 + local rank of the process at the other end of the awaited link; 0: waits for no link
   std::atomic<int32_t> waits_for;
-  SharedText<16> pending;  // of that link: "is waiting for activations of micro-batch 3 from it"
+  SharedText<16> pending;  // "is waiting for activations of micro-batch 3 from it"
 };
 
 struct ControlBlock {

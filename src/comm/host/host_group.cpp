@@ -151,8 +151,8 @@ std::vector<std::vector<uint8_t>> HostGroup::gather(std::span<const uint8_t> min
 }
 
 std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
-  // All fail if one does: each reports its result, first the process that creates the memory, then
-  // all.
+  // All fail if one does, so all exchange their outcomes twice: after one process has created the
+  // memory, and after all have opened it.
   const auto attempt = [](Mapped& outcome, auto action) {
     try {
       action();

@@ -32,8 +32,8 @@ class Background {
   std::vector<std::function<bool()>> steps_;
 };
 
-// Seconds. A process of this host that others wait for may itself wait for another host, so it
-// gives up later than they do.
+// Seconds that a wait inside a host lasts beyond the time limit. The process that it waits for may
+// itself wait for another host, and then reports the better cause first.
 constexpr double kBeyondOthers = 4;
 
 class OwnProcess {

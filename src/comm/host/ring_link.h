@@ -44,7 +44,7 @@ class RingLink final : public Link {
   std::shared_ptr<void> memory_;
   RingState& state_;
   std::byte* ring_;
-  size_t size_;  // of the ring
+  size_t size_;  // bytes of the ring
   bool sends_;
   int other_;
   uint64_t at_ = 0;  // bytes that this end wrote or read

@@ -33,7 +33,7 @@ struct Introduction {
 };
 
 struct Invitation {
-  int32_t descriptor;  // of the host's control block, or -1
+  int32_t descriptor;  // the descriptor of the host's control block, or -1
 };
 
 struct Start {
@@ -121,8 +121,8 @@ void start_mpi() {
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
   // The other mechanisms copy by process_vm_readv, which containers forbid.
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-  // The default anyway. Looking for alternatives creates a file in /dev/shm for a moment, which a
-  // kill in that moment would leave behind.
+  // The default, named so that Open MPI does not look for alternatives: that creates a file in
+  // /dev/shm for a moment, and a kill in that moment would leave it there.
   ::setenv("OMPI_MCA_shmem", "mmap", 0);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
@@ -161,8 +161,8 @@ void require_equal_groups(const std::vector<Introduction>& everybody, int launch
   }
 }
 
-// All processes fail if one does; the first of the failed ones reports. What they hold is released
-// first.
+// If a process failed, all fail, and the failed process of lowest rank reports. `have`, the memory
+// that this process holds, is released before.
 template <typename Have>
 void fail_together(const std::optional<Error>& error, const std::vector<Introduction>& everybody,
                    int launcher_rank, Have& have) {

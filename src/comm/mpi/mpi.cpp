@@ -91,7 +91,7 @@ void MpiLink::wait(Transfers& transfers, const std::string& pending) {
                              pending});
 }
 
-constexpr size_t kPieceBytes = size_t(1) << 20;  // of a collective
+constexpr size_t kPieceBytes = size_t(1) << 20;  // collectives transfer pieces of this size
 enum Tag { kGather = 1, kScatter, kExchange, kFirstLink };
 constexpr int kMostLinks = 32'000;  // MPI guarantees tags up to 32,767 only
 constexpr int kMostAsked = 64;      // processes to ask whether they wait too

@@ -1,8 +1,8 @@
 // Exchange between processes that each have their own GPU: NCCL on a separate stream. The stream
 // has high priority, so that data goes out while the context computes. All operations are on that
 // one stream, in the order of the calls on every process. The host does not wait for them. When it
-// waits for the device, it checks for failures of peers and for an exchange that takes too long: a
-// missing peer would block everything behind it.
+// waits for the device, it checks for failures of peers and for an exchange that takes too long. A
+// missing peer would otherwise block the stream for ever.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -22,10 +22,10 @@ namespace finetune::cuda {
 
 // One exchange and its progress on the device.
 struct Crossing {
-  cudaEvent_t from = nullptr;   // the context's stream has reached it; unused beside other work
-  cudaEvent_t begun = nullptr;  // this process is ready for it
+  cudaEvent_t from = nullptr;   // the context's stream reached the exchange (if it waits for it)
+  cudaEvent_t begun = nullptr;  // this process is ready to exchange
   cudaEvent_t done = nullptr;
-  bool awaited = false;  // the context's stream waits for it
+  bool awaited = false;  // whether the context's stream waits for the exchange
 };
 
 struct Peers {
@@ -36,7 +36,7 @@ struct Peers {
   Context& context;
   const double seconds;            // limit for one exchange; 0: none
   std::deque<Crossing> under_way;  // exchanges not known to be done, in order
-  std::vector<Crossing> unused;    // kept for their events
+  std::vector<Crossing> unused;    // finished ones, whose events are used again
   double waited = 0;  // seconds that the context's stream waited for finished exchanges
 
   Peers(Context& context_, double seconds_) : context(context_), seconds(seconds_) {
@@ -134,7 +134,7 @@ void receive(const Peers& peers, const PeerPart& part, void* data, ncclDataType_
   check(ncclRecv(data, size_t(part.count), type, part.rank, peers.comm, peers.stream), "receiving");
 }
 
-// The parts in bf16, one behind the other, for sending.
+// The parts in bf16, laid end to end for sending.
 class Wire {
  public:
   explicit Wire(bfloat16* at) : at_(at) {}
