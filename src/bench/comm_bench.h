@@ -17,7 +17,7 @@ struct Bandwidth {
   int hosts = 0;
   int64_t megabytes = 0;  // MiB in each process's arena
   double barrier_seconds = 0;
-  double all_gather_seconds = 0;  // of 64 bytes from each process
+  double all_gather_seconds = 0;  // for 64 bytes from each process
   // Each process adds its slice of a neighbour's arena to its own. Total of the first host's
   // processes: two reads and one write per element.
   double reduce_bytes_per_second = 0;

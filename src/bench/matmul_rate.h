@@ -9,10 +9,10 @@
 
 namespace finetune {
 
-// For bf16 on CPUs that multiply it natively: multiplications in registers, an upper bound for any
-// product. Else one fp32 product by oneDNN (yardstick.h), or nothing in a build without oneDNN.
+// On CPUs with bf16 instructions, and for bf16: times multiplications in registers, an upper bound
+// for any product. Else times one fp32 product by oneDNN (yardstick.h); nothing without oneDNN.
 std::optional<TimedArithmetic> time_matmul(Clock clock, DType precision);
-// flop/s: the best of three after a warm-up.
+// Returns flop/s: the best of three timings after a warm-up.
 std::optional<double> measure_matmul_peak(Clock clock, DType precision);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// The yardstick of a build without oneDNN: none.
+// The yardstick of a build without oneDNN: its functions return nothing.
 #include "bench/yardstick.h"
 
 namespace finetune {

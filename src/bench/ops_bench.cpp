@@ -58,17 +58,17 @@ class OpsBench {
   Tensor make(int64_t rows, int64_t cols) {
     return matrix(static_cast<float*>(fill<float>(rows * cols)), rows, cols);
   }
-  // Token types, which some models lack.
+  // The embeddings of token types; empty for models without types.
   Tensor types() {
     return config_.type_vocab_size > 0 ? make(config_.type_vocab_size, config_.hidden_size)
                                        : Tensor{};
   }
-  // Of the backend's activation_type.
+  // A matrix of the backend's activation type.
   Tensor typed(int64_t rows, int64_t cols) {
     if (backend_.activation_type() == DType::f32) return make(rows, cols);
     return {fill<bfloat16>(rows * cols), DType::bf16, rows, cols, cols};
   }
-  // As in the model: f32 if it is added to the residual path.
+  // A product's result, typed as in the model: f32 if it is added to the residual path.
   Tensor product(int64_t rows, int64_t cols, bool residual) {
     return residual ? make(rows, cols) : typed(rows, cols);
   }
@@ -213,7 +213,7 @@ void OpsBench::backward() {
   memory_.clear();
 }
 
-// For all parameters at once. Values of v are squares, so that roots are typical of training.
+// Times the update of all parameters at once. v holds squares, so its roots are as in training.
 void OpsBench::update() {
   const int64_t size = ParameterTable(config_, task_.head()).size();
   Tensor parameter = make(1, size), gradient = make(1, size), m = make(1, size);

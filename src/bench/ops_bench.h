@@ -12,7 +12,7 @@ namespace finetune {
 struct OpsBenchResult {
   std::string shape, lengths, backend, device;
   int64_t batch_size = 0;
-  int64_t tokens = 0;         // of the batch
+  int64_t tokens = 0;         // in the batch
   std::vector<OpLine> lines;  // seconds: the median call
   MachinePeaks peaks;
 };

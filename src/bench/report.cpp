@@ -30,7 +30,7 @@ OpLine line_of(const OpKey& key, const OpRecord& record, double whole, double st
   return line;
 }
 
-// Operations by phase, largest share first; details of one are indented below it.
+// Operations by phase, largest share first; an operation's details are indented below it.
 std::vector<OpLine> lines_of(const StepBenchResult& result, bool with_details) {
   const double whole = result.profiled_seconds, steps = result.profiled_steps;
   Profile sums;

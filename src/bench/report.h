@@ -15,7 +15,7 @@ struct OpLine {
   OpKey key;
   double calls = 0;
   double seconds = 0;
-  std::optional<double> share;  // of the step's time
+  std::optional<double> share;  // fraction of the step's time
   double flops_per_second = 0;
   double bytes_per_second = 0;
 };

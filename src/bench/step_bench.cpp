@@ -40,8 +40,8 @@ struct TimedSteps {
   double tokens = 0;
 };
 
-// Measures the CPU's arithmetic rate between steps, for a fraction of their time and at least once,
-// so that a CPU of varying speed was equally fast for both. All processes measure at the same time.
+// Measures the CPU's arithmetic rate between steps, for a fraction of their time and at least once.
+// So steps and rate see the same CPU speed if it varies. All processes measure at the same time.
 class RateBetweenSteps {
  public:
   RateBetweenSteps(Clock clock, DType precision, Communicator& comm)
@@ -98,7 +98,6 @@ int64_t finish_steps(TrainingStep& step, int64_t left) {
   return tokens;
 }
 
-// 0: not given.
 }  // namespace
 
 void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision) {
@@ -208,7 +207,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);
   int64_t done = 0;
-  int64_t place = 0;  // of the next batch
+  int64_t place = 0;  // index of the next batch
   auto begin_step = [&] {
     const IndexRange range = batch_range(count, result.batch_size, place++ % kBatches);
     step.begin(done++, std::span(order).subspan(size_t(range.begin), size_t(range.size())),

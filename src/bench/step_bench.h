@@ -31,7 +31,7 @@ struct StepBenchOptions {
   Clock clock = Clock::wall;  // cpu: with one thread only
 };
 
-// Of the device used: matmul_rate.h and ops/cpu/machine_peaks.h, or ops/device_peaks.h.
+// The device's peak rates, from matmul_rate.h and ops/cpu/machine_peaks.h or ops/device_peaks.h.
 struct MachinePeaks {
   std::optional<double> matmul;  // flop/s; nothing without a yardstick
   double memory = 0;             // byte/s
@@ -46,18 +46,18 @@ struct StepBenchResult {
   int64_t virtual_shards = 1, tensor_shards = 1;
   int64_t parameters = 0;
   std::vector<double> step_seconds;  // timed steps in order
-  double samples = 0;                // of all timed steps
+  double samples = 0;                // in all timed steps
   double tokens = 0;
-  double communication_seconds = 0;  // of all timed steps: waits and transfers
+  double communication_seconds = 0;  // waits and transfers of all timed steps
   Clock clock = Clock::wall;
-  // The operations of the timed steps. On an asynchronous device: of further steps, at most as
-  // many, in which each operation is waited for.
+  // The operations of the timed steps. An asynchronous device runs further steps for it, at most
+  // as many, and waits for each operation.
   Profile profile;
   double profiled_steps = 0, profiled_seconds = 0, profiled_tokens = 0;
-  double peak_memory_mb = 0;         // of the steps, without measuring the peaks
-  double device_peak_memory_mb = 0;  // of a device's own memory; 0 on the CPU
-  // Memory: the best of before and after. Products: on the CPU the mean of the measurements between
-  // steps, on a device the best.
+  double peak_memory_mb = 0;         // reached by the steps, without memory to measure the peaks
+  double device_peak_memory_mb = 0;  // in the device's own memory; 0 on the CPU
+  // Memory: the better of the rates before and after the steps. Products: on the CPU the mean of
+  // the measurements between steps, on a device the best.
   MachinePeaks peaks;
 };
 

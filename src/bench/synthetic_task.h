@@ -9,8 +9,8 @@
 
 namespace finetune {
 
-// Targets fit the task's head: one of 24 classes, or a token of the sequence, which is then a pair
-// of texts. Makes `count` samples, the same in every run.
+// Makes `count` samples, the same in every run. Targets fit the task's head: one of 24 classes, or
+// a token of the sequence, which is then a pair of texts.
 std::unique_ptr<Task> make_synthetic_task(TaskKind kind, const LengthDistribution& lengths,
                                           int64_t count, int64_t vocabulary_size);
 

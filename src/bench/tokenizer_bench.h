@@ -12,10 +12,10 @@ struct TokenizerBenchResult {
   std::string model, input;
   int64_t threads = 0;
   int64_t lines = 0;
-  int64_t bytes = 0;  // of the lines, without line ends
+  int64_t bytes = 0;  // in all lines, without line ends
   int64_t tokens = 0;
   int64_t passes = 0;
-  double best_seconds = 0;  // of one pass over the file
+  double best_seconds = 0;  // the fastest pass over the file
   double median_seconds = 0;
 };
 

@@ -13,8 +13,8 @@ namespace finetune {
 std::optional<std::string> onednn_version();
 
 // One fp32 product of 2048 x 2048 matrices on all threads(), with the instructions of select_isa().
-// Takes about a tenth of a second on a few cores; the first call starts threads and does not count.
-// Nothing without oneDNN.
+// Takes about a tenth of a second on a few cores. Ignore the first call, which starts the threads.
+// Returns nothing without oneDNN.
 std::optional<TimedArithmetic> time_onednn_product(Clock clock);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// bench layout: a run without files, its steps, and what they have moved and left.
+// bench layout: runs training steps without files, and measures their traffic, memory and waits.
 #include "bench/layout/layout_bench.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class LayoutBench {
 void LayoutBench::check() {
   agree_on_errors(comm_, [&] {
     TrainOptions given = o_.train;
-    given.recipe = "hf";  // no data for another recipe to depend on
+    given.recipe = "hf";  // other recipes choose values by the data, and there is none
     given = with_fixed_recipe(given);
     validate_values(given);
     validate_pipeline(given);
@@ -208,7 +208,7 @@ void LayoutBench::take_memory() {
   own.measured = bytes_of_mb(proportional_memory_mb());
   std::vector<int64_t> measured(size_t(replicas.size()));
   machine_->groups->data().all_gather(&own.measured, sizeof own.measured, measured.data());
-  // Who has touched a page is a matter of chance.
+  // Chance decides which replica touches a shared page, so each gets their mean.
   const auto local = measured.begin() + first;
   own.measured =
       std::accumulate(local, local + replicas.local_size(), int64_t{0}) / replicas.local_size();

@@ -19,12 +19,12 @@ struct LayoutBenchOptions {
   int64_t length = 128;          // tokens of every sample
   int64_t steps = 3;             // recorded steps, after one unrecorded step; all on the same batch
   std::string task = "classification";
-  // The options whose rows name bench_layout; others have no effect.
+  // Only options whose rows in the option table name bench_layout have an effect.
   TrainOptions train;
 };
 
-// A process's memory in bytes. Pages that several processes have count a share; of replicas on a
-// host, which share unevenly, the mean.
+// A process's memory in bytes. A shared page counts in equal parts for the processes that map it.
+// Replicas on one host touch unequal numbers of these pages, so each has the mean of them all.
 struct ProcessMemory {
   int64_t rank = 0, host = 0;
   Coordinates at;
@@ -33,7 +33,7 @@ struct ProcessMemory {
   int64_t weights = 0, gradients = 0, moments = 0, activations = 0;
   int64_t program = 0;   // measured before the model exists
   int64_t measured = 0;  // after the steps
-  int64_t formula = 0;   // plan --world: for a device that shares nothing
+  int64_t formula = 0;   // plan --world's number, for a device that shares no memory
 
   int64_t model() const { return weights + gradients + moments + activations; }
   // The forecast's relative error over everything but the program.
@@ -48,7 +48,7 @@ struct LayoutBenchResult {
   LayoutRun run;
   std::vector<std::string> hosts;  // names
   int64_t steps = 0, threads = 0;
-  StepBytes counted, formula;  // of all processes, per step
+  StepBytes counted, formula;  // sums over all processes, per step
   bool counts_divide = true;   // every step moved the same number of bytes
   std::vector<ProcessMemory> memory;
   // Shares of time in which stages wait: with the measured processor time of passes, with the
@@ -56,8 +56,8 @@ struct LayoutBenchResult {
   double recorded_bubble = 0, forecast_bubble = 0, formula_bubble = 0;
 };
 
-// Collective; only rank 0 gets the whole result. Error(usage), Error(model), Error(device) as
-// train.
+// Collective; only rank 0 gets the whole result. Throws the same Error(usage), Error(model) and
+// Error(device) as train.
 LayoutBenchResult bench_layout(const LayoutBenchOptions& options, Communicator& comm);
 
 }  // namespace finetune

@@ -17,7 +17,7 @@ struct AxisLine {
   int64_t counted, formula;
 };
 
-// The lines of axes with several processes.
+// One line for each axis of the layout that has several processes.
 std::vector<AxisLine> axis_lines(const LayoutBenchResult& r) {
   std::vector<AxisLine> lines;
   for (const AxisLine& line :
