@@ -22,7 +22,7 @@ namespace finetune {
 namespace {
 
 constexpr size_t kLongestLine = 4000;
-constexpr size_t kMostWarnings = 10000;  // to remember
+constexpr size_t kMostWarnings = 10000;  // remembered, to log each only once
 constexpr std::string_view kWarning = "warning:", kWarningTitle = "warning: ";
 // Lines about the input that are shown even with --quiet, but do not fail --fail-on-warning.
 constexpr std::string_view kNoteTitle = "note: ";
@@ -34,7 +34,7 @@ struct State {
   bool quiet = false;
   bool muted = false;
   bool progress = true;
-  double next_progress = 0;  // of seconds_now()
+  double next_progress = 0;  // compared with seconds_now()
   double next_file_progress = 0;
   std::vector<std::string> held_console;
   std::vector<std::string> held_file;
@@ -95,7 +95,7 @@ void to_file(State& s, std::string_view line) {
     s.held_file.push_back(stamped);
 }
 
-// Returns false if it was there already.
+// Returns false if the warning was remembered before.
 bool remember_warning(State& s, std::string text) {
   if (std::find(s.warnings.begin(), s.warnings.end(), text) != s.warnings.end()) return false;
   if (s.warnings.size() < kMostWarnings) s.warnings.push_back(std::move(text));

@@ -45,7 +45,7 @@ class CollectedWarnings {
   std::vector<std::string> outer_;
 };
 
-void log_to_file(std::string_view line);  // for lines that standard error does not get from here
+void log_to_file(std::string_view line);  // writes to the log file, not to standard error
 
 // For a process other than rank 0: its lines are dropped, but warnings still count.
 void mute_log();

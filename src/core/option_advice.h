@@ -16,8 +16,8 @@ void set_command_options(std::optional<std::vector<std::string>> names);
 // empty string.
 std::string option_advice(std::string_view text);
 
-// While it lives, advice of this thread names none of these options: the input that is read does
-// not use them.
+// During its lifetime, advice on this thread names none of these options, because they have no
+// effect on the input that is being read.
 class UnusedOptions {
  public:
   explicit UnusedOptions(std::vector<std::string> names);

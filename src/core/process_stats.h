@@ -10,7 +10,7 @@ namespace finetune {
 double peak_memory_mb();      // highest resident memory so far (VmHWM), MiB
 void reset_peak_memory();     // not supported by every kernel
 double resident_memory_mb();  // current resident memory, MiB
-double resident_file_mb();    // the part that is file pages: the program and its libraries
+double resident_file_mb();    // resident file pages: the program and its libraries
 // Resident memory, counting shared pages in proportion; 0 if unknown.
 double proportional_memory_mb();
 // Memory available to new programs without swapping, MiB; 0 if unknown.

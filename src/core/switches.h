@@ -17,7 +17,7 @@ struct Switch {
     const char* text = std::getenv(name);
     return text && *text ? text : nullptr;
   }
-  // Of a switch that turns something off: whether it does not.
+  // For a feature that "0" turns off: whether it is on, which is the default.
   bool is_on() const {
     const char* text = value();
     return !text || std::string_view(text) != "0";

@@ -17,7 +17,7 @@ namespace {
 constexpr int kUsualColumns = 80;
 constexpr std::string_view kEraseBelow = "\033[J";  // from the cursor to the end of the screen
 
-// The visible text, readable by the handler, which only looks while no thread draws.
+// The visible text. The signal handler reads it only while no thread draws.
 char shown[1024];
 std::atomic<size_t> shown_size{0};
 std::atomic<bool> drawing{false}, resized{false};
@@ -33,11 +33,11 @@ void write_all_of(const char* text, size_t size) {
   }
 }
 
-// A single write, so that no other output interleaves. Only async-signal-safe calls.
+// Makes a single write, so that no other output interleaves, and only async-signal-safe calls.
 void write_shown() {
   char buffer[sizeof shown + 16];
   size_t size = std::min(shown_size.load(), size_t(std::max(1, terminal_columns() - 1)));
-  // Does not cut a character.
+  // Do not cut inside a UTF-8 character.
   while (size > 0 && size < shown_size && (static_cast<unsigned char>(shown[size]) & 0xC0) == 0x80)
     --size;
   buffer[0] = '\r';
@@ -94,7 +94,7 @@ void draw_terminal_line(std::string_view text) {
   const size_t size = std::min(text.size(), sizeof shown);
   std::memcpy(shown, text.data(), size);
   shown_size = size;
-  do {  // again, if the width changed meanwhile
+  do {  // repeat if the width changed meanwhile
     resized = false;
     write_shown();
   } while (resized);

@@ -72,8 +72,8 @@ bool is_own_file_in(int directory, const std::string& name, const DirectoryKind&
          !S_ISDIR(info.st_mode);
 }
 
-// Removes the files of this kind from a directory. Other files move to `heir`, if it exists and has
-// no file of that name; else they stay.
+// Removes the files of this kind from a directory. Moves every other file to `heir` if that exists
+// and has no file of the same name; else the file stays.
 void put_away(int from, const fs::path& path, const fs::path& heir, const DirectoryKind& kind) {
   const Descriptor into = open_directory(heir);
   try {
@@ -87,7 +87,7 @@ void put_away(int from, const fs::path& path, const fs::path& heir, const Direct
     for (const std::string& name : names) {
       if (is_own_file_in(from, name, kind)) ::unlinkat(from, name.c_str(), 0);
     }
-  } catch (const Error&) {           // it stays; the next writer tries again
+  } catch (const Error&) {           // the directory stays; the next writer tries again
   } catch (const std::bad_alloc&) {  // the same: a destructor must not throw
   }
   ::rmdir(path.c_str());
@@ -101,7 +101,7 @@ Descriptor open_own_directory(const fs::path& path) {
   return is_own ? std::move(directory) : Descriptor();
 }
 
-// Locks and returns the directory, or nothing if its writer may be alive or it is another user's.
+// Locks and returns the directory. Returns nothing if it is another user's or its writer may live.
 std::optional<Descriptor> claim_abandoned(const fs::path& path) {
   Descriptor directory = open_own_directory(path);
   if (directory.number() < 0) return std::nullopt;
@@ -119,8 +119,8 @@ bool is_of(int directory, const fs::path& path, const DirectoryKind& kind) {
          });
 }
 
-// A writer was killed while it moved its files into `target`, which was empty before. Removes the
-// files moved so far, since they may not fit a later writer's.
+// Called if a writer was killed while it moved its files into `target`, which was empty before.
+// Removes the files moved so far, because a later writer may write other files.
 void take_back(const fs::path& target, const fs::path& temporary, const DirectoryKind& kind) {
   if (!is_there(temporary / kind.last_file) || is_there(target / kind.last_file)) return;
   const Descriptor directory = open_directory(target);
@@ -280,8 +280,8 @@ void DirectoryReplacement::make_directory() {
   fail(EEXIST);
 }
 
-// Returns false if another process removed it as abandoned. File systems without locks are never
-// cleaned, so true there.
+// Returns false if another process removed it as abandoned. Returns true on file systems without
+// locks, where no process removes abandoned directories.
 bool DirectoryReplacement::is_locked() const {
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat opened {

@@ -99,7 +99,7 @@ Error not_a_file(const fs::path& path, const struct stat& info, ExitCode code) {
 
 ExitCode code_of_failure(int error, ExitCode code) {
   if (is_open_files(error) || error == ENOMEM) return ExitCode::device;
-  // The cause is the disk, not the command line.
+  // The disk failed, so the command line is not at fault.
   const bool is_disk = error == EIO || error == ESTALE;
   return code == ExitCode::usage && is_disk ? ExitCode::model : code;
 }

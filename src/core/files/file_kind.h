@@ -39,8 +39,8 @@ void require_stream(const struct stat& info, const std::filesystem::path& path, 
 Error not_a_file(const std::filesystem::path& path, const struct stat& info, ExitCode code);
 // Whether a system call failed at the limit of open files.
 bool is_open_files(int error);
-// The exit code of a failed system call: device for a limit of memory or of open files, model in
-// place of usage if the disk fails, else `code`.
+// The exit code of a failed system call: `device` if memory or open files ran out; `model` instead
+// of `usage` if the disk failed; else `code`.
 ExitCode code_of_failure(int error, ExitCode code);
 // "PATH: WHAT" and the system's text for `error`
 Error system_failure(const std::filesystem::path& path, int error, ExitCode code,

@@ -34,8 +34,8 @@ bool lock_whole_file(int descriptor) {
   return ::fcntl(descriptor, F_OFD_SETLK, &whole) == 0;
 }
 
-// Returns false if another process removed it as abandoned. File systems without locks are never
-// cleaned, so true there.
+// Returns false if another process removed it as abandoned. Returns true on file systems without
+// locks, where no process removes abandoned files.
 bool stays_locked(int descriptor, const fs::path& path) {
   if (!lock_whole_file(descriptor) && (errno == EAGAIN || errno == EACCES)) return false;
   struct stat opened {
@@ -116,7 +116,7 @@ void AtomicFile::complete() {
   if (state_ != State::open) return;
   flush_buffer();
   if (::fsync(descriptor_) != 0) fail(errno);
-  // The status of close() counts; a second descriptor holds the lock until the file is renamed.
+  // close() may report a failed write, so call it now. A second descriptor keeps the file locked.
   const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (lock < 0) fail(errno);
   if (::close(std::exchange(descriptor_, lock)) != 0) fail(errno);

@@ -45,7 +45,7 @@ class AtomicFile {
 
   [[noreturn]] void fail(int error) const;
   void flush_buffer();
-  bool take_over_mode() const;  // from the replaced file; false: see errno
+  bool take_over_mode() const;  // copies the replaced file's permissions; false with errno
   bool rename_to_nothing() const;
 
   fs::path path_;

@@ -166,14 +166,14 @@ bool MappedFile::holds(const void* address) const {
   return data_ && !before(address, data_) && before(address, static_cast<char*>(data_) + size_);
 }
 
-// Whole pages alone: their neighbours may be in use.
+// Releases whole pages only, because the rest of a page may be in use.
 void MappedFile::release(const void* begin, size_t bytes) const {
   const auto first = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t from = (first + page_size - 1) / page_size * page_size;
   const uintptr_t to = (first + bytes) / page_size * page_size;
   if (from >= to) return;
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);  // or not: only memory
+  ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);  // failure does no harm
 }
 
 void MappedFile::check_intact() const {

@@ -22,8 +22,8 @@ bool is_temporary_of(std::string_view name, const std::filesystem::path& target,
                      std::string_view mark = kTemporaryMark);
 
 // "metrics.json.tmp.0123456789abcdef" becomes "metrics.json"; so does "metrics.json.tmp.123", which
-// earlier versions wrote with their process id. Other names are unchanged. For finetune's own
-// directories.
+// earlier versions wrote with their process id. Other names are unchanged. Use it only in
+// directories that finetune wrote.
 std::string_view without_temporary_suffix(std::string_view name);
 
 // Gives the temporary file or directory behind `descriptor` the group and `mode` of what it will
@@ -34,7 +34,7 @@ bool take_over_rights(int descriptor, gid_t group, mode_t mode);
 // $TMPDIR, or /tmp if that is empty or not set.
 std::string temporary_directory();
 
-// A file there that vanishes with its last descriptor, however the process ends.
+// A file in temporary_directory() that vanishes with its last descriptor, however the process ends.
 class NamelessFile {
  public:
   // `what` names the contents in errors. Error(model) if the file cannot be created, and later if

@@ -44,7 +44,7 @@ std::string read_to_end(int descriptor, const fs::path& path, size_t expected, s
   }
 }
 
-// A named pipe belongs to the file system of its name.
+// Unnamed pipes are in the kernel's own file system; a named pipe is in the one that has its name.
 bool is_unnamed_pipe(int descriptor) {
   struct statfs info {};
   return ::fstatfs(descriptor, &info) == 0 && info.f_type == PIPEFS_MAGIC;

@@ -36,7 +36,7 @@ double student_95(double degrees) {
                                          {120, 1.980},
                                          {std::numeric_limits<double>::infinity(), 1.960}}};
   if (!(degrees > table.front().degrees)) return table.front().value;
-  // Straight lines over 1 / degrees lie above the curve.
+  // Interpolates linearly in 1 / degrees, which never gives a value below the true one.
   for (size_t i = 1; i < table.size(); ++i) {
     if (degrees > table[i].degrees) continue;
     const double from = 1 / table[i - 1].degrees, to = 1 / table[i].degrees;

@@ -9,7 +9,7 @@ namespace finetune {
 struct Estimate {
   int64_t runs = 0;
   double mean = 0;
-  double sd = 0;  // of a sample (n - 1); 0 for one run
+  double sd = 0;  // sample standard deviation (n - 1); 0 for one run
 };
 Estimate estimate_of(const std::vector<double>& values);
 

@@ -22,7 +22,7 @@ struct PackedBatch {
   std::vector<uint32_t> indices;        // (B) the sample's number in its data set
   std::vector<int32_t> scored;   // (M) positions of tokens to predict, ascending; for tasks that
   std::vector<int32_t> targets;  // (M) predict tokens, with these ids
-  std::vector<float> weights;    // of the samples' losses; empty: all 1
+  std::vector<float> weights;    // factors of the samples' losses; empty: all 1
   int64_t max_length = 0;        // at least the longest sequence's length
   int64_t fillers = 0;           // number of sequences at the end that are fillers
 

@@ -73,15 +73,15 @@ struct Dropout {
   uint32_t step = 0;
   uint32_t threshold = 0;  // 0: dropout is off
   float scale = 1.0f;      // 1 / (1 - threshold / 65536)
-  // If not null, key and step are read from there when the operation runs; it is memory of the
-  // device that computes.
+  // If not null, points to memory of the computing device, from which the operation reads key and
+  // step when it runs.
   const DropoutStream* stream = nullptr;
 
   static Dropout make(double probability, PhiloxKey key, uint32_t step) {
     uint32_t threshold = uint32_t(probability * 65536.0 + 0.5);
     return {key, step, threshold, float(1.0 / (1.0 - double(threshold) / 65536.0)), nullptr};
   }
-  // Only where `stream` can be read.
+  // Returns a copy with the stream's key and step. Call it only where `stream` can be read.
   constexpr Dropout taken() const {
     return stream ? Dropout{stream->key, stream->step, threshold, scale, nullptr} : *this;
   }

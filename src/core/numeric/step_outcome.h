@@ -9,12 +9,12 @@ namespace finetune {
 struct StepOutcome {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
-  float gradient_scale = 1;  // from clipping
+  float gradient_scale = 1;  // factor that clips the gradient
   int32_t finite = 0;        // 0: loss or norm is not finite; nothing is updated
   int32_t stop_request = 0;  // the largest over all processes
 
-  // Clips to `max_norm` as torch.nn.utils.clip_grad_norm_; 0: no clipping. stop_requests
-  // (processes)
+  // Clips to `max_norm` like torch.nn.utils.clip_grad_norm_; 0: no clipping. stop_requests has one
+  // element per process.
   static constexpr StepOutcome of(double loss, double gradient_norm, double max_norm,
                                   const double* stop_requests, int64_t processes) {
     const bool finite = loss - loss == 0 && gradient_norm - gradient_norm == 0;

@@ -10,7 +10,7 @@ namespace finetune {
 
 constexpr double tree_sum(const double* terms, int64_t count) {
   if (count == 0) return 0;
-  double partial[64];  // of decreasing size
+  double partial[64];  // sums of subtrees, largest subtree first
   int subtrees = 0;
   for (int64_t i = 0; i < count; ++i) {
     partial[subtrees++] = terms[i];

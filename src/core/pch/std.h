@@ -1,5 +1,5 @@
 // The most included headers of the standard library, read once for each target of the build.
-// Sources include what they use all the same: -Db_pch=false builds without.
+// Sources must still include what they use: -Db_pch=false builds without this header.
 #include <algorithm>
 #include <array>
 #include <cmath>

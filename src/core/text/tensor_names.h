@@ -1,4 +1,4 @@
-// What one architecture's tensors are called in weight files. The defaults are BERT's.
+// The names of one architecture's tensors in weight files. The defaults are BERT's.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@ inline constexpr std::array<std::string_view, 2> kBertUnused{"cls.predictions.de
                                                              "cls.seq_relationship."};
 
 struct TensorNames {
-  // What the encoder's names begin with; files of a bare encoder lack it. Empty: names of a file
-  // stay as they are.
+  // The prefix of the encoder's names, such as "bert."; a bare encoder's file lacks it. Empty: the
+  // names in the file are used unchanged.
   std::string_view base_prefix;
   // The word embedding's name without the base prefix. It shows where a wrapper's prefix ends.
   std::string_view word_embedding = "embeddings.word_embeddings.weight";
-  // The encoder's names in a file that lacks the base prefix begin with one of these.
+  // In a file that lacks the base prefix, the encoder's names begin with one of these.
   std::span<const std::string_view> bare_beginnings = kBertBeginnings;
   // Tensors whose names begin with one of these are never read: the tied decoder of masked words,
   // heads of pre-training.

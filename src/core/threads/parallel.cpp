@@ -188,7 +188,7 @@ class Pool {
     }
   }
 
-  // The next of the tasks that a thread starts with.
+  // The next task in one thread's share. A thread that finishes its share takes from the others.
   struct alignas(64) Stripe {
     std::atomic<int64_t> next{0};
   };

@@ -13,7 +13,7 @@ int available_cores();
 // The cgroup's quota in cores, rounded up; a large number if there is none.
 int quota_cores();
 
-constexpr int64_t kMostThreads = 4096;  // the user's limit
+constexpr int64_t kMostThreads = 4096;  // the most that --threads accepts
 
 void set_threads(int count);  // used by every later parallel_for; at most kMostThreads
 int threads();
@@ -21,7 +21,7 @@ int threads();
 // copy threads, and not during a parallel_for.
 void stop_threads();
 
-// While it lives, parallel_for of this thread leaves the pool's threads to others.
+// During its lifetime, parallel_for on this thread does not use the pool's threads.
 class AloneOnThread {
  public:
   AloneOnThread();

@@ -5,8 +5,8 @@
 
 namespace finetune {
 
-// During its lifetime the calling thread takes no signals; threads that it creates meanwhile never
-// do. Handlers belong on the main thread (train/signals.cpp). The thread's own faults are not
+// During its lifetime the calling thread gets no signals. Threads that it creates meanwhile never
+// get any. Handlers run on the main thread (train/signals.cpp). The thread's own faults are not
 // blocked: a fault in a mapped file is handled (core/files/mapped_file.h), but would be fatal if
 // blocked.
 class SignalsBlocked {
