@@ -23,14 +23,14 @@ struct AddedToken {
   bool of_model = true;  // a piece of the model's own vocabulary, too
 };
 
-// The contents of tokens that are no pieces of the model: words are not divided into them.
+// The contents of tokens that are not pieces of the model. Words must not be divided into these.
 std::unordered_set<std::string_view> outside_model(const std::vector<AddedToken>& tokens);
 
 // Finds added tokens in a text: leftmost, longest, without overlap.
 class AddedTokenMatcher {
  public:
   AddedTokenMatcher() = default;
-  // `patterns[i]` is how tokens[i] is written in the text. Empty patterns are left out.
+  // `patterns[i]` is the text that becomes tokens[i]. Empty patterns match nothing.
   AddedTokenMatcher(std::vector<AddedToken> tokens, std::vector<std::string> patterns);
   bool empty() const { return trie_.empty(); }
 

@@ -84,7 +84,7 @@ class NamedTokens {
     }
   }
 
-  // For tokens of equal content the first description counts.
+  // All named tokens. If two have equal content, the caller uses the first.
   std::vector<NamedToken> all() const {
     std::vector<NamedToken> out;
     for (const Role& role : roles_) {
@@ -103,11 +103,11 @@ class NamedTokens {
  private:
   struct Role {
     const char* key;
-    std::string own;  // the name without files, or ""
+    std::string own;  // the name if no file states one; "": none
     std::optional<NamedToken> token =
         own.empty() ? std::nullopt : std::optional(special_token(own));
   };
-  // A mask or unknown token that is only named has its class's flags.
+  // If a file states only the name of the mask or unknown token, its class's flags apply.
   void set_class_flags(Role& role) const {
     if (&role == &roles_[2] && role.token) role.token->normalized = own_.unk_normalized;
     if (&role != &roles_[6] || !role.token) return;

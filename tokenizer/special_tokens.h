@@ -19,8 +19,8 @@ namespace finetune {
 
 struct SpecialNames {
   std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
-  bool mask_lstrip = false;      // the mask takes the white space before it
-  bool mask_normalized = false;  // the mask is looked for in normalized text
+  bool mask_lstrip = false;      // the mask includes the white space before it
+  bool mask_normalized = false;  // the mask is matched in normalized text
   bool unk_normalized = false;
   bool mask_named = false;  // the mask is special as if a file named it
 };
@@ -50,11 +50,11 @@ SpecialNames add_configured_tokens(const std::filesystem::path& directory, const
 SpecialNames own_names(const TokenizerDefinition& definition);
 
 // Reads "added_tokens" of tokenizer.json as tokenizers 0.23 does: a token that the model's
-// vocabulary lacks gets the next free id, whatever id the file states, and of several descriptions
-// of a token the last counts.
+// vocabulary lacks gets the next free id, whatever id the file states. If a token is described
+// several times, the last description counts.
 void add_listed_tokens(const JsonFile& file, TokenizerDefinition& definition);
 
-// tokenizer_config.json of a directory, or null; what it states about inputs.
+// Opens tokenizer_config.json in a directory; null if absent. Then: reads what it says on inputs.
 std::unique_ptr<const JsonFile> open_tokenizer_config(const std::filesystem::path& directory);
 StatedInputs read_stated_inputs(const JsonFile& config);
 

@@ -21,7 +21,7 @@ std::string name_of_pair(const JsonFile& file, const Object& processor, const ch
   return std::string(text);
 }
 
-// The names of a template's items: those of special tokens, and "" for a sequence.
+// The items of a template: the name of each special token, and "" for a sequence.
 std::vector<std::string> template_items(const JsonFile& file, const Object& processor,
                                         const char* key) {
   std::vector<std::string> items;

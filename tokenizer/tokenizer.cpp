@@ -19,7 +19,7 @@ bool has(const fs::path& directory, const char* name) {
   return path_exists(directory / name, ExitCode::model);
 }
 
-// By its model's type, which old files leave out.
+// Chooses by the type of the file's model. Old files do not state it.
 std::unique_ptr<Tokenizer> load_tokenizer_json(const fs::path& path) {
   const JsonFile file(path);
   if (const auto model = file.get<simdjson::dom::object>(file.root(), "model")) {

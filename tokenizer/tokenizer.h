@@ -1,8 +1,8 @@
 // Converts text to token ids with offsets. Independent of tasks, data files and tensors.
 //
-// WordPiece, BPE and Unigram vocabularies behave as in Hugging Face tokenizers 0.22.2; *.model
-// vocabularies as in the sentencepiece library, but for XLM-RoBERTa's and CamemBERT's, which behave
-// as the tokenizer.json that transformers 4.57 converts them to.
+// WordPiece, BPE and Unigram vocabularies behave as in Hugging Face tokenizers 0.22.2. *.model
+// vocabularies behave as in the sentencepiece library, except for XLM-RoBERTa's and CamemBERT's,
+// which behave as the tokenizer.json that transformers 4.57 converts them to.
 #pragma once
 
 #include <cstdint>

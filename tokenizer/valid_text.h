@@ -11,8 +11,8 @@
 
 namespace finetune {
 
-// Calls encode(valid text, out) and appends its tokens. Bytes that are not UTF-8 become U+FFFD; the
-// offsets of the tokens lead back to them.
+// Calls encode(valid text, out) and appends its tokens. Bytes that are not UTF-8 become U+FFFD;
+// the tokens' offsets are bytes of the original text.
 template <typename Encode>
 void encode_as_utf8(std::string_view text, TokenBuffer& out, Encode&& encode) {
   FINETUNE_CHECK(text.size() < UINT32_MAX);

@@ -1,4 +1,4 @@
-// A thread's cache of words that were encoded lately: one cache line for each word.
+// A thread's cache of recently encoded words: one cache line for each word.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ struct alignas(64) CachedWord {
 };
 static_assert(sizeof(CachedWord) == 64);
 
-// Threads cache words of several tokenizers, told apart by this number.
+// Returns a number that tells one tokenizer's words in a thread's cache from those of others.
 inline uint32_t next_tokenizer_instance() {
   static std::atomic<uint32_t> instances{0};
   return ++instances;
@@ -55,7 +55,7 @@ class WordCache {
   }
 
  private:
-  // Where a word is, or may be stored. No slot: the word is too long.
+  // The slot where a word is or may be stored; null if the word is too long.
   struct Place {
     CachedWord* slot = nullptr;
     bool found = false;

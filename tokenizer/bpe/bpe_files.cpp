@@ -31,7 +31,7 @@ std::string_view type_of(const JsonFile& file, const Object& part) {
 
 // ---- vocabulary and merges ----
 
-// Pieces to ids while merges are read: Vocabulary searches a sorted list, which is slower.
+// Maps pieces to ids while merges are read. Vocabulary searches a sorted list, which is slower.
 using Ids = std::unordered_map<std::string_view, int32_t>;
 
 Ids read_pieces(const JsonFile& file, const Object& vocabulary, BpeDefinition& definition) {
@@ -76,7 +76,7 @@ class MergeReader {
     };
     definition_.merges.add(id_of(left), id_of(right), rank_++, id_of(merged));
   }
-  // "left right", with one space.
+  // Adds a line of merges.txt: "left right", with one space.
   template <typename Place>
   void add_line(std::string_view line, Place&& place) {
     const size_t space = line.find(' ');
@@ -214,7 +214,7 @@ Surroundings read_post_processor(const JsonFile& file, BpeDefinition& definition
 
 // ---- both ----
 
-// What tokenizer_config.json states counts.
+// Options that tokenizer_config.json states take precedence.
 void override_spaces(const JsonFile& config, bool trims, BpeDefinition& definition) {
   if (const auto add = config.get<bool>(config.root(), "add_prefix_space")) {
     definition.add_prefix_space = *add;
@@ -225,7 +225,7 @@ void override_spaces(const JsonFile& config, bool trims, BpeDefinition& definiti
   }
 }
 
-// RoBERTa's kin share its files without tokenizer.json; others do not say how texts are joined.
+// Without tokenizer.json no file says how a pair is joined, so only RoBERTa's relatives are read.
 void require_roberta(const JsonFile& config) {
   const std::string_view name =
       config.get<std::string_view>(config.root(), "tokenizer_class").value_or("RobertaTokenizer");

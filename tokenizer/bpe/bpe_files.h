@@ -14,6 +14,6 @@ BpeDefinition read_bpe_tokenizer_json(const JsonFile& file);
 // added_tokens.json, if they exist: RoBERTa's tokenizer.
 BpeDefinition read_vocab_and_merges(const std::filesystem::path& directory);
 
-// Both throw Error(model) that names the file, and of merges.txt the line.
+// Both throw Error(model) that names the file, and for merges.txt also the line.
 
 }  // namespace finetune

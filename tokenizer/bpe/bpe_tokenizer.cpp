@@ -18,7 +18,7 @@ using unicode::SourcedText;
 
 namespace {
 
-// Words of up to 15 bytes; the last byte of the key is the length, as a word may end with zeros.
+// Keys hold words of up to 15 bytes. The last byte is the length, because words may end with zeros.
 constexpr size_t kLongestKey = WordTable::kLongest - 1;
 
 WordKey with_length(WordKey key, size_t length) {
@@ -37,7 +37,7 @@ struct BpeTokenizer::Scratch {
   SourcedText word, composed, with_prefix;
 };
 
-// Where a text's tokens go.
+// The text that is encoded, and the buffer that receives its tokens.
 struct BpeTokenizer::Target {
   std::string_view text;  // valid UTF-8; offsets are its bytes
   Scratch& scratch;
@@ -79,7 +79,7 @@ void BpeTokenizer::build_words() {
       if (symbols.size() != 1 || symbols[0].id != id) continue;
     }
     const WordKey key = WordTable::key(bytes->substr(0, kLongestKey));
-    // The cache trims spaces from the offsets only at a token's start.
+    // encode_plain() trims the offsets of words in this table only at their beginning.
     const bool trimmed_at_start_alone = bytes->find(' ', 1) == bytes->npos;
     if (bytes->size() <= kLongestKey && key.low != 0 && trimmed_at_start_alone) {
       found.push_back({with_length(key, bytes->size()), id});
@@ -160,7 +160,7 @@ void BpeTokenizer::encode_plain(size_t begin, size_t end, Target& target) const 
   const char* const stop = text + end;
   const char* p = text + begin;
   if (definition_.add_prefix_space || definition_.trim_keeps_prefix) {
-    // The first word may have the added space, or a space that trimming keeps.
+    // The first word may get the added space, or have a space that trimming keeps.
     Scratch& scratch = target.scratch;
     scratch.prefixed.assign(definition_.add_prefix_space && *p != ' ', ' ');
     const size_t added = scratch.prefixed.size();
@@ -267,7 +267,7 @@ void BpeTokenizer::merge_word(std::string_view word, std::vector<Symbol>& symbol
   merge_symbols(definition_.merges, symbols);
 }
 
-// `word` has the token's bytes.
+// `word` holds the token's bytes.
 void BpeTokenizer::push_token(std::string_view word, int32_t id, uint32_t begin, uint32_t end,
                               Target& target) const {
   if (!definition_.trim_offsets || (word.front() != ' ' && word.back() != ' ')) {
@@ -278,7 +278,7 @@ void BpeTokenizer::push_token(std::string_view word, int32_t id, uint32_t begin,
   push_trimmed(id, begin, end, leading, trailing, target);
 }
 
-// `content` is the token as it stands in the text, with the white space that it takes.
+// `content` is the token as written in the text, with the white space that belongs to it.
 void BpeTokenizer::push_added(std::string_view content, int32_t id, uint32_t begin, uint32_t end,
                               Target& target) const {
   if (!definition_.trim_offsets) return target.push(id, begin, end);
@@ -299,7 +299,7 @@ void BpeTokenizer::push_added(std::string_view content, int32_t id, uint32_t beg
   push_trimmed(id, begin, end, leading, trailing, target);
 }
 
-// Offsets without `leading` and `trailing` characters, as process_offsets of Hugging Face.
+// Omits `leading` and `trailing` characters from the offsets, like Hugging Face's process_offsets.
 void BpeTokenizer::push_trimmed(int32_t id, uint32_t begin, uint32_t end, size_t leading,
                                 size_t trailing, Target& target) const {
   const bool is_first = target.out.size() == target.first || begin == 0;

@@ -1,4 +1,4 @@
-// Byte-level BPE as RoBERTa and ModernBERT have it: GPT-2's words, merged by rank.
+// The byte-level BPE of RoBERTa and ModernBERT: GPT-2's words, merged by rank.
 // Ids and offsets match Hugging Face tokenizers 0.22.2 (ByteLevel, BPE, RobertaProcessing). Most
 // words are found whole in a table; the others are merged once and then cached by each thread.
 #pragma once
@@ -18,11 +18,11 @@ struct BpeDefinition : TokenizerDefinition {
   bpe::MergeTable merges;
   int32_t unknown = -1;            // the model's unk_token; -1: bytes without a token are dropped
   bool fuse_unknown = false;       // neighbouring unknown bytes make one token
-  bool ignore_merges = false;      // a word that is in the vocabulary is taken whole
+  bool ignore_merges = false;      // a word that is in the vocabulary becomes one token
   bool compose = false;            // NFC
   bool add_prefix_space = false;   // a space before each text that does not begin with one
-  bool trim_offsets = true;        // offsets leave spaces out
-  bool trim_keeps_prefix = false;  // ... but for one space of the first token
+  bool trim_offsets = true;        // offsets omit spaces
+  bool trim_keeps_prefix = false;  // ... but include a single space before the first token
 };
 
 class BpeTokenizer final : public Tokenizer {
@@ -43,9 +43,9 @@ class BpeTokenizer final : public Tokenizer {
   void build_added_tokens();
 
   void encode_valid(std::string_view text, TokenBuffer& out) const;
-  // [begin, end) of the text has no added token that is looked for in raw text.
+  // Encodes [begin, end) of the text, which contains no added tokens that are matched in raw text.
   void encode_segment(size_t begin, size_t end, Target& target) const;
-  // The text between added tokens: as it is, or composed.
+  // Both encode the text between added tokens: unchanged text, and text that NFC composed.
   void encode_plain(size_t begin, size_t end, Target& target) const;
   void encode_sourced(const unicode::SourcedText& from, size_t begin, size_t end,
                       Target& target) const;
@@ -61,7 +61,7 @@ class BpeTokenizer final : public Tokenizer {
                     Target& target) const;
 
   BpeDefinition definition_;
-  uint32_t instance_;  // of this tokenizer: threads cache words of several
+  uint32_t instance_;  // tells this tokenizer's words in a thread's cache from those of others
   bpe::WordSplitter splitter_;
   AddedTokenMatcher raw_tokens_;
   AddedTokenMatcher normalized_tokens_;

@@ -1,4 +1,4 @@
-// Letters and numbers of Unicode as Hugging Face tokenizers 0.22.2 splits words by them.
+// The Unicode letters and numbers by which Hugging Face tokenizers 0.22.2 splits words.
 // tests/golden/byte-level-classes.json has the same ranges, taken from that package.
 #include "tokenizer/bpe/word_splitter.h"
 

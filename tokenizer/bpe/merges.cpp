@@ -9,12 +9,12 @@
 namespace finetune::bpe {
 namespace {
 
-constexpr size_t kScanned = 64;  // symbols of a word that is scanned for its lowest pair
+constexpr size_t kScanned = 64;  // the most symbols of a word whose lowest pair a scan finds
 
 using Merge = MergeTable::Merge;
 
 void merge_short(const MergeTable& table, std::vector<Symbol>& symbols) {
-  Merge pairs[kScanned];  // pairs[i]: of symbols i and i + 1
+  Merge pairs[kScanned];  // pairs[i]: the merge of symbols i and i + 1
   size_t count = symbols.size();
   for (size_t i = 0; i + 1 < count; ++i) pairs[i] = table.find(symbols[i].id, symbols[i + 1].id);
   while (count > 1) {

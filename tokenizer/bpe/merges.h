@@ -50,8 +50,8 @@ struct Symbol {
   uint32_t end;
 };
 
-// Merges neighbouring symbols in place: always the pair of lowest rank, the leftmost of several,
-// until no pair has a rank. Long words take n log n time.
+// Merges neighbouring symbols in place: always the pair of lowest rank, or the leftmost of equal
+// rank, until no pair has a rank. Long words take n log n time.
 void merge_symbols(const MergeTable& merges, std::vector<Symbol>& symbols);
 
 }  // namespace finetune::bpe

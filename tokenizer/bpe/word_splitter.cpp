@@ -30,8 +30,8 @@ const char* WordSplitter::skip(CharClass kind, const char* p, const char* end) c
   return p;
 }
 
-// A run of white space before a word leaves its last character: if that is a space the word takes
-// it. At the end of the text the run is one piece.
+// A run of white space before a word ends before its last character, because a space there belongs
+// to the word. At the end of the text the whole run is one piece.
 const char* WordSplitter::skip_spaces(const char* p, const char* end) const {
   const char* last = p;
   const char* at = p;
@@ -44,7 +44,7 @@ const char* WordSplitter::skip_spaces(const char* p, const char* end) const {
   return at == end || last == p ? at : last;
 }
 
-// `q` is behind the space that may begin a word, or p.
+// `q` is p, or the character after p if the word at p begins with a space.
 const char* WordSplitter::next_slowly(const char* p, const char* q, const char* end) const {
   const CharClass kind = classes_[utf8::decode(q, end).c];
   if (kind == CharClass::space) return skip_spaces(p, end);

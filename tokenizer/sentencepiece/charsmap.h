@@ -68,7 +68,7 @@ class CharsMap {
   }
   uint32_t label(size_t i) const { return unit(i) & (kIsValue | 0xFF); }
   bool has_leaf(size_t i) const { return (unit(i) & kHasLeaf) != 0; }
-  // The unit from which the bytes behind unit i count.
+  // The base of unit i: byte b leads from unit i to unit base ^ b.
   size_t base(size_t i) const {
     const uint32_t u = unit(i);
     return i ^ size_t { (u >> 10) << ((u & (1 << 9)) >> 6) };

@@ -14,11 +14,11 @@ enum ModelField : uint64_t {
   kNormalizerSpec = 3,
   kDenormalizerSpec = 5
 };
-constexpr uint64_t kCharsMap = 2;  // of a normalizer spec
+constexpr uint64_t kCharsMap = 2;  // a field of the normalizer spec
 
 // Types of pieces, and the type of a unigram model.
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
-constexpr uint64_t kModelType = 3, kModelUnigram = 1;  // of the trainer spec
+constexpr uint64_t kModelType = 3, kModelUnigram = 1;  // a field of the trainer spec; its value
 
 struct ProtoPart {
   uint64_t number = 0;

@@ -35,7 +35,7 @@ bool loads(sentencepiece::SentencePieceProcessor& processor, std::string_view mo
   }
 }
 
-// Encoding goes by the piece's type. unk_id() also requires the name, and returns -1 without it.
+// Finds the unknown piece by its type, as encoding does. unk_id() also requires a certain name.
 int32_t unknown_piece(const sentencepiece::SentencePieceProcessor& processor) {
   int32_t id = 0;
   while (id < processor.GetPieceSize() && !processor.IsUnknown(id)) ++id;
@@ -194,7 +194,7 @@ void SentencePieceTokenizer::encode_segment(std::string_view text, uint32_t begi
   }
 }
 
-// The library's pieces; for a unigram model the text is segmented again (see unigram.h).
+// Returns the library's pieces. For a unigram model the text is segmented again (see unigram.h).
 std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
     std::string_view text) const {
   sentencepiece::ImmutableSentencePieceText encoded =
@@ -211,7 +211,7 @@ std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
     }
     std::string_view own = piece.piece();
     std::string_view surface = text.substr(begin, end - begin);
-    // The library puts a mark before the text that stands for none of its bytes.
+    // A mark that the library put before the text has no source bytes.
     if (own.starts_with(kSpaceMark) &&
         (surface.empty() || !unicode::has(utf8::decode(surface, 0).c, unicode::kSpace))) {
       normalized += kSpaceMark;
@@ -266,7 +266,7 @@ bool SentencePieceTokenizer::push_digits_and_comma(const PreparedText& prepared,
   for (size_t at = digits.find(kSpaceMark); at != digits.npos; at = digits.find(kSpaceMark)) {
     digits.erase(at, kSpaceMark.size());
   }
-  // The start of the digits, if the prepared text contains them as the piece does.
+  // Where the digits begin, if they are the same in the prepared text and in the piece.
   size_t at = prepared.text.substr(piece.begin, piece.end - piece.begin).find(digits);
   bool same = at != std::string::npos;
   at += piece.begin;

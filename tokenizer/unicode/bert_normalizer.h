@@ -41,8 +41,8 @@ class BertNormalizer {
     struct Source {
       uint32_t begin, end;
     };
-    std::vector<Part> run;        // since the last character of combining class 0
-    std::vector<Source> sources;  // of the run's first parts, in order
+    std::vector<Part> run;        // parts since the last character of combining class 0
+    std::vector<Source> sources;  // sources of the run's first parts, in order
     Source last{0, 0};            // source of the last emitted character
   };
 

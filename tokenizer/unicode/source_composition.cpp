@@ -1,4 +1,4 @@
-// Composes characters and counts how many of the source each result takes.
+// Composes characters, and counts how many source characters each result stands for.
 #include "tokenizer/unicode/source_composition.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr char32_t kSimpleFrom = 0x30000;  // no character from here on composes or is reordered
 
-// A character and its change: 1 if it was inserted behind another one's source, 0 if it takes one
-// source character, -n if it takes n more.
+// A character and its change: 0 if it stands for one source character, -n if it stands for n more,
+// 1 if it was inserted and shares the source of the character before it.
 struct Changed {
   char32_t c;
   int change;
@@ -54,7 +54,7 @@ std::vector<Changed> decomposed(std::string_view text, bool compatible) {
 std::vector<Changed> recomposed(const std::vector<Changed>& parts) {
   std::vector<Changed> out;
   size_t starter = SIZE_MAX;  // in `out`: the character that later ones may join
-  int last_class = -1;        // of the mark behind it that did not join; -1: there is none
+  int last_class = -1;        // class of the last mark behind it that did not join; -1: none
   for (const Changed& part : parts) {
     const int own_class = class_of(part.c);
     if (starter != SIZE_MAX && last_class < own_class) {
@@ -134,7 +134,7 @@ bool may_compose(std::string_view text) {
 }
 
 void compose_with_sources(std::string_view text, uint32_t base, SourcedText& out) {
-  std::vector<uint32_t> starts;  // of the source's characters, and its end
+  std::vector<uint32_t> starts;  // where the source's characters begin, and its end
   for (size_t at = 0; at < text.size(); at += utf8::decode(text, at).length) {
     starts.push_back(base + uint32_t(at));
   }

@@ -21,13 +21,13 @@ struct SourcedText {
 // Returns whether NFC may change `text`. False means that it does not.
 bool may_compose(std::string_view text);
 
-// Appends NFC of `text` to `out`; sources count from `base`, the place of text's first byte. A
-// character that several compose has the source of the first one: Hugging Face hands out the
-// sources in order, by the number of characters that each step takes.
+// Appends NFC of `text` to `out`. `base` is the source offset of text's first byte. A composed
+// character has the source of its first part: Hugging Face assigns the sources in order, by the
+// number of characters that each step consumes.
 void compose_with_sources(std::string_view text, uint32_t base, SourcedText& out);
 
-// Appends NFKD of `from`: parts of one character have its source. Marks are put in order, and the
-// sources stay in theirs, as in Hugging Face.
+// Appends NFKD of `from`. All parts of a character have its source. Marks are sorted, but the
+// sources keep their order, as in Hugging Face.
 void decompose_with_sources(const SourcedText& from, SourcedText& out);
 
 }  // namespace finetune::unicode

@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-// Returns nothing if a character is not of base64, or the padding is missing.
+// Returns nothing if a character is not a base64 digit, or the padding is missing.
 inline std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const auto value_of = [](char c) {

@@ -1,4 +1,4 @@
-// Finds clusters, replaces them by the map, and hands out the sources of the result.
+// Finds clusters, replaces them by the map, and assigns source bytes to the result.
 #include "tokenizer/unigram/charsmap_normalizer.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ size_t cluster_end(const CharFlags& flags, std::string_view text, size_t at) {
   return end;
 }
 
-// Records that `with` stands for `old_count` characters. Characters that are removed belong to the
-// one before, whatever its own change was; at the beginning they are lost.
+// Records that `with` stands for `old_count` characters. Removed characters count for the character
+// before them, whatever its own change was. If there is none, they are lost.
 void push_replacement(std::string_view with, int64_t old_count, std::vector<Change>& changes) {
   const size_t first = changes.size();
   for (size_t at = 0; at < with.size();) {
@@ -90,7 +90,7 @@ bool normalize_clusters(const CharsMap& map, const CharFlags& flags, std::string
       at += d.length;
     }
   }
-  // Hand out the sources in order.
+  // Assign the sources in order.
   uint32_t source_begin = uint32_t(begin), source_end = uint32_t(begin);
   const auto take = [&] {
     --old_count;

@@ -1,5 +1,5 @@
-// Normalizes text by a sentencepiece character map, as "Precompiled" of Hugging Face tokenizers.
-// It replaces cluster by cluster; the sentencepiece library takes the longest key at each place.
+// Normalizes text by a sentencepiece character map, like "Precompiled" in Hugging Face tokenizers.
+// It replaces cluster by cluster; the sentencepiece library uses the longest key at each place.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ extern const char* const kControlRanges;
 // The code points that Hugging Face's StripAccents removes.
 extern const char* const kAccentRanges;
 
-// What is known of a code point. No flag: it is a cluster of its own, and the map leaves it alone.
+// Properties of a code point. Without flags it is a cluster of its own, and nothing replaces it.
 enum CharFlag : uint8_t {
   kJoining = 1 << 0,
   kPrepended = 1 << 1,
   kStandsAlone = 1 << 2,
-  kReplaced = 1 << 3,    // by the map
+  kReplaced = 1 << 3,    // the map replaces it
   kWhiteSpace = 1 << 4,  // White_Space
-  kOther = 1 << 5,       // for the tokenizer
-  kPrepared = 1 << 6,    // by a step before the map
+  kOther = 1 << 5,       // it is the mark, or begins an added token (set by the tokenizer)
+  kPrepared = 1 << 6,    // a step before the map changes it
 };
 
 // The flags of all code points.
@@ -42,16 +42,16 @@ class CharFlags {
   std::vector<uint8_t> flags_;
 };
 
-// A new character, and how many old ones it stands for beyond the first: 1 less for an inserted
-// one.
+// A new character and its change: 0 if it stands for one old character, -n if for n more, 1 if it
+// was inserted.
 struct Change {
   char32_t c;
   int64_t change;
 };
 
-// Appends the normalized bytes [begin, end) of `text` with their source bytes. `changes` is memory
-// to work in. Returns whether characters at the beginning were removed: the sources of all
-// characters behind them are then those of earlier ones, as in Hugging Face.
+// Appends the normalized bytes [begin, end) of `text` with their source bytes. `changes` is scratch
+// memory. Returns whether characters at the beginning were removed: all characters behind them then
+// have the sources of earlier characters, as in Hugging Face.
 bool normalize_clusters(const CharsMap& map, const CharFlags& flags, std::string_view text,
                         size_t begin, size_t end, std::vector<Change>& changes,
                         unicode::SourcedText& out);

@@ -1,4 +1,4 @@
-// Code points by which characters form clusters (extended grapheme clusters), and accents.
+// The code points that decide which characters form a grapheme cluster, and accents.
 // Taken from Hugging Face tokenizers 0.23.3, code point by code point.
 #include "tokenizer/unigram/charsmap_normalizer.h"
 

@@ -52,7 +52,7 @@ bool changes(Kind kind, char32_t c) {
   }
 }
 
-// Two quotes become '"', which has the second one's source.
+// Replaces two quotes by '"', with the source of the second one.
 void join_quotes(char quote, SourcedText& text, SourcedText& memory) {
   const char pair[] = {quote, quote};
   const std::string_view quotes(pair, 2);
@@ -71,8 +71,8 @@ void join_quotes(char quote, SourcedText& text, SourcedText& memory) {
   std::swap(text, memory);
 }
 
-// Two and more white-space characters, or one of "\n\r\t", become `content`, which has the last
-// one's source.
+// Replaces two and more white-space characters, or one of "\n\r\t", by `content`, with the source
+// of the last one.
 void join_white_space(const CharFlags& flags, std::string_view content, SourcedText& text,
                       SourcedText& memory) {
   memory.clear();
@@ -100,7 +100,7 @@ void join_white_space(const CharFlags& flags, std::string_view content, SourcedT
   std::swap(text, memory);
 }
 
-// The sources of `text` are bytes of `from`; gives it those of `from`.
+// The sources of `text` are bytes of `from`. Replaces them by the sources of those bytes.
 void take_sources(const SourcedText& from, SourcedText& text) {
   for (size_t i = 0; i < text.text.size(); ++i) {
     const uint32_t begin = text.begins[i], end = text.ends[i];

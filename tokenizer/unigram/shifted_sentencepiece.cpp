@@ -1,5 +1,5 @@
-// Reads sentencepiece models whose ids fairseq shifted: XLM-RoBERTa's and CamemBERT's; and those
-// of ALBERT and DeBERTa.
+// Reads sentencepiece models of XLM-RoBERTa, CamemBERT, ALBERT and DeBERTa.
+// fairseq shifted the ids of the first two.
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -95,7 +95,7 @@ void require_fairseq_layout(const SentencePieceModel& model, const fs::path& pat
   }
 }
 
-// Pieces that come first in the vocabulary, and the first piece of the model behind them.
+// The pieces that come first in the vocabulary; pieces [from, end) of the model follow them.
 struct Layout {
   std::vector<Piece> front;
   size_t from;
@@ -109,7 +109,7 @@ Layout layout_of(PieceIds ids) {
   return {{{"<s>"}, {"<pad>"}, {"</s>"}, {"<unk>"}}, 3};
 }
 
-// As transformers converts the file: "9," must lose against "9" and ",".
+// Lowers the score of pieces such as "9,", as transformers does, so that "9" and "," win.
 double score_of(const Piece& piece, PieceIds ids) {
   constexpr double kLast = 100;
   if (ids != PieceIds::albert || piece.text.size() < 2 || piece.text.back() != ',') {
@@ -143,7 +143,7 @@ void read_pieces(const SentencePieceModel& model, PieceIds ids, int32_t unknown,
   definition.model = unigram::UnigramModel(definition.vocabulary.sorted(), scores, unknown);
 }
 
-// Control and user-defined pieces are found in the text as they are.
+// Makes control and user-defined pieces added tokens, which are matched in the text literally.
 void add_special_pieces(const SentencePieceModel& model, PieceIds ids,
                         UnigramDefinition& definition) {
   std::unordered_set<std::string> known;
@@ -163,7 +163,7 @@ void add_special_pieces(const SentencePieceModel& model, PieceIds ids,
   for (const char* name : {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}) add(name, true);
 }
 
-// By the options of tokenizer_config.json, which may be absent.
+// Adds ALBERT's steps by the options of tokenizer_config.json. `config` may be null.
 void set_albert_preparation(const JsonFile* config, UnigramDefinition& definition) {
   const auto option = [&](const char* key, bool otherwise) {
     return config ? config->get<bool>(config->root(), key).value_or(otherwise) : otherwise;
@@ -190,7 +190,7 @@ void set_deberta_preparation(const JsonFile* config, UnigramDefinition& definiti
   definition.steps.push_back({Kind::strip, true, true, {}});
 }
 
-// DeBERTa's mask follows its sentencepiece model, which lacks it.
+// DeBERTa's sentencepiece model has no mask, so the mask gets the next id.
 void append_mask(const std::string& name, const fs::path& path, UnigramDefinition& definition) {
   if (name.empty() || definition.vocabulary.find(name) >= 0) return;
   AddedToken mask;
@@ -218,7 +218,7 @@ void set_steps(const SentencePieceModel& model, PieceIds ids, const fs::path& pa
   definition.steps.push_back({Kind::join_spaces, false, false, "\xE2\x96\x81"});
 }
 
-// Empty without the file or the key.
+// Returns the string at `key`; "" without the file or the key.
 std::string text_in(const JsonFile* file, const char* key) {
   if (!file) return {};
   return std::string(file->get<std::string_view>(file->root(), key).value_or(""));
@@ -272,7 +272,7 @@ UnigramDefinition read_shifted_sentencepiece(const fs::path& path, PieceIds ids)
   if (ids == PieceIds::albert) own = {"<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, false};
   if (ids == PieceIds::deberta) own.unk_normalized = own.mask_named = true;
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition, own);
-  // ALBERT's own, whose mask takes the space before it unless a file says otherwise.
+  // After the configured tokens: ALBERT's mask keeps its lstrip, unless a file says otherwise.
   if (kept) add_special_pieces(*model, ids, definition);
   if (ids == PieceIds::deberta) append_mask(names.mask, path, definition);
   const int32_t separators = kept ? 1 : 2;

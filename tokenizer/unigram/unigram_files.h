@@ -1,5 +1,5 @@
-// Unigram vocabularies of a model directory: tokenizer.json, or a sentencepiece model whose ids
-// fairseq shifted.
+// Reads the Unigram vocabulary of a model directory: tokenizer.json, or a sentencepiece model that
+// a Unigram tokenizer class of transformers uses.
 #pragma once
 
 #include "tokenizer/json_file.h"
@@ -10,13 +10,13 @@ namespace finetune {
 // Reads a tokenizer.json whose model is Unigram.
 UnigramDefinition read_unigram_tokenizer_json(const JsonFile& file);
 
-// How a tokenizer class numbers the pieces of its sentencepiece model.
-// albert, deberta: as stored too, but read as the tokenizer.json that transformers makes of it.
+// How a tokenizer class numbers the pieces of its sentencepiece model. albert, deberta: as stored,
+// but text goes through the steps of the tokenizer.json that transformers converts it to.
 enum class PieceIds { as_stored, albert, deberta, xlm_roberta, camembert };
-// By config.json's model_type for ALBERT and DeBERTa; else by tokenizer_class of
-// tokenizer_config.json or config.json, else by the latter's model_type.
+// Decides by config.json's model_type if that is ALBERT's or DeBERTa's; else by tokenizer_class in
+// tokenizer_config.json or config.json; else by model_type.
 PieceIds piece_ids_of(const std::filesystem::path& directory);
-// The same of a sentencepiece model, whose name may tell: only DeBERTa calls it spm.model.
+// The same for a sentencepiece model. If the directory does not tell, spm.model means DeBERTa.
 PieceIds piece_ids_of_model(const std::filesystem::path& path);
 
 // "add_prefix_space" of tokenizer_config.json, for the classes of these `ids`, as in transformers

@@ -55,7 +55,7 @@ void UnigramModel::encode(std::string_view word, std::vector<Node>& nodes,
     if (id != unknown_ || out.empty() || out.back().id != unknown_) out.push_back({id, at});
   }
   std::reverse(out.begin(), out.end());
-  // What unknown characters spell together may be a piece that was not on the best path.
+  // Neighbouring unknown characters may together be a piece that was not on the best path.
   uint32_t begin = 0;
   for (Token& token : out) {
     if (token.id == unknown_) {

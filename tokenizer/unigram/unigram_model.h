@@ -30,8 +30,8 @@ class UnigramModel {
     uint32_t begin;
     int32_t id;
   };
-  // `word` is valid UTF-8. Neighbouring unknown characters make one token. `nodes` is memory to
-  // work in.
+  // `word` is valid UTF-8. Neighbouring unknown characters make one token. `nodes` is scratch
+  // memory.
   void encode(std::string_view word, std::vector<Node>& nodes, std::vector<Token>& out) const;
 
  private:

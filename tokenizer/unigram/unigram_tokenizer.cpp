@@ -24,7 +24,7 @@ constexpr char32_t kMark = 0x2581;
 constexpr std::string_view kMarkBytes = "\xE2\x96\x81";
 constexpr uint32_t kMarkSize = 3;
 constexpr size_t kCachedWords = size_t{1} << 15;
-constexpr int kWordsTogether = 3;  // tried before the whole rest of a text is normalized
+constexpr int kWordsTogether = 3;  // the most tried before the rest of a text is normalized whole
 
 void append_part(const SourcedText& from, size_t begin, size_t end, SourcedText& out) {
   out.text.append(from.text, begin, end - begin);
@@ -56,7 +56,7 @@ void strip(const unigram::CharFlags& flags, bool left, bool right, SourcedText& 
   erase_from(text, 0, begin);
 }
 
-// Two and more spaces become `content`, which has the last one's source.
+// Replaces two and more spaces by `content`, with the source of the last one.
 void join_spaces(std::string_view content, SourcedText& text, SourcedText& memory) {
   if (text.text.find("  ") == std::string::npos) return;
   memory.clear();
@@ -83,7 +83,7 @@ struct UnigramTokenizer::Scratch {
   SourcedText normalized, memory, marked;
 };
 
-// Where a text's tokens go.
+// The text that is encoded, and the buffer that receives its tokens.
 struct UnigramTokenizer::Target {
   std::string_view text;  // valid UTF-8; offsets are its bytes
   Scratch& scratch;
@@ -273,7 +273,7 @@ bool UnigramTokenizer::normalize(std::string_view text, size_t begin, size_t end
   return shifted;
 }
 
-// Whether a space may follow that belongs to another word.
+// Whether the next word may be normalized on its own, from the space before it.
 bool UnigramTokenizer::can_end_here(const SourcedText& text) const {
   if (text.text.empty()) return false;
   const char32_t last = utf8::decode_before(text.text, text.text.size()).c;

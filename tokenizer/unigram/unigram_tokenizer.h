@@ -1,7 +1,7 @@
-// Unigram tokenization as XLM-RoBERTa and CamemBERT have it. Ids and offsets match Hugging Face
+// The Unigram tokenization of XLM-RoBERTa and CamemBERT. Ids and offsets match Hugging Face
 // tokenizers 0.22.2 and 0.23.3 (Precompiled, Strip, Replace, Metaspace, Unigram). Text that
 // normalization does not change is cut into words at spaces, and each thread caches the words'
-// tokens; only what is around other characters goes through all steps.
+// tokens. Only the text around other characters goes through all steps.
 #pragma once
 
 #include <optional>
@@ -29,8 +29,8 @@ struct UnigramStep {
   };
   Kind kind;
   bool left = false, right = false;  // strip: white space at the beginning, at the end
-  // join_spaces, join_white_space: what replaces two and more of them, or a line break or tab;
-  // join_quotes: the character two of which become a double quote.
+  // join_spaces, join_white_space: the replacement for two and more of them, or for a line break or
+  // tab. join_quotes: two of this character become a double quote.
   std::string content;
 
   // The steps of ALBERT and DeBERTa that come before the map, or without one.
@@ -39,12 +39,12 @@ struct UnigramStep {
 
 struct UnigramDefinition : TokenizerDefinition {
   unigram::UnigramModel model;
-  std::optional<CharsMap> charsmap;  // of the step "charsmap"
+  std::optional<CharsMap> charsmap;  // used by the step "charsmap"
   std::vector<UnigramStep> steps;
   bool split_white_space = false;  // words end at white space; else a word's mark is a space
   bool split_punctuation = false;  // each punctuation character is a text by itself
   enum class Prefix { always, first, never };
-  Prefix prefix = Prefix::always;  // which texts have a mark put before them
+  Prefix prefix = Prefix::always;  // which texts get a mark before them
 };
 
 class UnigramTokenizer final : public Tokenizer {
@@ -65,9 +65,9 @@ class UnigramTokenizer final : public Tokenizer {
   bool can_skip_normalization() const;
 
   void encode_valid(std::string_view text, TokenBuffer& out) const;
-  // [begin, end) of the text has no added token that is looked for in raw text.
+  // Encodes [begin, end) of the text, which contains no added tokens that are matched in raw text.
   void encode_segment(size_t begin, size_t end, Target& target) const;
-  // The end of the unchanged characters from `at` on, at most `end`.
+  // Returns where the first character from `at` on is that normalization may change, or `end`.
   size_t skip_unchanged(std::string_view text, size_t at, size_t end) const;
   void encode_unchanged(size_t begin, size_t end, uint32_t mark_begin, uint32_t mark_end,
                         Target& target) const;
@@ -78,7 +78,7 @@ class UnigramTokenizer final : public Tokenizer {
   bool normalize(std::string_view text, size_t begin, size_t end, bool is_first, bool is_last,
                  Scratch& scratch, unicode::SourcedText& out) const;
   bool can_end_here(const unicode::SourcedText& text) const;
-  // The normalized text between added tokens: puts marks, and encodes word by word.
+  // Encodes normalized text between added tokens: inserts marks, then encodes word by word.
   void encode_piece(const unicode::SourcedText& from, size_t begin, size_t end,
                     Target& target) const;
   void encode_marked(const unicode::SourcedText& marked, Target& target) const;

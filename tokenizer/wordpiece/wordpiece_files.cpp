@@ -93,7 +93,7 @@ void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
 }
 
 // The template must have BERT's shape ("[CLS] A [SEP]"); it names the special tokens. MPNet's
-// tokenizer has RobertaProcessing where transformers 5 has written it.
+// tokenizer has RobertaProcessing if transformers 5 wrote it.
 void read_template(const JsonFile& file, WordPieceDefinition& definition) {
   std::string cls = "[CLS]", sep = "[SEP]";
   if (auto processor = file.get<Object>(file.root(), "post_processor")) {
@@ -154,7 +154,7 @@ WordPieceDefinition read_tokenizer_json(const JsonFile& file) {
 
 namespace {
 
-// Whether texts are between <s> and </s>, and pairs are <s> A </s></s> B </s>, as MPNet's.
+// Whether the special tokens are MPNet's: <s> A </s> for a text, <s> A </s></s> B </s> for a pair.
 bool has_mpnet_tokens(const JsonFile* config, const Vocabulary& vocabulary) {
   const auto name =
       config ? config->get<std::string_view>(config->root(), "tokenizer_class") : std::nullopt;

@@ -13,9 +13,9 @@ namespace finetune {
 
 struct WordPieceTokenizer::Scratch {
   BertNormalizer::Scratch normalizer;
-  std::string bytes;                  // of one word
+  std::string bytes;                  // bytes of one word
   std::vector<uint32_t> char_of;      // byte of `bytes` -> character
-  std::string normalized;             // of a segment, if added tokens are matched in it
+  std::string normalized;             // a normalized segment, if added tokens are matched in it
   std::vector<uint32_t> char_begins;  // byte of `normalized` -> character
 };
 
