@@ -41,7 +41,7 @@ bool first_tokens_only(const EncoderConfig& config, const ModelChunk& chunk, Hea
   return chunk.head && config.reads_first_only(head.kind);
 }
 
-// What the norm after the last layer writes.
+// Takes memory for the output and the statistics of the norm after the last layer.
 void take_final_norm(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
                      const ModelChunk& chunk, int64_t rows) {
   if (!chunk.head || !config.layer.norm_before) return;
@@ -49,7 +49,7 @@ void take_final_norm(ActivationPlan& plan, Allocator& memory, const EncoderConfi
   plan.final_stats = memory.take(rows * 2);
 }
 
-// The encoder's output may be on its way to the host (InputRing), so dropout has a copy.
+// Dropout writes to a copy, since the encoder's output may be on its way to the host (InputRing).
 void take_dropped(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config, Head head,
                   const ModelChunk& chunk, int64_t tokens) {
   if (!chunk.head || head.kind != HeadKind::token || !config.head.token_dropout) return;
@@ -66,8 +66,8 @@ int64_t ring_tensors_of(const EncoderConfig& config, const ModelChunk& chunk, He
   return chunk.embeddings + chunk.layers.size() + output;
 }
 
-// What a layer computes between its input and its output, of first tokens apart. `normed`: the norm
-// before its attention has a result. `activated`: the activation's result is kept.
+// Takes memory for a layer's results between its input and its output; take_first() has those of
+// first tokens. `normed`: with a norm before attention. `activated`: keep the activation's result.
 LayerOffsets take_results(Allocator& memory, const EncoderConfig& config, const ModelChunk& chunk,
                           ActivationForm form, int64_t tokens, int64_t sequences, bool first_only,
                           bool normed, bool activated = false) {
@@ -113,7 +113,7 @@ void take_first(Allocator& memory, int64_t rows, int64_t h, int64_t tensor_shard
   }
 }
 
-// Gives all layers the offsets of one's results.
+// Gives all layers the same offsets for their results.
 void share_results(ActivationPlan& plan, const LayerOffsets& results) {
   for (LayerOffsets& layer : plan.layers) {
     LayerOffsets shared = results;
@@ -123,7 +123,7 @@ void share_results(ActivationPlan& plan, const LayerOffsets& results) {
   }
 }
 
-// Of each shard held but the first, whose place is that of the sum; `first_too`: of it as well.
+// Takes memory for the held shards' partials; for the first only if `first_too` (else: the sum's).
 std::vector<int64_t> take_partials(Allocator& memory, const ModelChunk& chunk, int64_t floats,
                                    bool first_too) {
   std::vector<int64_t> places;
@@ -138,7 +138,7 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
                     const ModelChunk& chunk, ActivationForm form, int64_t tokens, int64_t sequences,
                     int64_t scored, int64_t head_rows, bool first_only, bool all_first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
-  // The most rows of gradients that have R of them.
+  // The largest R of the chunk's layers.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
   plan.gradient = memory.take(state_floats(config, chunk, tokens));
   if (config.layer.position_bias) {
@@ -154,12 +154,12 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
     plan.query_gradient = memory.take_typed(sequences * h / v);
     plan.partials.first = take_partials(memory, chunk, sequences * h, true);
   }
-  // The head has its gradient there too, in f32, and so has a branch behind a norm.
+  // In f32: the head's gradient, which is there, too, and branches behind a norm.
   const int64_t branch = config.layer.norm_before ? rows * h : memory.floats_of(rows * h);
   plan.branch_gradient = memory.take(std::max({branch, sequences * h, scored * h, head_rows * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);
   const int64_t qkv = std::max(rows * 3 * h, tokens * 2 * h) / v;
-  // Weights' gradients read them while the next block computes its own.
+  // Weight gradients on the second stream still read them while the next block writes its own.
   if (form.second_stream && memory.is_rounded()) {
     plan.wide_gradient = memory.take_typed(rows * inner / v);
     plan.attention_branch_gradient =
@@ -212,7 +212,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   const bool norm_before = config.layer.norm_before;
   ActivationPlan plan;
   Allocator slot(form.type, slot_at);
-  // `received`: with what the stage below carries behind it.
+  // `received`: with the carried_rows() that the stage below sends behind it.
   auto take_input = [&](bool received = false) {
     return ring.on() ? ring.of(plan.ring_tensors++)
                      : slot.take(received ? state_floats(config, chunk, tokens) : tokens * h);
@@ -225,7 +225,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   take_bias_table(plan, slot, config, chunk);
   take_convolved(plan, slot, config, chunk, tokens);
   plan.first_input = plan.ring_tensors;
-  // The first layer's input is rounded where it is read.
+  // The first layer's input has no rounded copy: products round it when they read it.
   int64_t input = take_input(!chunk.embeddings), input_rounded = kAbsent;
   for (int64_t l = 0; l < count; ++l) {
     const bool last = l + 1 == count, first_only = first_tokens && last;
@@ -257,7 +257,7 @@ ActivationPlan ActivationPlan::training(const EncoderConfig& config, Head head,
   Allocator working(form.type, working_at == kAbsent ? slot.end() : working_at);
   const bool all_first_only = first_tokens && count == 1;
   if (recompute) {
-    // Large enough for every layer's results: no later one has more than the first.
+    // Large enough for any layer's results: only the last layer can have fewer rows.
     share_results(plan, take_results(working, config, chunk, form, tokens, sequences,
                                      all_first_only, norm_before));
     if (first_tokens) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
@@ -324,8 +324,8 @@ int64_t ActivationPlan::inference_floats(const EncoderConfig& config, Head head,
   return floats;
 }
 
-// A layer reads its input from `state` and leaves its output there; attention's tensors are dead
-// when the feed-forward begins, so the two share `wide`.
+// A layer reads its input from `state` and writes its output there. Attention's tensors are not
+// needed any more when the feed-forward begins, so the two share `wide`.
 ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
                                          const ModelChunk& chunk, DType type, int64_t tokens,
                                          int64_t sequences, bool whole_layers, int64_t scored) {
@@ -372,7 +372,7 @@ ActivationPlan ActivationPlan::inference(const EncoderConfig& config, Head head,
   }
   offsets.shards.assign(size_t(chunk.held_shards), shard);
   plan.layers.assign(size_t(chunk.layers.size()), offsets);
-  plan.layers.front().input_rounded = kAbsent;  // rounded where it is read
+  plan.layers.front().input_rounded = kAbsent;  // products round it
   plan.layers.back().output_rounded = kAbsent;
   if (first_tokens_only(config, chunk, head)) {
     LayerOffsets& last = plan.layers.back();

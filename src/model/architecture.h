@@ -1,5 +1,5 @@
-// The encoders that can be fine-tuned, one row each: how config.json is read, what tensors are
-// called. What an encoder's blocks compute is in its configuration (blocks.h).
+// The encoders that can be fine-tuned, one row each: how to read config.json, and the tensors'
+// names. The configuration says what an encoder's blocks compute (blocks.h).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// What a module of the model is for, whatever an architecture calls it.
+// The purpose of a module of the model. Its name depends on the architecture.
 enum class Role {
   word_embeddings,
   position_embeddings,
@@ -48,7 +48,7 @@ enum class Role {
   masked_decoder,
 };
 
-// Of a module: LayerNorm's gamma is its weight, its beta the bias. Embeddings have no bias.
+// A module's tensors: LayerNorm's gamma is its weight, its beta the bias. Embeddings have no bias.
 enum class ParameterPart { weight, bias };
 
 constexpr bool is_norm(Role role) {
@@ -64,8 +64,8 @@ constexpr bool is_of_head(Role role) {
   return role >= Role::pooler;
 }
 
-// Whether the weight is an operand of matrix products and nothing else. The word embedding, which
-// the head for masked words multiplies by, is not.
+// Whether the weight is only used as an operand of matrix products. The word embedding is not, even
+// if the head for masked words multiplies by it.
 constexpr bool is_product(Role role) {
   return role == Role::embedding_projection || role == Role::convolution || role == Role::pooler ||
          role == Role::sequence_head || role == Role::token_head ||
@@ -74,10 +74,10 @@ constexpr bool is_product(Role role) {
 
 struct Module {
   Role role;
-  // Hugging Face's. "*" stands for the number of the encoder layer; where layers share weights, the
-  // first "*" for the number of the group and the second one for the layer in the group. Roles with
-  // one name are one tensor, whose rows are theirs in turn: query, key and value, or inner and
-  // gate.
+  // Hugging Face's name. "*" stands for the number of the encoder layer. If layers share weights,
+  // the first "*" is the number of the group and the second one that of the layer in the group.
+  // Roles with the same name are one tensor, with their rows one after the other: query, key and
+  // value, or inner and gate.
   std::string_view name;
 };
 
@@ -98,8 +98,8 @@ struct Architecture {
   std::string_view class_prefix;  // of Hugging Face's classes: "Bert" + "ForQuestionAnswering"
   TensorNames names;              // in weight files
   std::span<const Module> modules;
-  // The sequence head's dense layer is pretrained with the encoder, as BERT's pooler. If not, a new
-  // head begins with a new one.
+  // The sequence head's dense layer is pretrained with the encoder, like BERT's pooler. If false, a
+  // new head gets a new dense layer.
   bool pretrained_pooler = true;
   // transformers 5 gives the second text of a pair no type of its own unless tokenizer_config.json
   // lists token_type_ids.
@@ -110,11 +110,11 @@ struct Architecture {
   // Reads config.json into a configuration that has the defaults of EncoderConfig.
   void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 
-  // The name of a module; `layer`: EncoderConfig::layer_name. The role must be there.
+  // The name of a module; `layer`: EncoderConfig::layer_name. The architecture must have the role.
   std::string module_of(Role role, LayerName layer = {}) const;
 };
 
-// The first one is taken for a config.json without model_type.
+// The first one is used for a config.json without model_type.
 std::span<const Architecture> all_architectures();
 inline const Architecture& default_architecture() {
   return all_architectures().front();

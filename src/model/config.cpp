@@ -14,11 +14,11 @@
 namespace finetune {
 namespace {
 
-// What keeps the order of keys compares each with all before it.
+// A JSON object that keeps the order of its keys compares each new key with all others.
 constexpr size_t kMostMembers = size_t{1} << 16;
 
-// The names in order of id. Error(model) for ids that do not run from 0 without a gap, and for a
-// name that two ids have.
+// Returns the names in order of id. Error(model): ids do not run from 0 without a gap, or two ids
+// have the same name.
 std::vector<std::string> in_order_of_id(const ConfigReader& reader, std::string_view key,
                                         std::map<int64_t, std::string> by_id) {
   std::vector<std::string> labels;
@@ -39,8 +39,8 @@ std::vector<std::string> in_order_of_id(const ConfigReader& reader, std::string_
   return labels;
 }
 
-// A label as text. Scripts write classes that are numbers or truth values as such: 1 is the label
-// "1", as in rows of JSON.
+// Returns a label as text. Scripts write some classes as numbers or booleans: 1 is the label "1",
+// as in rows of JSON.
 std::string label_text(const ConfigReader& reader, int64_t id, simdjson::dom::element label) {
   std::string_view text;
   if (label.get(text) == simdjson::SUCCESS) return std::string(text);
@@ -62,7 +62,7 @@ std::vector<std::string> labels_by_id(const ConfigReader& reader, simdjson::dom:
   return in_order_of_id(reader, "id2label", std::move(by_id));
 }
 
-// label2id, where it stands alone: an object from the labels to 0, 1, ..., n-1.
+// label2id, used if there is no id2label: an object from the labels to 0, 1, ..., n-1.
 std::vector<std::string> labels_of_ids(const ConfigReader& reader, simdjson::dom::object object) {
   std::map<int64_t, std::string> by_id;
   for (auto [label, value] : object) {
@@ -80,7 +80,7 @@ std::vector<std::string> labels_of_ids(const ConfigReader& reader, simdjson::dom
   return in_order_of_id(reader, "label2id", std::move(by_id));
 }
 
-// As transformers reads them: what names the labels counts before their number.
+// Reads labels as transformers does: keys with names count before keys with their number.
 std::vector<std::string> read_labels(const ConfigReader& reader) {
   simdjson::dom::object object;
   simdjson::dom::element value;
@@ -98,7 +98,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   return {};
 }
 
-// Members of objects, inner ones too.
+// Counts the members of objects, also of nested ones.
 void count_members(simdjson::dom::element value, size_t& count) {
   simdjson::dom::object object;
   simdjson::dom::array array;
@@ -139,7 +139,7 @@ std::string known_types() {
   return concat(join(types, ", "), " and ", last);
 }
 
-// What this program does not compute must not pass as one that it does.
+// Refuses a model that this program does not compute.
 const Architecture& read_architecture(const ConfigReader& reader) {
   std::string type = reader.text("model_type", default_architecture().model_type);
   const Architecture* architecture = architecture_named(type);
@@ -158,7 +158,7 @@ const Architecture& read_architecture(const ConfigReader& reader) {
   return *architecture;
 }
 
-// Scripts write all kinds of things there, which no error is worth.
+// Returns "" for unexpected values: scripts write many, and no error is needed.
 std::string read_class_name(simdjson::dom::object object) {
   simdjson::dom::array classes;
   std::string_view name;

@@ -18,7 +18,7 @@ int64_t total_size(int64_t tokens, int64_t sequences, int64_t scored) {
   return 5 * padded(tokens) + 6 * padded(sequences + 1) + 3 * padded(scored);
 }
 
-// Positions from 1, as the tokens are counted; tokens that do not count have position 0.
+// Counts each text's tokens from 1. Tokens with `uncounted_id` are not counted and get position 0.
 std::vector<uint32_t> counted_positions(const PackedBatch& batch, int32_t uncounted_id) {
   std::vector<uint32_t> positions(batch.ids.size());
   uint32_t count = 0;

@@ -16,8 +16,8 @@ namespace finetune {
 class DeviceBatch {
  public:
   DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
-  // loss_scale: of every sample, times its weight; fillers have 0. `embeddings` decides on types
-  // and positions.
+  // Each sample's loss is scaled by `loss_scale` times its weight; fillers have 0. `embeddings`
+  // decides on types and positions.
   void upload(const PackedBatch& batch, float loss_scale = 1,
               const EmbeddingBlock& embeddings = {});
 
@@ -48,7 +48,7 @@ class DeviceBatch {
 
   Backend& backend_;
   std::shared_ptr<void> memory_;
-  std::vector<uint32_t> host_;  // what is uploaded, in one piece
+  std::vector<uint32_t> host_;  // uploaded in one piece
   int64_t max_tokens_, max_sequences_;
   int64_t tokens_ = 0, sequences_ = 0, scored_ = 0, max_length_ = 0, first_position_ = 0;
   bool weighted_ = false;

@@ -12,10 +12,10 @@
 
 namespace finetune {
 
-// A field of Encoder::State, which a file of several must not see in an anonymous namespace.
+// Not in an anonymous namespace: Encoder::State has it as a field (gcc warns in unity builds).
 struct ChunkLayers {
   ModelChunk chunk;
-  std::vector<std::vector<LayerSlots>> layers;  // of each its tensor shards
+  std::vector<std::vector<LayerSlots>> layers;  // the held tensor shards of each layer
 };
 
 struct Encoder::State {
@@ -30,10 +30,10 @@ struct Encoder::State {
   std::vector<ChunkLayers> chunks;
   bool whole_layers = false;  // in inference
   std::unique_ptr<TensorSum> solo_sum;
-  TensorSum* sum = nullptr;  // over tensor shards, where there are several
+  TensorSum* sum = nullptr;  // over tensor shards; null if there is one
 
   bool can_train = false, recompute = false, activated = false;
-  int64_t slots = 1, slot_floats = 0;  // floats: of each
+  int64_t slots = 1, slot_floats = 0;  // slot_floats: of each slot
   InputRing ring;                      // behind the slots
   std::shared_ptr<void> memory;
   int64_t reserved = 0;  // bytes
@@ -66,14 +66,14 @@ struct Encoder::State {
     return ActivationPlan::training(config, head, of, backend, tokens, sequences, recomputes,
                                     slot_at, working_at, ring, scored, activated);
   }
-  // Of the block, where `training` is empty for inference alone.
+  // Floats of the block; `training` is empty for inference only.
   int64_t block_floats(BatchSize training, BatchSize inference, bool recomputes, int64_t count,
                        int64_t horizon) const;
   ActivationPlan inference_plan(const ModelChunk& of, const DeviceBatch& batch, bool whole) const {
     return ActivationPlan::inference(config, head, of, backend.activation_type(), batch.tokens(),
                                      batch.sequences(), whole, batch.scored());
   }
-  // For its own micro-batch: a small one touches little of the memory.
+  // The plan for the sizes of this micro-batch, so that a small one touches little memory.
   ActivationPlan plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const;
   // `of`: the chunk that the layer is in.
   LayerPass pass(const ChunkLayers& of, int64_t layer, const DeviceBatch& batch,
@@ -129,8 +129,8 @@ Encoder::State::State(Backend& b, const EncoderConfig& c, const ParameterTable& 
   }
 }
 
-// With one slot working memory lies behind what the micro-batch keeps. With several, or a ring
-// between, all have fixed places: micro-batches of other sizes are in the others.
+// With one slot, working memory follows the results that this micro-batch keeps. With several slots
+// or a ring all places are fixed, since other slots hold micro-batches of other sizes.
 ActivationPlan Encoder::State::plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const {
   const ModelChunk& of = chunk(at.chunk);
   const int64_t t = batch.tokens(), b = batch.sequences();
@@ -291,7 +291,7 @@ bool Encoder::passes_gradient_on(int64_t chunk, int lowest_layer) const {
 void Encoder::forward(ChunkSlot at, const DeviceBatch& batch, float* weights,
                       const DropoutPlan* dropout) {
   const State& s = *state_;
-  // Dropout is for parts: whole layers have none.
+  // The backend's operations for whole layers have no dropout.
   const bool whole = s.whole_layers && at.slot == ChunkSlot::kInference && dropout == nullptr;
   s.forward(at, s.plan(at, batch, whole), batch, weights, dropout, whole);
 }
@@ -367,7 +367,7 @@ void Encoder::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, f
     const int64_t input = plan.first_input + (l - of.layers.begin);
     need(input);
     if (s.recompute && (l + 1 < of.layers.end || s.slots > 1)) {
-      // Nobody reads its output again, whose place in the ring another has by now.
+      // The output is not read again, and its place in the ring may hold another tensor by now.
       LayerOffsets again = pass.offsets;
       if (waiting && input + 1 < plan.ring_tensors) again.output = plan.spare_output;
       layer_forward(pass.with(again), weights);

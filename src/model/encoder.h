@@ -16,14 +16,14 @@
 
 namespace finetune {
 
-// Of a micro-batch; zeros: there is none.
+// The size of a micro-batch; zeros: there is none.
 struct BatchSize {
   int64_t tokens = 0;
   int64_t sequences = 0;
 };
 
-// Which pass of a part of the model: over which of its chunks, and in which slot it keeps what the
-// backward pass over the same micro-batch needs. A slot holds one chunk's pass at a time.
+// Names a pass of a part of the model: its chunk, and the slot that keeps its results for the
+// backward pass over the same micro-batch. A slot holds one chunk's pass at a time.
 struct ChunkSlot {
   static constexpr int64_t kInference = -1;  // nothing is kept
 
@@ -44,10 +44,10 @@ class Encoder {
   // Training keeps what the backward pass needs, for `slots` micro-batches, and has room for
   // inference as well; with `recompute` it keeps the layers' inputs, and the backward pass computes
   // the rest again: the same bits, since dropout has no state.
-  // With `horizon`, on a device and with `recompute` alone, these inputs wait in memory of the
-  // host: in a backward pass they are back so many layers before they are needed. The same bits;
-  // then no pass of training may be replayed.
-  // Until reserve() has chosen, kept results of the activation function are not counted.
+  // With `horizon`, which needs a device and `recompute`, these inputs wait in memory of the host
+  // and are back `horizon` layers before the backward pass needs them: the same bits, but passes of
+  // training cannot be replayed.
+  // Kept results of the activation function count only after reserve() has decided to keep them.
   int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute = false,
                            int64_t slots = 1, int64_t horizon = 0) const;
   // Allocates for micro-batches up to this size, in place of what was reserved before.
@@ -56,12 +56,12 @@ class Encoder {
     reserve(training ? BatchSize{max_tokens, max_sequences} : BatchSize{},
             {max_tokens, max_sequences}, recompute, slots);
   }
-  // The same with a size of its own for inference, besides that of training. Training keeps the
-  // results of the activation function where it takes at most `kept_bytes`
+  // The same with different sizes for training and inference. Training keeps the results of the
+  // activation function if its block then has at most `kept_bytes`
   // (ActivationPlan::keeps_activated).
   void reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots = 1,
                int64_t horizon = 0, int64_t kept_bytes = 0);
-  int64_t offloaded_bytes() const;  // of the host, where inputs wait there
+  int64_t offloaded_bytes() const;  // memory of the host for inputs that wait there
 
   // The whole model's passes, in slot 0.
   //
@@ -74,21 +74,21 @@ class Encoder {
   // Adds the gradients of the last forward (kept, same batch, weights and dropout) to `gradients`.
   // dlogits may be the logits' own memory. `lowest_layer`: layers below it are frozen and get no
   // gradient (0: embeddings too, l: encoder layer l and above, L+1: the head alone).
-  // With `accumulate` false they overwrite what is there, except in the word embedding, which is
-  // always added to. `ready`, where given, is called with each layer (Parameter::layer) that gets a
-  // gradient, from the head down, when the work that computes the last of it is under way.
+  // With `accumulate` false gradients overwrite old values, except those of the word embedding,
+  // which are always added. `ready`, if given, is called with each layer (Parameter::layer) that
+  // gets a gradient, from the head down, once all work that computes its gradient is enqueued.
   void backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
                 const DropoutPlan* dropout, int lowest_layer = 0, bool accumulate = true,
                 const std::function<void(int)>& ready = {});
 
-  // A part's passes, chunk by chunk. Between chunks go (T, H) of f32, with carried_rows() more.
-  // Before forward() the chunk's input lies in input_of(), unless the chunk has the embeddings;
-  // make_room_for_input() comes before it is written there, but for inference. Afterwards
-  // output_of() has its output, which for a chunk with the head is the logits. An output without a
-  // head is valid until the next pass, the rest until another pass takes the slot. Before
-  // backward() of a chunk without head the gradient of its output lies in gradient_of_output();
-  // afterwards gradient_of_input() has that of its input, where passes_gradient_on() says so. Both
-  // are one place, valid until the next backward().
+  // A part's passes, chunk by chunk. Chunks exchange (T, H) of f32 and carried_rows() more rows.
+  // Before forward(), write the input of a chunk without embeddings to input_of(); in training call
+  // make_room_for_input() before that. Afterwards output_of() has the output; for a chunk with the
+  // head it has the logits. An output without a head is valid until the next pass, all others until
+  // another pass uses the slot. Before backward() of a chunk without head, write the gradient of
+  // its output to gradient_of_output(). Afterwards gradient_of_input() has the gradient of its
+  // input, if passes_gradient_on() is true. Both are the same memory, valid until the next
+  // backward().
   void make_room_for_input(ChunkSlot at, const DeviceBatch& batch);
   Tensor input_of(ChunkSlot at, const DeviceBatch& batch) const;
   Tensor output_of(ChunkSlot at, const DeviceBatch& batch) const;
@@ -97,7 +97,7 @@ class Encoder {
     return gradient_of_output(at, batch);
   }
   void forward(ChunkSlot at, const DeviceBatch& batch, float* weights, const DropoutPlan* dropout);
-  // Of the forward pass that is in the slot. dlogits: of a chunk with the head.
+  // The backward pass of the forward pass in the slot. dlogits: only for a chunk with the head.
   void backward(ChunkSlot at, const DeviceBatch& batch, float* weights, float* gradients,
                 Tensor dlogits, const DropoutPlan* dropout, int lowest_layer = 0,
                 bool accumulate = true, const std::function<void(int)>& ready = {});

@@ -141,8 +141,8 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   const LayerOffsets& p = pass.offsets;
   const LayerSlots& norms = pass.shards[0];
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
-  // `gradient` is that of the tensor on the residual path, from the output downwards; a branch
-  // without dropout has the same gradient as the residual until its dense layer, but for its type.
+  // `gradient` is that of the tensor on the residual path, from the output downwards. Without
+  // dropout a branch has the same gradient down to its dense layer, except for the type.
   Tensor gradient = pass.at(g.gradient, rows, h);
   auto branch_of = [&](const Dropout& dropout, int64_t place) {
     return dropout.on() || pass.backend.activation_type() == DType::bf16
@@ -150,7 +150,7 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
                : Tensor{};
   };
 
-  // The biases of dense layers before norms, which shard 0 alone has.
+  // The biases of dense layers before norms; only shard 0 has them.
   auto summed = [&](const Slot& bias) { return pass.sums_with_rows() ? bias.in(arena) : Tensor{}; };
 
   Tensor branch = branch_of(pass.dropout.output, g.branch);

@@ -6,11 +6,11 @@
 // Under a sequence head the last layer is computed for first tokens only: keys and values for all
 // T tokens, everything else for B rows. Rows R is T, or B there.
 //
-// Of a layer that is cut into V tensor shards each is computed by itself: heads / V attention
-// heads, I / V columns of the feed-forward. What adds over all heads or columns (the outputs of
-// attention and feed-forward, the gradients of their inputs) is a sum of the shards' partials
-// (tensor_sum.h); all else of (R, H) is computed once, with equal bits by every tensor rank. V = 1
-// has no sums.
+// A layer can be cut into V tensor shards, each with heads / V attention heads and I / V columns of
+// the feed-forward. Sums over all heads or columns (the outputs of attention and feed-forward, the
+// gradients of their inputs) add the shards' partials (tensor_sum.h). Every tensor rank computes
+// all other (R, H) tensors completely, with equal bits. V = 1 has no
+// sums.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@
 
 namespace finetune {
 
-// Where a tensor lies in every arena of the table; without rows: it has none.
+// The place of a tensor in every arena of the table; 0 rows: the table does not have the tensor.
 struct Slot {
   int64_t offset = 0, rows = 0, cols = 0;
   DType dtype = DType::f32;
@@ -35,17 +35,17 @@ struct Slot {
 Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer = 0,
              int shard = 0);
 
-// Of one of V tensor shards of a layer that the table has.
+// The tensors of a layer's tensor shard, one of V.
 struct LayerSlots {
   Slot qkv_weight;  // (3H/V, H)
   Slot qkv_bias;    // (1, 3H/V)
-  // (H/V, H), (1, H/V), where relative positions have weights of their own.
+  // (H/V, H), (1, H/V), if relative positions have own weights.
   Slot position_key, position_key_bias, position_query, position_query_bias;
   Slot attention_weight;             // (H, H/V)
   Slot inner_weight, inner_bias;     // (I/V, H); gated: (2I/V, H)
   Slot output_weight;                // (H, I/V)
-  Slot attention_bias, output_bias;  // (1, H), of shard 0 alone
-  // Of the layer; no gamma where the layer lacks the norm, no beta where norms have none.
+  Slot attention_bias, output_bias;  // (1, H), only in shard 0
+  // Of the whole layer. No gamma if the layer lacks the norm, no beta if norms have no bias.
   Slot attention_gamma, attention_beta, output_gamma, output_beta;
 
   LayerSlots(const ParameterTable& table, int64_t layer, int shard = 0);
@@ -61,29 +61,29 @@ class RelativeTables;
 // gradient is not wanted.
 struct LayerBias {
   int64_t values = kAbsent;    // (heads/V, 2 * span - 1) of each shard held
-  int64_t gradient = kAbsent;  // (heads/V, 2T) of one shard after the other
+  int64_t gradient = kAbsent;  // (heads/V, 2T), used by one shard after the other
   int64_t table = kAbsent;     // gradient of the table: (buckets, heads/V) of each shard held
   int64_t span = 0;
-  // Of relative positions: (2 * span, H) after the norm; its gradient, of each shard held.
+  // The table of relative positions (2 * span, H) after its norm; its gradient for each shard held.
   int64_t relative = kAbsent, relative_gradient = kAbsent;
   Dropout relative_dropout;
   const RelativeTables* tables = nullptr;
   const RelativeOffsets* buffers = nullptr;
-  bool accumulate = false;  // into the gradient, which has the sum over the layers above
+  bool accumulate = false;  // add to the gradient, which has the sum over the layers above
 };
 
-// What a pass over one layer works on.
+// The operands of a pass over one layer.
 struct LayerPass {
   Backend& backend;
   const EncoderConfig& config;
   const DeviceBatch& batch;
-  std::span<const LayerSlots> shards;  // those held here, in order
+  std::span<const LayerSlots> shards;  // the shards held here, in order
   const LayerOffsets& offsets;
   const PartialOffsets& partials;
   LayerDropout dropout;
   int64_t tensor_shards = 1;  // V
-  int64_t first_shard = 0;    // of those held here
-  TensorSum* sum = nullptr;   // where V > 1
+  int64_t first_shard = 0;    // the number of the first shard held here
+  TensorSum* sum = nullptr;   // only if V > 1
   bool first_only = false;
   float* memory = nullptr;  // the activation block
   LayerBias bias = {};
@@ -95,13 +95,13 @@ struct LayerPass {
     return {backend,     config, batch,      shards, others, partials,   dropout,  tensor_shards,
             first_shard, sum,    first_only, memory, bias,   accumulate, rotation, window};
   }
-  // Attention reads a norm of the layer's input.
+  // Whether attention reads a norm of the layer's input.
   bool norms_input() const {
     return config.layer.norm_before && shards[0].attention_gamma.rows > 0;
   }
-  // Gradients of biases, but those of queries, keys and values, come from the operations that make
-  // their rows, not from the products' own; a norm makes the rows of the dense layer before it.
-  // Not of rows for which that takes a launch of its own all the same.
+  // Whether a bias's gradient (not that of query, key or value) is summed by the operation that
+  // computes its rows, not by the weight gradient's product. A norm does so for the dense layer
+  // before it. False for rows so wide that the sum would need a launch of its own anyway.
   bool sums_with_rows() const {
     const int64_t h = config.hidden_size;
     return backend.sums_columns() && !config.layer.norm_before && h <= kMostSummedColumns &&
@@ -116,13 +116,13 @@ struct LayerPass {
   RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
   // (rows, cols) at `offset`, or absent.
   Tensor at(int64_t offset, int64_t rows, int64_t cols) const;
-  // The same of the backend's activation_type.
+  // The same in the backend's activation_type.
   Tensor typed(int64_t offset, int64_t rows, int64_t cols) const;
   Tensor rounded(int64_t offset, int64_t rows, int64_t cols) const;  // in bf16
 };
 
-// Whether inference computes whole layers (Backend::has_layer), in two small buffers: never those
-// that are cut into tensor shards.
+// Whether inference computes whole layers (Backend::has_layer) in two small buffers; never if they
+// are cut into tensor shards.
 bool has_whole_layers(const Backend& backend, const EncoderConfig& config,
                       int64_t tensor_shards = 1);
 
@@ -133,14 +133,14 @@ void whole_layer_forward(const LayerPass& pass, float* weights);
 
 // Gradient buffers of the plan.
 struct LayerGradients {
-  int64_t gradient = kAbsent;  // (R, H): in: of the output; overwritten
+  int64_t gradient = kAbsent;  // (R, H) in: of the output; overwritten
   int64_t branch = kAbsent;    // (R, H)
-  int64_t context = kAbsent;   // (R, H/V), as the next two of one shard after the other
+  int64_t context = kAbsent;   // (R, H/V); one shard after the other uses it and the next two
   int64_t wide = kAbsent;
-  int64_t attention_branch = kAbsent, qkv = kAbsent;  // as ActivationPlan has them
+  int64_t attention_branch = kAbsent, qkv = kAbsent;  // see ActivationPlan
   int64_t query = kAbsent;                            // (B, H/V) where first_only
-  int64_t input = kAbsent;   // (T, H): out: of the input; the same as `gradient` unless first_only
-  int64_t normed = kAbsent;  // (T, H): of what a norm before a block wrote
+  int64_t input = kAbsent;   // (T, H) out: of the input; the same as `gradient` unless first_only
+  int64_t normed = kAbsent;  // (T, H) of the output of a norm before a block
 
   static LayerGradients of(const ActivationPlan& plan, bool first_only);
 };

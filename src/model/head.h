@@ -1,4 +1,4 @@
-// Heads on an encoder: one row each. What computes a head is in passes/ends.cpp.
+// The kinds of heads on an encoder, one row each. passes/ends.cpp computes them.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ enum class HeadKind {
 };
 
 struct HeadTraits {
-  Role role;                // of the last layer, or what tells the head from others
+  Role role;                // of the last layer, or of a module that only this head has
   std::string_view suffix;  // of Hugging Face's class: "Bert" + "ForSequenceClassification"
 };
 

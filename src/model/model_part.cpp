@@ -1,4 +1,4 @@
-// Questions about the part of a model that a process holds.
+// Answers questions about the part of a model that a process holds.
 #include "model/model_part.h"
 
 #include <algorithm>

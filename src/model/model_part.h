@@ -1,6 +1,6 @@
 // The part of a model that one process holds: its pipeline stage's layers, its tensor shards.
-// Tensor shards (V of them, a number of the run and never of the machine) cut attention heads and
-// feed-forward columns; a tensor rank holds a contiguous run of them. The whole model is one part.
+// V tensor shards divide attention heads and feed-forward columns (V depends on the run, not on the
+// machine); a tensor rank holds a contiguous run of them. The whole model is one part, too.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ModelPart {
   bool embeddings = true;     // the first stage's
   bool head = true;           // the last stage's, pooler included
   int64_t tensor_shards = 1;  // V
-  IndexRange shards{0, 1};    // those it holds
+  IndexRange shards{0, 1};    // the shards that it holds
 
   static ModelPart whole(const EncoderConfig& config, int64_t tensor_shards = 1);
   bool is_whole(const EncoderConfig& config) const;

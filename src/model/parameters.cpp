@@ -26,8 +26,8 @@ bool joined_to_previous(Role role) {
   return role == Role::key || role == Role::value || role == Role::gate;
 }
 
-// Of truncated normal values, as transformers initializes ModernBERT: less where a block's results
-// are added to others, and of a head by the width that it reads.
+// The deviation of truncated normal values, as transformers initializes ModernBERT: smaller if a
+// block's results are added to others, and by the input's width for a head.
 double deviation_of(Role role, const EncoderConfig& c) {
   switch (role) {
     case Role::attention_output:
@@ -43,11 +43,11 @@ double deviation_of(Role role, const EncoderConfig& c) {
   }
 }
 
-// What a tensor shard has of a dense layer: all of it, or its part of the weight's rows with their
-// biases, or its part of the weight's columns, whose bias is the first shard's.
+// A shard's part of a dense layer: all of it, or some of the weight's rows with their biases,
+// or some of the weight's columns; then the first shard has the bias.
 enum class Cut { none, rows, columns };
 
-// Lays out the whole model region by region, and lists what the part has.
+// Lays out the whole model region by region, and lists the parameters that the part has.
 class Builder {
  public:
   Builder(const EncoderConfig& config, int64_t tensor_shards, DType products)
@@ -56,7 +56,7 @@ class Builder {
         shards_(tensor_shards),
         products_(products) {}
 
-  // What is added from here on is of a region that the part has or not. An empty one is none.
+  // Begins a region; `held`: the part has it. A region without parameters is left out.
   void region(int layer, int shard, bool held) {
     end_region();
     layer_ = layer;
@@ -69,7 +69,7 @@ class Builder {
     if (cut == Cut::columns) slice = {0, out, own(in).begin, own(in).size()};
     add(role, ParameterPart::weight, {out, in}, slice, Parameter::Init::normal);
   }
-  // Weights, then biases, of roles that are multiplied as one matrix: (out, in) each, cut by rows.
+  // Adds weights, then biases, of roles multiplied as one matrix: (out, in) each, cut by rows.
   void joined(std::initializer_list<Role> roles, int64_t out, int64_t in, bool with_bias) {
     const Role first = *roles.begin();
     if (architecture_.module_of(first) != architecture_.module_of(*(roles.end() - 1))) {
@@ -118,7 +118,7 @@ class Builder {
     vector(role, ParameterPart::weight, n, Parameter::Init::ones);
     if (config_.layer.norm_bias) bias(role, n);
   }
-  // A region ends where the next one may begin, or, as the arena's end, at a whole cache line.
+  // Ends the region at a multiple of `alignment`: norm blocks, or cache lines for the last one.
   void end_region(int64_t alignment = kNormBlock) {
     if (region_size_ == 0) return;
     const int64_t padded = rounded_up(region_size_, alignment);
@@ -179,7 +179,7 @@ class Builder {
   int64_t region_size_ = 0, whole_ = 0;  // so far
 };
 
-// Whether the part has encoder layer `layer`, 0 for the first, or a later one with its weights.
+// Whether the part has encoder layer `layer` (from 0) or a later one that uses its weights.
 bool uses_weights(const ModelPart& part, const EncoderConfig& config, int64_t layer) {
   while (!part.holds_layer(layer) && config.shares_above(layer)) layer += config.layer.inner;
   return part.holds_layer(layer);

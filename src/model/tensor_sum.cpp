@@ -1,4 +1,4 @@
-// Adds the partials of all tensor shards where one process has them.
+// Adds the partials of all tensor shards if one process has them.
 #include "model/tensor_sum.h"
 
 #include <vector>

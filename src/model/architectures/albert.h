@@ -37,7 +37,7 @@ inline constexpr std::string_view kAlbertBeginnings[] = {"embeddings.", "encoder
 inline constexpr std::string_view kAlbertUnused[] = {"predictions.decoder.weight",
                                                      "sop_classifier."};
 
-// What config.json calls a layer is `inner_group_num` layers here, one after the other.
+// Each layer of config.json is `inner_group_num` layers here, one after the other.
 inline void read_albert_groups(const ConfigReader& reader, EncoderConfig& config) {
   LayerBlock& layer = config.layer;
   layer.groups = 1;

@@ -1,4 +1,4 @@
-// The table of architectures, and what is looked up in it.
+// The table of architectures, and lookups in it.
 #include <algorithm>
 #include <array>
 

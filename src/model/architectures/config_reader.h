@@ -24,7 +24,7 @@ struct EncoderConfig;
 constexpr int64_t kWidest = int64_t{1} << 20;  // of a layer
 constexpr int64_t kMostLayers = 4096;
 
-// The name of a key, and another name for it. Where config.json has both, the first one counts.
+// The name of a key, and another name for it. If config.json has both, the first one counts.
 struct ConfigKey {
   std::string_view name, other;
   constexpr ConfigKey(const char* first, std::string_view second = {})
@@ -55,10 +55,10 @@ class ConfigReader {
   void truth(ConfigKey key, bool& out) const;
   // The list's strings; empty if the key is absent or null.
   std::vector<std::string> texts(ConfigKey key) const;
-  // The same, of a list or of text with "|" between its parts, in lower case.
+  // The same in lower case, from a list or from text with "|" between its parts.
   std::vector<std::string> choices(ConfigKey key) const;
-  bool is_null(std::string_view key) const;  // it is there, and null
-  // Of a key in objects: {"rope_parameters", "full_attention", "rope_theta"}.
+  bool is_null(std::string_view key) const;  // false if the key is absent
+  // A key in nested objects: {"rope_parameters", "full_attention", "rope_theta"}.
   using Path = std::span<const std::string_view>;
   void number_at(Path path, double least, double most, double& out) const;
   std::string text_at(Path path, std::string_view otherwise) const;
@@ -76,15 +76,15 @@ class ConfigReader {
   const std::filesystem::path& path_;
 };
 
-// What architectures call the sizes of the encoder.
+// An architecture's keys for the sizes of the encoder.
 struct SizeKeys {
   ConfigKey hidden = "hidden_size";
   ConfigKey layers = "num_hidden_layers";
   ConfigKey heads = "num_attention_heads";
   ConfigKey inner = "intermediate_size";
 };
-// Reads the sizes of embeddings and layers; type_vocab_size unless it is 0. Error(model) for a size
-// out of range, and for heads that do not divide the hidden size.
+// Reads the sizes of embeddings and layers, but type_vocab_size only if it is not 0 in `config`.
+// Error(model): a size is out of range, or the number of heads does not divide the hidden size.
 void read_sizes(const ConfigReader& reader, const SizeKeys& keys, EncoderConfig& config);
 // Error(model): embedding_size is above hidden_size.
 void require_narrow_embeddings(const ConfigReader& reader, const EncoderConfig& config);

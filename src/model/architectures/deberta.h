@@ -39,8 +39,8 @@ inline constexpr Module kDebertaModules[] = {
 };
 
 inline constexpr std::string_view kDebertaBeginnings[] = {"embeddings.", "encoder."};
-// The tied decoder and heads of pre-training. Published files have a table of positions, which
-// comes last, where the model has none.
+// The tied decoder and heads of pre-training. The last two entries are for models without a table
+// of positions, since their published files have one.
 template <bool kLegacy>
 inline constexpr std::string_view kDebertaUnused[] = {
     kLegacy ? "cls.predictions.decoder." : "cls.",
@@ -140,7 +140,7 @@ inline void read_deberta_head(const ConfigReader& reader, EncoderConfig& config)
   config.head.input_dropout = config.head_input_dropout > 0;
 }
 
-// Error(model): the key has another value than the only one that can be loaded.
+// Error(model): the key has another value than `size`, the only one that can be loaded.
 inline void require_size(const ConfigReader& reader, const char* key, int64_t size) {
   int64_t stated = size;
   reader.integer(key, 0, kWidest, stated);

@@ -30,7 +30,7 @@ inline constexpr Module kDistilBertModules[] = {
 inline constexpr std::string_view kDistilBertBeginnings[] = {"embeddings.", "transformer."};
 inline constexpr std::string_view kDistilBertUnused[] = {"vocab_projector.weight"};  // is tied
 
-// transformers maps BERT's names of the sizes to its own; other programs write them.
+// BERT's names of the sizes are read, too: other programs write them, and transformers reads them.
 inline void read_distilbert_config(const ConfigReader& reader, EncoderConfig& config) {
   config.num_hidden_layers = 6;
   config.type_vocab_size = 0;

@@ -34,7 +34,7 @@ inline constexpr std::string_view kModernBertBeginnings[] = {"embeddings.", "lay
                                                              "final_norm."};
 inline constexpr std::string_view kModernBertUnused[] = {"decoder.weight"};  // is tied
 
-// layer_types, as transformers 5 writes it, or every n-th layer is global.
+// Reads layer_types, which transformers 5 writes; without it every n-th layer is global.
 inline void read_modernbert_layers(const ConfigReader& reader, EncoderConfig& config) {
   const int64_t layers = config.num_hidden_layers;
   config.rotary.local.assign(size_t(layers), false);
@@ -55,11 +55,11 @@ inline void read_modernbert_layers(const ConfigReader& reader, EncoderConfig& co
   int64_t window = 128;
   reader.integer("local_attention", 0, int64_t{1} << 31, window);
   config.rotary.window = window / 2;
-  // Tokens on each side; transformers 5 lets it count in place of local_attention.
+  // The number of tokens on each side. transformers 5 uses it instead of local_attention.
   reader.integer("sliding_window", 0, int64_t{1} << 30, config.rotary.window);
 }
 
-// rope_parameters, as transformers 5 writes it, or keys of its own for each kind of layer.
+// Reads rope_parameters, which transformers 5 writes, or one key for each kind of layer.
 inline void read_modernbert_rotation(const ConfigReader& reader, EncoderConfig& config) {
   constexpr double kLeast = 1, kMost = 1e12;
   reader.number("global_rope_theta", kLeast, kMost, config.rotary.theta);

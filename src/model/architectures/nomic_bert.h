@@ -1,5 +1,5 @@
 // nomic_bert (Nussbaum et al., Nomic Embed, 2024): BERT's layers, gated and with rotary positions.
-// Names are those of published files, with which Hugging Face's modeling_nomic_bert saves, too.
+// Names are those of published files; Hugging Face's modeling_nomic_bert saves with them, too.
 #pragma once
 
 #include "core/text/text.h"
@@ -8,7 +8,7 @@
 
 namespace finetune {
 
-// A gated block computes f(inner) * gate. These files call `fc12` what f is applied to.
+// A gated block computes f(inner) * gate. In these files `fc12` is the name of `inner`.
 inline constexpr Module kNomicBertModules[] = {
     {Role::word_embeddings, "nomic_bert.embeddings.word_embeddings"},
     {Role::type_embeddings, "nomic_bert.embeddings.token_type_embeddings"},
@@ -30,7 +30,7 @@ inline constexpr Module kNomicBertModules[] = {
     {Role::masked_decoder, "cls.predictions"},
 };
 
-// Of the first published models.
+// Keys of the first published models.
 inline constexpr RenamedKey kNomicBertKeys[] = {{"n_embd", "hidden_size"},
                                                 {"n_layer", "num_hidden_layers"},
                                                 {"n_head", "num_attention_heads"},
@@ -44,7 +44,7 @@ inline constexpr RenamedKey kNomicBertKeys[] = {{"n_embd", "hidden_size"},
 inline constexpr std::string_view kNomicBertBeginnings[] = {"embeddings.", "emb_ln.", "encoder.",
                                                             "pooler."};
 
-// Keys of the first code for these models, whose options later code does not have.
+// Checks options that only the first code for these models has.
 inline void require_nomic_options(const ConfigReader& reader, int64_t head_size) {
   for (const char* key : {"prenorm", "parallel_block", "use_rms_norm", "rotary_emb_interleaved",
                           "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
@@ -116,7 +116,7 @@ inline void read_nomic_bert_config(const ConfigReader& reader, EncoderConfig& co
   reader.integer("n_positions", 1, kWidest, config.max_position_embeddings);
   int64_t width = 768;
   reader.integer("n_embd", 1, kWidest / 4, width);
-  config.intermediate_size = 4 * width;  // what the first code takes for an n_inner of null
+  config.intermediate_size = 4 * width;  // the first code's value if n_inner is null
   read_sizes(reader,
              {.hidden = {"hidden_size", "n_embd"},
               .layers = {"num_hidden_layers", "n_layer"},

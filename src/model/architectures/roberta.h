@@ -29,13 +29,13 @@ inline constexpr Module kRobertaModules[] = {
 };
 
 inline constexpr std::string_view kRobertaBeginnings[] = {"embeddings.", "encoder.", "pooler."};
-// The tied decoder under its names.
+// The tied decoder, under both of its names.
 inline constexpr std::string_view kRobertaUnused[] = {"lm_head.decoder.", "lm_head.weight"};
 
 // A config.json without these keys takes the defaults of Hugging Face's class, which no published
 // model has.
 inline void read_roberta_config(const ConfigReader& reader, EncoderConfig& config) {
-  constexpr int64_t kMostPads = int64_t{1} << 16;  // positions are as many
+  constexpr int64_t kMostPads = int64_t{1} << 16;  // as many as positions
   config.vocab_size = 50265;
   config.pad_token_id = 1;
   reader.integer("pad_token_id", 0, kMostPads, config.pad_token_id);
@@ -46,7 +46,7 @@ inline void read_roberta_config(const ConfigReader& reader, EncoderConfig& confi
   read_bert_config(reader, config);
 }
 
-// XLM-RoBERTa and CamemBERT differ in names alone.
+// XLM-RoBERTa and CamemBERT differ only in names.
 constexpr Architecture roberta_architecture(std::string_view model_type,
                                             std::string_view class_prefix) {
   return {.model_type = model_type,

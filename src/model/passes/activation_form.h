@@ -1,4 +1,4 @@
-// What a backend makes of activations: their type, what is kept, and what may be read beside.
+// What a backend does with activations: their type, kept masks, and reads on a second stream.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace finetune {
 
-// A type by itself: no masks are kept, and there is one stream.
+// If made from a type alone: no masks are kept, and there is one stream.
 struct ActivationForm {
   static constexpr int64_t kLongestMasked = 1024;
 
@@ -24,9 +24,9 @@ struct ActivationForm {
       : ActivationForm(backend.activation_type(), backend.keeps_attention_masks(),
                        backend.has_second_stream()) {}
 
-  // Of attention's masks, floats of `rows` queries of a tensor shard. None are kept of heads of
-  // other sizes and with a bias, whose kernels have none (ops/cuda/attention/attention_tiles.h),
-  // and of models for long texts: there would have to be room for the longest.
+  // Floats of attention's masks for `rows` queries of a tensor shard. 0 for other head sizes and
+  // with a bias, since those kernels keep no masks (ops/cuda/attention/attention_tiles.h), and in
+  // models for long texts, which would need room for the longest text.
   int64_t mask_floats(const EncoderConfig& config, int64_t shards, int64_t rows,
                       int64_t tokens) const {
     const int64_t size = config.head_size();

@@ -10,7 +10,7 @@
 namespace finetune {
 namespace {
 
-// Queries, keys and values lie side by side, or queries apart.
+// Queries, keys and values lie side by side; if only first tokens have queries, these lie apart.
 Heads heads_at(const LayerPass& pass, int64_t query_offset, int64_t wide_offset) {
   const int64_t t = pass.batch.tokens(), width = pass.shard_width();
   if (pass.first_only) {
@@ -22,7 +22,7 @@ Heads heads_at(const LayerPass& pass, int64_t query_offset, int64_t wide_offset)
   return {qkv.columns(0, width), qkv.columns(width, width), qkv.columns(2 * width, width)};
 }
 
-// The rows of the fused projection that make queries (0), or keys and values (1).
+// The rows of the fused projection that compute queries, and those for keys and values.
 Tensor query_rows(Tensor weight) {
   return weight.rows_from(0, weight.rows / 3);
 }
@@ -36,7 +36,7 @@ Tensor key_value_part(Tensor bias) {
   return bias.columns(bias.cols / 3, bias.cols / 3 * 2);
 }
 
-// The block's input as products read it.
+// The block's input for products: the rounded copy if there is one.
 Tensor input_of(const LayerPass& pass) {
   const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
   const LayerOffsets& p = pass.offsets;
@@ -45,8 +45,8 @@ Tensor input_of(const LayerPass& pass) {
   return rounded ? rounded : pass.at(normed ? p.normed : p.input, t, h);
 }
 
-// Rotates queries and keys, or back their gradients. First tokens' queries have position 0, which
-// does not turn them.
+// Rotates queries and keys, or with `back` their gradients in reverse. First tokens' queries have
+// position 0, which does not rotate.
 void rotate(const LayerPass& pass, int64_t wide_offset, bool back) {
   if (!pass.rotation) return;
   const int64_t t = pass.batch.tokens(), width = pass.shard_width();
@@ -55,7 +55,7 @@ void rotate(const LayerPass& pass, int64_t wide_offset, bool back) {
   pass.backend.rotate(x, pass.batch.positions(), pass.rotation, back, x);
 }
 
-// Where attention's dropout mask is kept, if it is.
+// The memory of attention's dropout mask; absent if it is not kept.
 Tensor mask_of(const LayerPass& pass, size_t shard) {
   const int64_t place = pass.offsets.shards[shard].mask;
   return place == kAbsent ? Tensor{}
@@ -89,8 +89,8 @@ void shard_forward(const LayerPass& pass, size_t shard, float* weights, Tensor q
                     pass.typed(p.context, pass.rows(), width), log_sums, mask_of(pass, shard));
 }
 
-// Back through the shards' attention and fused projections, from the gradient of what leaves
-// attention's dense layer; leaves the gradient of the layer's input.
+// The backward pass through the shards' attention and fused projections: from the gradient of the
+// output of attention's dense layer to the gradient of the block's input.
 class AttentionBackward {
  public:
   AttentionBackward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
@@ -146,8 +146,8 @@ class AttentionBackward {
       rotate(pass_, g_.qkv, true);
       add_bias_gradient(shard);
     }
-    // Behind attention, which reads the context too: a backend with a second stream keeps readers
-    // of one memory apart.
+    // After attention, which reads the context, too: a backend with a second stream makes readers
+    // of the same memory wait for each other.
     backend.linear_backward_weight(branch, context, s.attention_weight.in(arena_),
                                    pass_.sums_with_rows() ? Tensor{} : s.attention_bias.in(arena_),
                                    pass_.accumulate);
@@ -196,8 +196,8 @@ class AttentionBackward {
   float* arena_;
   bool input_wanted_;
   Tensor gradient_, dinput_, into_;
-  InputGradient of_queries_;  // of all three where they are one product
-  PartialSum of_keys_;        // of keys and values where queries are apart
+  InputGradient of_queries_;  // of queries, keys and values if they are one product
+  PartialSum of_keys_;        // of keys and values if queries are apart
 };
 
 }  // namespace

@@ -6,20 +6,20 @@
 
 namespace finetune {
 
-// `shard`: number among those held here.
+// `shard`: the index among the shards held here.
 AttentionShape attention_shape(const LayerPass& pass, size_t shard);
 
 // Copies the first tokens' rows of (T, H) to an offset of the layer, and returns the copy.
 Tensor gather_first(const LayerPass& pass, Tensor from, int64_t to);
 
 // Returns the projected context (R, H), summed over tensor shards. `queries`: the R rows of the
-// block's input that make queries.
+// block's input that have queries.
 Tensor attention_forward(const LayerPass& pass, float* weights, Tensor queries);
 
-// `branch`: the gradient of the projected context. The block's input is the layer's, or a norm of
-// it (LayerPass::norms_input). Of the layer's the gradient is added to `g.gradient`, or left in
-// `g.input` where only first tokens are computed, if it is wanted; of a norm it is left in
-// `g.normed`, or in `g.input`.
+// `branch`: the gradient of the projected context. If wanted, the gradient of the block's input is
+// added to `g.gradient`, or written to `g.normed` if the input is a norm of the layer's input
+// (LayerPass::norms_input). If only first tokens are computed, it is written to `g.input` in both
+// cases.
 void attention_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
                         float* arena, Tensor branch, bool input_wanted);
 

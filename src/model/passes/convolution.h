@@ -7,16 +7,16 @@ namespace finetune {
 
 class Convolution {
  public:
-  Convolution() = default;  // of a part without embeddings, or a model that has none
+  Convolution() = default;  // for a part without embeddings, or a model without a convolution
   Convolution(const ParameterTable& table, const EncoderConfig& config);
 
   bool on() const { return weight_.rows > 0; }
-  // Before the first layer, which may overwrite its input.
+  // Call before the first layer, which may overwrite its input.
   void begin(const EndPass& pass) const;
-  // After it: adds to its output, and norms the sum.
+  // Call after it: adds the result to the layer's output, and norms the sum.
   void finish(const EndPass& pass, bool keep) const;
-  // Before that layer's backward pass, from the gradient of its output; after it, the gradient of
-  // its input.
+  // Call backward() before that layer's backward pass, with the gradient of its output, and
+  // add_input_gradient() after it, which adds to the gradient of its input.
   void backward(const EndPass& pass, float* arena, bool accumulate) const;
   void add_input_gradient(const EndPass& pass) const;
 

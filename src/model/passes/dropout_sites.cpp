@@ -6,8 +6,8 @@
 namespace finetune {
 namespace {
 
-// The order of dropout_streams: embeddings, head, its input, three of each layer, then one of each
-// for relative positions, and the convolution.
+// The order of dropout_streams: embeddings, head, the head's input, three for each layer, then one
+// for each layer's relative positions, and the convolution.
 constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kHeadInputStream = 2, kLayerStreams = 3;
 
 }  // namespace

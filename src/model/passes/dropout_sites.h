@@ -1,4 +1,4 @@
-// Where a model drops out: the masks of one step, and the dropout of each site in a pass.
+// A model's dropout: the masks of one step, and the dropout of each site in a pass.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace finetune {
 
-// Dropout of one step: which masks, and how strong. Probabilities 0 switch it off.
+// Dropout of one step: the seed of its masks, and the probabilities; 0 switches it off.
 struct DropoutPlan {
   uint64_t seed = 0;
   uint32_t step = 0;
@@ -19,16 +19,16 @@ struct DropoutPlan {
   double head = 0;
   double head_input = -1;  // < 0: as head
   double gate = 0;
-  // Backend memory with what dropout_streams made of seed and step, which are not read then; null:
-  // they are.
+  // The result of dropout_streams() in backend memory, used instead of seed and step. If null,
+  // they are used.
   const DropoutStream* streams = nullptr;
 };
-// One for each use of dropout in such a model.
+// Returns one stream for each use of dropout in the model.
 std::vector<DropoutStream> dropout_streams(const EncoderConfig& config, uint64_t seed,
                                            uint32_t step);
 
-// Dropout of every site of one step. A site that the model's blocks lack has none, nor has any
-// without a plan. Plan and configuration must outlive this.
+// Dropout of every site in one step. It is off for sites that the model's blocks do not have, and
+// for all sites if `plan` is null. Plan and configuration must outlive this.
 class DropoutSites {
  public:
   DropoutSites(const DropoutPlan* plan, const EncoderConfig& config)

@@ -47,7 +47,7 @@ void EmbeddingEnd::forward(const EndPass& pass, bool keep) const {
   backend.linear(output, projection_.in(pass.weights), projection_bias_.in(pass.weights), input);
 }
 
-// The gradient of the first layer's input becomes that of what LayerNorm and dropout wrote.
+// Returns the gradient of the projection's input, from that of the first layer's input.
 Tensor EmbeddingEnd::below_projection(const EndPass& pass, float* arena, bool accumulate) const {
   const int64_t t = pass.batch.tokens(), e = pass.config.embedding_size();
   const Tensor gradient = pass.at(pass.plan.gradient, t, pass.config.hidden_size);
@@ -64,7 +64,7 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
   Backend& backend = pass.backend;
   const DeviceBatch& batch = pass.batch;
   const int64_t t = batch.tokens(), e = pass.config.embedding_size();
-  if (!accumulate) {  // the word embedding has zeros where no token was
+  if (!accumulate) {  // the word embedding's gradient is always added (Encoder::backward)
     if (Tensor all_positions = position_.in(arena)) backend.fill_zero(all_positions);
     if (Tensor types = type_.in(arena)) backend.fill_zero(types);
   }
@@ -80,7 +80,7 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
 
 // As transformers does, padding tokens in a text do not train the word row that they look up, nor
 // the position row of tokens that have no position. The decoder of masked words trains every word
-// row: its share in the padding row is put aside.
+// row: its share of the padding row's gradient is saved and added again.
 void EmbeddingEnd::add_table_gradients(const EndPass& pass, Tensor gradient, float* arena) const {
   Backend& backend = pass.backend;
   const DeviceBatch& batch = pass.batch;

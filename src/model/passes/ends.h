@@ -12,7 +12,7 @@
 
 namespace finetune {
 
-// What a pass over an end works on.
+// The operands of a pass over an end.
 struct EndPass {
   Backend& backend;
   const EncoderConfig& config;
@@ -29,12 +29,12 @@ struct EndPass {
 
 class EmbeddingEnd {
  public:
-  EmbeddingEnd() = default;  // of a part that lacks it
+  EmbeddingEnd() = default;  // for a part without embeddings
   EmbeddingEnd(const ParameterTable& table, const EncoderConfig& config);
 
   // Writes the first layer's input.
   void forward(const EndPass& pass, bool keep) const;
-  // Of plan.gradient, which is overwritten; gradients are added to `arena` or written there.
+  // Reads plan.gradient and overwrites it. Adds the gradients to `arena`, or writes them there.
   void backward(const EndPass& pass, float* arena, bool accumulate) const;
 
  private:
@@ -45,7 +45,7 @@ class EmbeddingEnd {
   Slot word_, position_, type_, gamma_, beta_, projection_, projection_bias_;
 };
 
-// The head for masked words (Hugging Face's BertLMPredictionHead): of the M scored tokens alone.
+// The head for masked words (Hugging Face's BertLMPredictionHead), only for the M scored tokens.
 // Its decoder is the word embedding, whose gradient therefore has a share in every row.
 class MaskedEnd {
  public:
@@ -54,7 +54,7 @@ class MaskedEnd {
 
   // `encoded` (T, H): the encoder's output.
   void forward(const EndPass& pass, Tensor encoded) const;
-  // The whole model is trained: `dencoder` (T, H) is wanted.
+  // `dencoder` (T, H) must be given, since the whole model is trained.
   void backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                 bool accumulate) const;
 
@@ -66,12 +66,12 @@ class MaskedEnd {
 
 class HeadEnd {
  public:
-  HeadEnd() = default;  // of a part that lacks it
+  HeadEnd() = default;  // for a part without head
   explicit HeadEnd(const ParameterTable& table);
 
-  // (B, outputs), (T, outputs) or (M, words), at plan.logits.
+  // Writes (B, outputs), (T, outputs) or (M, words) to plan.logits.
   void forward(const EndPass& pass) const;
-  // `dencoder` (B or T, H) becomes the gradient of the encoder's output; absent: it is not wanted.
+  // Writes the gradient of the encoder's output to `dencoder` (B or T, H), unless that is absent.
   void backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                 bool accumulate) const;
 
@@ -85,15 +85,15 @@ class HeadEnd {
   }
   // The encoder's output after the norm that follows the last layer, if any.
   Tensor encoded(const EndPass& pass) const;
-  // What the dense layer reads: of each sequence its first token's output or its tokens' mean, or
-  // every token's output.
+  // The dense layer's input: the output of each sequence's first token, the mean of each sequence's
+  // tokens, or every token's output.
   Tensor dense_input(const EndPass& pass) const;
-  // What the last layer reads: that after dropout, dense layer, activation, norm and dropout.
+  // The last layer's input: dense_input() after dropout, dense layer, activation, norm and dropout.
   Tensor dense_features(const EndPass& pass) const;
-  // What a layer on every token reads: the encoder's output, after dropout where there is any.
+  // token_features(): the last layer's input if there is no dense layer: the output after dropout.
   bool has_dense() const { return pooler_weight_.rows > 0; }
   Tensor token_features(const EndPass& pass) const;
-  // Each leaves the gradient of encoded() in `dencoder`, if that is wanted.
+  // Both write the gradient of encoded() to `dencoder`, unless that is absent.
   void backward_of_dense(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                          bool accumulate) const;
   void backward_of_tokens(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
@@ -103,7 +103,7 @@ class HeadEnd {
   Slot pooler_weight_, pooler_bias_, weight_, bias_;
   Slot norm_gamma_, norm_beta_;    // of the head
   Slot final_gamma_, final_beta_;  // after the last layer
-  MaskedEnd masked_;               // in place of the head's others
+  MaskedEnd masked_;               // of a masked head, which has no other tensors
 };
 
 }  // namespace finetune

@@ -8,14 +8,14 @@
 namespace finetune {
 namespace {
 
-// The block's input as products read it.
+// The block's input for products: the rounded copy if there is one.
 Tensor middle_of(const LayerPass& pass) {
   const int64_t rows = pass.rows(), h = pass.config.hidden_size;
   Tensor rounded = pass.rounded(pass.offsets.middle_rounded, rows, h);
   return rounded ? rounded : pass.at(pass.offsets.middle, rows, h);
 }
 
-// The first of a shard's columns in the whole block: dropout names them.
+// The index in the whole block of a shard's first column; dropout masks depend on it.
 int64_t first_column(const LayerPass& pass, size_t shard) {
   return (pass.first_shard + int64_t(shard)) * pass.shard_inner();
 }
@@ -25,7 +25,7 @@ Dropout gate_dropout(const LayerPass& pass) {
   return pass.config.layer.norm_before ? pass.dropout.output : Dropout{};
 }
 
-// f(u) * g of the first product (R, 2I/V), to `activated` or, where that is its memory, to u.
+// Computes f(u) * g from the first product (R, 2I/V) into `activated`, or into u if it is there.
 Tensor gated(const LayerPass& pass, size_t shard, Tensor before, Tensor activated) {
   if (activated.data == before.data) activated = before.columns(0, pass.shard_inner());
   pass.backend.gated_activation(pass.config.hidden_act, before, gate_dropout(pass), pass.names(),
@@ -56,8 +56,8 @@ Tensor feed_forward(const LayerPass& pass, float* weights) {
   return output.add();
 }
 
-// Of each product the input's gradient comes first: the backend may keep what it reads of the
-// weights where their gradient will be (AdamWPart).
+// For each product the input's gradient is computed before the weight's: the backend may have
+// packed the weights into the memory of their gradient (AdamWPart).
 void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
                            float* arena, Tensor branch, Tensor gradient, bool fresh) {
   Backend& backend = pass.backend;
@@ -68,8 +68,8 @@ void feed_forward_backward(const LayerPass& pass, const LayerGradients& g, float
     Tensor inner = pass.typed(pass.offsets.shards[i].inner, rows, pass.shard_inner_rows());
     Tensor wide = pass.typed(g.wide, rows, pass.shard_inner());
     backend.linear_backward_input(branch, s.output_weight.in(weights), wide, false);
-    // The activation's result is kept, or computed again: where its input was, or, where that is
-    // wider, where its gradient was.
+    // The activation's result is kept, or computed again: into its input's memory, or, if it is
+    // gated, into its gradient's.
     const int64_t kept = pass.offsets.shards[i].activated;
     Tensor activated = inner, dinner = wide;
     Tensor inner_bias = s.inner_bias.in(arena), output_bias = s.output_bias.in(arena);

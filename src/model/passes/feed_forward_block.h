@@ -6,7 +6,7 @@
 
 namespace finetune {
 
-// Returns the block's output (R, H) of offsets.middle, summed over tensor shards.
+// Returns the block's output (R, H) for offsets.middle, summed over tensor shards.
 Tensor feed_forward(const LayerPass& pass, float* weights);
 
 // `branch`: the gradient of that output. Adds the gradient of offsets.middle to `gradient`, or

@@ -41,15 +41,15 @@ void MaskedEnd::forward(const EndPass& pass, Tensor encoded) const {
                  pass.at(plan.logits, m, word_.rows));
 }
 
-// What has no scored token has a gradient of zeros.
+// Sets the gradients of the head's own tensors to zero, for a micro-batch without scored tokens.
 void MaskedEnd::clear(const EndPass& pass, float* arena) const {
   for (const Slot& slot : {decoder_bias_, gamma_, beta_, weight_, bias_}) {
     if (Tensor gradient = slot.in(arena)) pass.backend.fill_zero(gradient);
   }
 }
 
-// The word embedding's gradient is added to what is there in any case, as the embeddings add theirs
-// (Encoder::backward). The gradient of the encoder's output goes where its scored rows were.
+// The word embedding's gradient is always added, since the embeddings add theirs, too
+// (Encoder::backward). The gradient of the scored rows overwrites the rows.
 void MaskedEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                          bool accumulate) const {
   Backend& backend = pass.backend;

@@ -32,13 +32,13 @@ void norm_before_forward(const LayerPass& pass, float* weights) {
                          norms.output_gamma.in(weights), norms.output_beta.in(weights), epsilon,
                          stream, pass.at(p.attention_stats, rows, 2), pass.at(p.middle, rows, h),
                          pass.rounded(p.middle_rounded, rows, h));
-  // In inference the stream is where the output will be, in training the other way round.
+  // In inference `stream` is in the output's memory, in training `sum` is.
   sum = feed_forward(pass, weights);
   Tensor output = pass.at(p.output, rows, h);
   backend.add(sum.data == output.data ? stream : sum, output);
 }
 
-// `gradient` is that of the sum: of the output, of the stream, at last of the input.
+// `gradient` is first the gradient of the output, then of the stream, at last of the input.
 void norm_before_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
                           float* arena, bool input_wanted) {
   Backend& backend = pass.backend;

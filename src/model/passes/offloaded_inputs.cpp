@@ -38,7 +38,7 @@ void OffloadedInputs::begin(int64_t slot, IndexRange tensors, int64_t floats) {
   for (int64_t tensor = tensors.end; tensor-- > last;) fetch(tensor);
 }
 
-// What the place has had is on the host, or on its way there before this.
+// The place's old tensor is on the host already, or its copy is enqueued before this one.
 void OffloadedInputs::fetch(int64_t tensor) {
   Place& place = place_of(tensor);
   if (place.slot == slot_ && place.tensor == tensor) return;  // there since its forward pass

@@ -11,29 +11,29 @@
 
 namespace finetune {
 
-// The tensors of an InputRing. As a forward pass has written one, a copy to the host begins; its
-// place is taken by another when that is done. A backward pass goes from the last tensor down: as
-// many as the ring has places are there or on their way, and with each that is done with the next
-// one begins. Copies are beside the backend's other work, which waits where it needs them.
+// Copies an InputRing's tensors. When a forward pass has written a tensor, its copy to the host
+// begins; afterwards another tensor may use its place. A backward pass goes from the last tensor
+// down: the ring loads as many as it has places, and the next one whenever a tensor is done. Copies
+// run beside the backend's other work, which waits for a copy that it needs.
 class OffloadedInputs {
  public:
-  // Host memory for each tensor of each slot. Error(device) where there is not so much.
-  // Backend and ring must outlive this; `block` is where the ring's offsets count from.
+  // Allocates host memory for each tensor of each slot. Error(device): there is not enough.
+  // Backend and ring must outlive this. The ring's offsets count from `block`.
   OffloadedInputs(Backend& backend, const InputRing& ring, int64_t slots, float* block);
 
-  // Before a tensor is written in a forward pass; and when it is: `floats` of it.
+  // Call make_room() before a forward pass writes a tensor, written() after its `floats` are there.
   void make_room(int64_t tensor);
   void written(int64_t slot, int64_t tensor, int64_t floats);
 
-  // A backward pass over what the slot's forward pass has written: of these tensors, from the last
-  // one down, need() each before it is read, done() after.
+  // Begins a backward pass over these tensors of the slot's forward pass. From the last tensor down
+  // call need() before reading it and done() after.
   void begin(int64_t slot, IndexRange tensors, int64_t floats);
   void need(int64_t tensor);
   void done(int64_t tensor);
 
  private:
   struct Place {
-    int64_t slot = -1, tensor = -1;  // whose it is; -1: nobody's
+    int64_t slot = -1, tensor = -1;  // the tensor there; -1: none
     bool loading = false;
   };
 

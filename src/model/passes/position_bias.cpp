@@ -87,7 +87,7 @@ void SharedPositionBias::after_backward(const EndPass& pass, float* arena, bool 
   }
 }
 
-// Of texts' distances alone: what other rows have is never read.
+// Norms only the table's rows for distances in these texts, since other rows are never read.
 LayerBias SharedPositionBias::normed_table(const EndPass& pass, const ModelChunk& of) const {
   LayerBias bias;
   bias.relative = pass.plan.relative;

@@ -1,10 +1,10 @@
-// What attention adds in all layers: the position bias, or scores by relative position.
+// The position bias, or the scores by relative position, that attention adds in all layers.
 // The table is a parameter of the embeddings. Tensor shards cut the bias's table by heads; each
 // shard has a whole table of relative positions, and its own gradient of it. A chunk without
-// embeddings gets the table behind its input, in rows of their own (carried_rows), and hands it on
-// behind its output. Downwards the gradient goes the same way: for each micro-batch a sum over the
-// layers from the top down, which the chunk with the embeddings adds to the table's gradient. So
-// bits are those of one chunk.
+// embeddings receives the table in rows behind its input (carried_rows), and sends it on behind its
+// output. The gradient goes the same way down: for each micro-batch the sum over the layers, from
+// the top down, which the chunk with the embeddings adds to the table's gradient. So the bits are
+// the same as with one chunk.
 #pragma once
 
 #include <vector>
@@ -18,8 +18,8 @@ namespace finetune {
 
 class SharedPositionBias {
  public:
-  SharedPositionBias() = default;  // there is none
-  // `sum`: over tensor shards, where there are several.
+  SharedPositionBias() = default;  // for a model without either
+  // `sum` adds over tensor shards, if there are several.
   SharedPositionBias(const ParameterTable& table, const EncoderConfig& config,
                      const ModelPart& part, TensorSum* sum);
   // For texts of up to `tokens` tokens.
@@ -32,16 +32,16 @@ class SharedPositionBias {
   LayerBias forward(const EndPass& pass, const ModelChunk& of) const;
   // Before the layers of a backward pass: computes the values again.
   LayerBias before_backward(const EndPass& pass, const ModelChunk& of, bool trained) const;
-  // After them, in the chunk with the embeddings: the table's gradient.
+  // After them, in the chunk with the embeddings: computes the table's gradient.
   void after_backward(const EndPass& pass, float* arena, bool accumulate) const;
 
  private:
-  // Of the i-th shard held: what is at `place`, and what is carried behind the rows there.
+  // The i-th held shard's table or gradient: at `place`, or carried behind the (T, H) tensor there.
   Tensor at(const EndPass& pass, int64_t place, size_t i) const;
   Tensor carried(const EndPass& pass, int64_t place, size_t i) const;
   Tensor table(const EndPass& pass, const ModelChunk& of, size_t i) const;
   LayerBias compute_values(const EndPass& pass, const ModelChunk& of) const;
-  // Of relative positions.
+  // The same for relative positions.
   LayerBias relative_forward(const EndPass& pass, const ModelChunk& of) const;
   LayerBias normed_table(const EndPass& pass, const ModelChunk& of) const;
   void relative_after_backward(const EndPass& pass, float* arena, bool accumulate) const;

@@ -10,13 +10,13 @@
 
 namespace finetune {
 
-// Cosines beside sines of the first `positions` positions, (positions, head_size): column c turns
-// by position / theta^(2c / head_size), computed in float as torch does.
+// Returns cosines beside sines of the first `positions` positions (positions, head_size). The angle
+// of column c is position / theta^(2c / head_size), computed in float as torch does.
 std::vector<float> rotary_table(int64_t positions, int64_t head_size, double theta);
 
 class RotaryTables {
  public:
-  RotaryTables() = default;  // of a model that rotates nothing
+  RotaryTables() = default;  // for a model without rotary positions
   // For texts of up to `tokens` tokens.
   RotaryTables(Backend& backend, const EncoderConfig& config, int64_t tokens);
 

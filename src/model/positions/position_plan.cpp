@@ -1,4 +1,4 @@
-// Sizes of what layers share of positions.
+// Sizes of the position data that layers share.
 #include "model/positions/position_plan.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Projects the table of relative positions in each layer, and goes back through that.
+// Projects the table of relative positions in each layer; forward and backward pass.
 #include "model/positions/relative_positions.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Slot part_of(const Slot& fused, int64_t index) {
 
 }  // namespace
 
-// Rows by distance, then names of rows: their numbers, and zeros.
+// Uploads the row of each distance, then the rows' names for dropout: their numbers, and zeros.
 RelativeTables::RelativeTables(Backend& backend, const EncoderConfig& config, int64_t tokens) {
   if (!config.relative.on() || tokens == 0) return;
   span_ = longest_of(config, tokens);
@@ -135,7 +135,7 @@ void RelativeAttention::backward(const Heads& heads, const Heads& dheads, Tensor
   for_heads(heads, [&](AttentionShape& shape, int64_t first, const auto& part,
                        const Tensor(&tables)[2], Tensor scores) {
     Backend& backend = pass_.backend;
-    shape.bias.gradient = scores.f32();  // in their place
+    shape.bias.gradient = scores.f32();  // overwrites the scores
     backend.attention_backward(shape, pass_.dropout.attention, part(heads.q), part(heads.k),
                                part(heads.v), part(context), log_sums.rows_from(first, shape.heads),
                                part(dcontext), part(dheads.q), part(dheads.k), part(dheads.v));

@@ -1,5 +1,5 @@
-// Scores of attention by relative position (Backend::pair_scores): what a pass needs beside the
-// activations, and the attention of a layer's shard with them.
+// Attention with scores by relative position (Backend::pair_scores): a pass's tables beside the
+// activations, and the attention of a layer's shard.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 
 namespace finetune {
 
-// Which row of the table each distance has, and names of the rows for dropout, in the backend's
+// The row of the table for each distance, and names of the rows for dropout, in the backend's
 // memory.
 class RelativeTables {
  public:
-  RelativeTables() = default;  // of a model that has none
+  RelativeTables() = default;  // for a model without relative positions
   // For texts of up to `tokens` tokens.
   RelativeTables(Backend& backend, const EncoderConfig& config, int64_t tokens);
 
   static int64_t floats(const EncoderConfig& config, int64_t tokens);
-  // The operands' row 0 is the table's row `first`.
+  // For operands whose row 0 is the table's row `first`.
   RelativeRows rows(int64_t first) const;
   RowNames names(int64_t first) const;
 
@@ -55,7 +55,7 @@ class RelativeAttention {
   // One of the two projections of the table.
   struct Side {
     Slot weight, bias;
-    bool own = false;  // else a part of the weights of tokens' queries or keys
+    bool own = false;  // false: the weights of tokens' queries or keys are used
     int64_t values = kAbsent, gradient = kAbsent;
   };
   Tensor at(int64_t place, int64_t width) const;
@@ -69,7 +69,7 @@ class RelativeAttention {
   size_t shard_;
   float* weights_;
   RowsInUse rows_;
-  Side sides_[2];  // of queries' scores and of keys'; without rows where there are none
+  Side sides_[2];  // for scores of queries and of keys; a side that is not used has 0 rows
 };
 
 }  // namespace finetune
