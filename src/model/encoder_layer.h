@@ -8,9 +8,9 @@
 //
 // A layer can be cut into V tensor shards, each with heads / V attention heads and I / V columns of
 // the feed-forward. Sums over all heads or columns (the outputs of attention and feed-forward, the
-// gradients of their inputs) add the shards' partials (tensor_sum.h). Every tensor rank computes
-// all other (R, H) tensors completely, with equal bits. V = 1 has no
-// sums.
+// gradients of their inputs) add the shards' partials (tensor_sum.h). All other (R, H) tensors are
+// computed completely by every tensor rank, with equal bits. With V = 1 there is no sum over
+// shards.
 #pragma once
 
 #include <span>

@@ -4,13 +4,13 @@
 //
 // Shapes are written (rows, cols). T is the number of packed tokens of a micro-batch, B the number
 // of sequences, H the hidden size. A Tensor may be a strided view unless "contiguous" is said.
-// Tensors are f32 but where "or bf16" is said, of backends whose activation_type is bf16: values
-// are rounded to nearest even as they are written. Tensors point into the backend's own memory
-// (allocate). Work may be asynchronous; download() and synchronize() wait for it. Nothing here
-// allocates after the first call with the largest shapes. Shapes that do not fit are a bug of the
-// caller (FINETUNE_CHECK).
+// Tensors are f32. Where "or bf16" is said, they may be bf16 if the backend's activation_type is
+// bf16; values are rounded to nearest even when they are written. Tensors point into the backend's
+// own memory (allocate). Work may be asynchronous; download() and synchronize() wait for it.
+// Nothing here allocates after the first call with the largest shapes. Shapes that do not fit are a
+// bug of the caller (FINETUNE_CHECK).
 //
-// "+=" marks results that are added to what is there; all others are overwritten. Sums run in a
+// "+=" marks results that are added to the old values; all others are overwritten. Sums run in a
 // fixed order that depends on shapes alone: same bits for any number of threads.
 #pragma once
 
@@ -111,8 +111,8 @@ class Backend {
   // The type of activations that are read only by matrix products, attention and activation
   // functions.
   virtual DType activation_type() const { return DType::f32; }
-  // The type in which weights of products that do not change are best held. bf16 only where the
-  // operands of products are rounded to it anyway: the results are the same.
+  // The best type for weights of products that do not change. It is bf16 only if products round
+  // their operands to bf16 anyway, so that the results are the same.
   virtual DType weight_type() const { return DType::f32; }
 
   // ---- memory -------------------------------------------------------------------------------
@@ -141,19 +141,19 @@ class Backend {
   virtual void replay(std::span<const int64_t> /*key*/, const std::function<void()>& work) {
     work();
   }
-  // Whether keys are worth making alike.
+  // Whether replay() replays, so that it saves time to call it with few different keys.
   virtual bool replays() const { return false; }
-  // Whether the backend can compute weights' gradients beside the operations that follow. It does
-  // so, with the same bits, once memory for them has been reserved; others are computed in turn.
+  // Whether the backend can compute weight gradients beside the operations that follow. It does so,
+  // with the same bits, once memory is reserved for them. Larger ones are computed in order.
   virtual bool has_second_stream() const { return false; }
   virtual void reserve_second_stream(const SecondStreamLimits&) {}
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
 
-  // Drops everything kept of weights, or in the gradients of AdamWParts with `cols`. Call before
-  // that memory is freed, or written by anything but adamw*, merge, linear_backward_weight,
-  // fill_zero and upload.
+  // Forgets all rounded or packed weights, also those in the gradients of AdamWParts with `cols`.
+  // Call before memory of weights or of these gradients is freed, or written by anything but
+  // adamw*, merge, linear_backward_weight, fill_zero and upload.
   virtual void forget_packed() {}
 
   // ---- between devices ----------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Backend {
   // y = x * mask / (1 - p); this is also its own gradient. x and y (R, N) may be the same.
   virtual void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) = 0;
   // y (R, N) = dropout(f(u) * g), with u the first N columns of x (R, 2N) and g the others. Dropout
-  // names y's columns from first_column on. All tensors of a call have one type; y may be u.
+  // counts y's columns from first_column on. All tensors of a call have one type; y may be u.
   virtual void gated_activation(Activation f, Tensor x, Dropout dropout, RowNames names,
                                 int64_t first_column, Tensor y) = 0;
   // dx (R, 2N) from dy (R, N) and the forward call's x; y is recomputed with its bits. dx may be x,
@@ -203,7 +203,7 @@ class Backend {
                                          RowNames names, int64_t first_column, Tensor dx,
                                          Tensor y) = 0;
   // Rotary position embedding (Su et al., 2021). x and y (R, heads * head_size), f32 or bf16 both,
-  // may be the same. Row r turns by row positions[r] of table (., head_size), cosines beside sines:
+  // may be the same. Row r rotates by row positions[r] of table (., head_size), cosines then sines:
   // with d = head_size / 2, c < d: y_c = x_c cos_c - x_(c+d) sin_c, y_(c+d) = x_(c+d) cos_c + x_c
   // sin_c. With `back` the sines change sign, which is the gradient.
   virtual void rotate(Tensor x, const uint32_t* positions, Tensor table, bool back, Tensor y) = 0;
@@ -221,11 +221,11 @@ class Backend {
   // dx (T, N): each row of segment b = dy row b / the segment's length
   virtual void segment_mean_backward(Tensor dy, Segments segments, Tensor dx) = 0;
 
-  // y (T, N * taps): element (t, c * taps + m) = x (t + m - taps / 2, c), or 0 where that row is
-  // not of the segment of t. `taps` is odd: a convolution's weight (out, N * taps) makes its
-  // product.
+  // y (T, N * taps): element (t, c * taps + m) = x (t + m - taps / 2, c), or 0 if that row is not
+  // in the segment of t. `taps` is odd. The product of y and a weight (out, N * taps) is a
+  // convolution.
   virtual void gather_taps(Tensor x, Segments segments, int64_t taps, Tensor y) = 0;
-  // dx (T, N) = the sums of the elements of dy that x's rows went to, in order of taps
+  // dx (T, N): for each element of x the sum of dy's elements copied from it, in order of taps
   virtual void gather_taps_backward(Tensor dy, Segments segments, int64_t taps, Tensor dx) = 0;
 
   // ---- embeddings ---------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class Backend {
   // ---- attention ------------------------------------------------------------------------------
   // All tensors of a call except lse are f32, or all are bf16; scores, sums and lse are fp32. For
   // each sequence and head: P = softmax(scale * Q K^T + shape.bias), out = dropout(P) V, where P is
-  // 0 outside of the shape's window, which costs no time. q (Tq, heads*head_size), k and v (Tk,
+  // 0 outside of the shape's window (and not computed). q (Tq, heads*head_size), k and v (Tk,
   // heads*head_size), out as q. lse (heads, Tq) keeps log(sum(exp(scale * q k))) for the backward
   // pass (absent in inference). The probability of query i of sequence b for its key j in head h
   // (i, j inside the sequence, h from 0) uses dropout_bits(key, first_head + h, samples[b], step, i
@@ -268,13 +268,13 @@ class Backend {
   // attention_mask_floats (ops/attention_masks.h).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                          Tensor out, Tensor lse, Tensor mask = {}) = 0;
-  // Whether a mask's memory is used: else it is best absent.
+  // Whether attention() uses `mask`. If not, leave it absent to save memory.
   virtual bool keeps_attention_masks() const { return false; }
   // Whether a library computes the attention of long sequences. Its dropout masks differ: they
   // depend on the key, the step and the first sample of the call. Forward and backward masks agree.
   virtual bool library_attention() const { return false; }
   // dq, dk, dv overwritten, and the gradient of shape.bias if it is wanted. `mask` as attention()
-  // left it, or absent if that had none.
+  // left it, or absent if attention() had none.
   virtual void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                                   Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq,
                                   Tensor dk, Tensor dv, Tensor mask = {}) = 0;
@@ -286,10 +286,10 @@ class Backend {
   virtual void position_bias_backward(Tensor dvalues, Segments keys, Tensor dtable,
                                       bool accumulate) = 0;
 
-  // Scores by relative position (He et al., DeBERTa, 2021), which are the values of a bias of
-  // pairs: scores (heads * Tq, span), of query i and key j of a sequence shape.scale * (q_i pk_x +
-  // k_j pq_x) with x = rows.of(i - j). q and k f32 or bf16 both; pk and pq (W, heads*head_size), of
-  // which one may be absent. Elements without a key are undefined.
+  // Scores by relative position (He et al., DeBERTa, 2021), the values of a PositionBias by pair:
+  // scores (heads * Tq, span) = shape.scale * (q_i pk_x + k_j pq_x) for query i and key j of a
+  // sequence, with x = rows.of(i - j). q and k f32 or bf16 both; pk and pq (W, heads*head_size).
+  // One of pk and pq may be absent. Elements without a key are undefined.
   virtual void pair_scores(const AttentionShape& shape, RelativeRows rows, Tensor q, Tensor k,
                            Tensor pk, Tensor pq, Tensor scores) = 0;
   // dq and dk += gradients from dscores, as attention_backward writes them; dpk and dpq overwritten

@@ -9,27 +9,27 @@ namespace finetune {
 
 constexpr int64_t kRowsOfASum = 64;
 
-// For layer normalisation's gradients a piece is a block's rows, several per warp if there are
-// enough rows for the whole device: fewer pieces.
+// For layer normalisation's gradients a piece is the rows of a block. If there are enough rows for
+// the whole device, a warp has several of them, so that there are fewer pieces.
 constexpr int64_t kLayerNormWarps = 4;
 constexpr int64_t kRowsOfOneEach = 2048;
 constexpr int64_t layer_norm_rows(int64_t rows) {
   return rows > kRowsOfOneEach ? 4 : 1;
 }
 
-// Columns of rows whose sums a norm's backward kernel keeps, packed by eight; it sums wider rows in
-// a launch of its own.
+// A norm's backward kernel sums rows of up to this many columns itself, eight columns a lane. Wider
+// rows are summed in another launch.
 constexpr int64_t kMostSummedColumns = 1024;
 
-// The same for gradients of activations. Of such a piece each warp sums its rows in order, row by
-// row after all warps; the warps' sums are added in order, then the pieces' (column_sums.cu).
+// The same for gradients of activations. The warps of a piece take its rows in turn, and each sums
+// its own in order; the warps' sums are added in order, then the pieces' (column_sums.cu).
 constexpr int64_t kActivationWarps = 8;
 constexpr int64_t activation_rows(int64_t rows) {
   return rows > kRowsOfOneEach ? 4 : 1;
 }
 
-// The largest number of floats that sums over rows keep: threes of `hidden` columns, or `wide`
-// columns.
+// The largest number of floats that sums over rows keep: for each piece three sums of `hidden`
+// columns, or one of `wide` columns.
 constexpr int64_t sum_floats(int64_t rows, int64_t hidden, int64_t wide) {
   auto pieces = [](int64_t count, int64_t each) { return (count + each - 1) / each; };
   const int64_t few = std::min(rows, kRowsOfOneEach);

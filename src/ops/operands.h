@@ -23,9 +23,9 @@ struct Segments {
   const int32_t* offsets = nullptr;  // (B+1), offsets[0] == 0
 };
 
-// The bucket, 0 to 31, of a key that is `distance` tokens behind its query: of both signs eight
-// near distances one by one, the others in steps of a factor sqrt(2) up to 91 (MPNet; T5's function
-// with 32 buckets up to 128). In integers, so that every backend has the same ones.
+// The bucket, 0 to 31, of a key that is `distance` tokens behind its query. For each sign the eight
+// nearest distances have own buckets; the others grow by a factor sqrt(2) up to 91 (MPNet; T5's
+// function with 32 buckets up to 128). In integers, so that every backend has the same buckets.
 constexpr int32_t kPositionBuckets = 32;
 constexpr int32_t position_bucket(int64_t distance) {
   constexpr int64_t kFarther[] = {12, 16, 23, 32, 46, 64, 91};
@@ -35,18 +35,18 @@ constexpr int32_t position_bucket(int64_t distance) {
   return int32_t(bucket + (distance > 0 ? kPositionBuckets / 2 : 0));
 }
 
-// What attention adds to scores: by head and distance key - query (Backend::position_bias), or by
-// head and pair (Backend::pair_scores).
+// The values that attention adds to scores: by head and distance key - query
+// (Backend::position_bias), or by head and pair (Backend::pair_scores).
 struct PositionBias {
   // (heads, 2 * span - 1): of distances 1 - span to span - 1; null: nothing is added.
   const float* values = nullptr;
   int64_t span = 0;  // at least the longest sequence
-  // > 0: values, and gradients, are of pairs, (heads, query_rows, span): of each query a row with
-  // its sequence's keys. The gradient may be the same memory.
+  // > 0: values and gradients are by pair, (heads, query_rows, span): each query has a row for its
+  // sequence's keys. The gradient may be the same memory.
   int64_t query_rows = 0;
-  // Written by attention_backward. By distance: (heads, gradient_stride), which is 2 * Tk. Sequence
-  // b has columns from 2 * its first key on, of distances 1 - length to length - 1. Null: not
-  // wanted.
+  // Written by attention_backward; null: not wanted. By distance: (heads, gradient_stride) with
+  // gradient_stride = 2 * Tk. The columns of a sequence begin at 2 * its first key, for distances
+  // 1 - length to length - 1.
   float* gradient = nullptr;
   int64_t gradient_stride = 0;
 
@@ -69,8 +69,8 @@ struct PositionBias {
   }
 };
 
-// Which row of a table of relative positions a pair has, by distance query - key: rows that grow
-// with the distance, though not by one each.
+// The row of a table of relative positions for a pair, by distance query - key. Rows ascend with
+// the distance, but not always by one.
 struct RelativeRows {
   const int32_t* rows = nullptr;  // (2 * span - 1): of distances 1 - span to span - 1
   int64_t span = 0;               // at least the longest sequence
@@ -92,7 +92,7 @@ struct AttentionShape {
   // number of the first head in the whole model; selects the dropout stream
   int64_t first_head = 0;
   PositionBias bias = {};
-  // Query i sees keys i - window ... i + window of its sequence alone; < 0: it sees all keys.
+  // Query i sees only keys i - window ... i + window of its sequence; < 0: it sees all keys.
   int64_t window = -1;
   uint32_t head_name(int64_t head) const { return uint32_t(first_head + head); }
   // The keys that query i sees of `keys` keys.
@@ -112,7 +112,7 @@ struct LossScale {
 
   constexpr LossScale(float scale) : all(scale) {}
   constexpr explicit LossScale(const float* scales) : each(scales) {}
-  // Only where the memory can be read.
+  // Call only from code that can read the memory.
   constexpr float of(int64_t sample) const { return each ? each[sample] : all; }
 };
 

@@ -1,5 +1,5 @@
-// What a GPU's second stream has of memory (ops/cuda/module/second_stream.h). The module and the
-// forecast must agree.
+// The memory of a GPU's second stream (ops/cuda/module/second_stream.h). The module and the
+// forecast must agree on it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace finetune {
 
 constexpr int64_t kProductWorkspace = int64_t{32} << 20;  // of each stream; cuBLAS's own on Hopper
 
-// The largest operands of weights' gradients that are computed there: products' rows; columns that
-// may have to be rounded, and columns whose sums are a bias's gradient.
+// The largest operands of weight gradients on the second stream: the products' rows, the columns of
+// operands that may have to be rounded, and the columns whose sums are a bias's gradient.
 struct SecondStreamLimits {
   int64_t rows = 0, rounded_cols = 0, summed_cols = 0;
 };

@@ -46,7 +46,7 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
   const bool windowed = shape.window >= 0;
   const int64_t most = cpu::round_up(cpu::SeenKeys::most(shape, block, keys), kLanes);
-  const int64_t elements = windowed ? most : block * keys;  // that dropout is drawn for at once
+  const int64_t elements = windowed ? most : block * keys;  // of one draw of dropout factors
   const int64_t mask = dropout.on() ? elements + 2 * kDropoutGroup + kLanes : 0;
   float* kt = cpu::scratch(cpu::Scratch::task, size * padded_keys + keys * padded_size +
                                                    block * (most + 2 * padded_size) + mask);

@@ -13,7 +13,7 @@ struct HeadTask {
   int64_t sequence, head;
   int64_t first_query, queries;
   int64_t first_key, keys;
-  // heads that the thread will compute of this sequence, at its first head; else 0
+  // at the first head of a sequence on this thread: the number of its heads to compute; else 0
   int64_t heads_to_come;
   bool another_follows;  // the next head probably comes next on the same thread
 
@@ -24,8 +24,8 @@ struct HeadTask {
   }
 };
 
-// The keys that queries [first, first + count) of a sequence see, from a multiple of 32 on: sums
-// over them have the same lanes and tiles wherever the window is.
+// The keys that queries [first, first + count) of a sequence see, from a multiple of 32 on, so
+// that sums over them use the same lanes and tiles wherever the window is.
 struct SeenKeys {
   static constexpr int64_t kAlignment = 32;
   int64_t begin, count;

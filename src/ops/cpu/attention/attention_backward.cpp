@@ -83,7 +83,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
   const bool windowed = shape.window >= 0;
   const int64_t most = cpu::round_up(cpu::SeenKeys::most(shape, block, keys), kLanes);
-  const int64_t elements = windowed ? most : block * keys;  // that dropout is drawn for at once
+  const int64_t elements = windowed ? most : block * keys;  // of one draw of dropout factors
   const int64_t mask = dropout.on() ? elements + 2 * kDropoutGroup + kLanes : 0;
   float* kt = cpu::scratch(cpu::Scratch::task, 2 * size * padded_keys + 3 * keys * padded_size +
                                                    block * (2 * most + 3 * padded_size) + mask);
@@ -112,7 +112,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   pack_transposed(task.at<T>(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
                   padded_keys, next);
   pack(key, t.k.stride, keys, size, packed_k, padded_size, 0);
-  if (windowed) std::fill_n(dk, 2 * keys * padded_size, 0.0f);  // and dv: a block sees some keys
+  if (windowed) std::fill_n(dk, 2 * keys * padded_size, 0.0f);  // and dv: blocks do not see all
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
     const int64_t row = task.first_query + first;

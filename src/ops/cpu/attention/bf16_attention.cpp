@@ -17,7 +17,7 @@ struct Space {
   float *scores, *sums, *mask;
   int64_t floats;
 
-  // `seen`: the most keys of a block of queries; `factors`: of dropout.
+  // `seen`: the most keys of a block of queries; `factors`: the number of dropout factors.
   Space(int64_t keys_, int64_t seen, int64_t size, int64_t factors, float* memory) {
     const int64_t padded = round_up(keys_, kTileDepth), wide = round_up(seen, kTileDepth);
     Pieces pieces{memory};
@@ -72,7 +72,7 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
   const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
   const bool windowed = shape.window >= 0;
   const int64_t most = SeenKeys::most(shape, kQueries, keys);
-  const int64_t drawn = windowed ? most : kQueries * keys;  // dropout's factors at once
+  const int64_t drawn = windowed ? most : kQueries * keys;  // dropout factors at once
   const int64_t factors = dropout.on() ? drawn + kFactorsSlack : 0;
   const auto lay_out = [&](float* at) { return Space(keys, most, size, factors, at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));

@@ -26,7 +26,7 @@ struct Space {
   float* mask;
   int64_t floats;
 
-  // `seen`: the most keys of a block of queries; `factors`: of dropout.
+  // `seen`: the most keys of a block of queries; `factors`: the number of dropout factors.
   Space(int64_t keys_, int64_t seen, int64_t block, int64_t size, int64_t factors, float* memory) {
     const int64_t padded = round_up(keys_, kTileDepth), wide = round_up(seen, kTileDepth);
     Pieces pieces{memory};
@@ -118,7 +118,7 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   const int64_t block = std::min(kQueries, round_up(task.queries, kTileDepth));
   const bool windowed = shape.window >= 0;
   const int64_t most = SeenKeys::most(shape, block, keys);
-  // Dropout's factors of a block, or of two queries.
+  // Dropout factors of a block, or with a window of two queries.
   const int64_t of_query = most + kFactorsSlack;
   const int64_t drawn = windowed ? 2 * of_query : block * keys + kFactorsSlack;
   const int64_t factors = dropout.on() ? drawn : 0;
@@ -134,7 +134,7 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
   pack_rows_deep(key_rows, padded, size, space.deep_keys);
   pack_rows_right(value_rows, round_up(keys, kTileSide), size, space.values);
-  if (windowed) {  // a block sees some keys
+  if (windowed) {  // a block does not see all keys
     std::fill_n(space.dk, size * padded, 0.0f);
     std::fill_n(space.dv, size * padded, 0.0f);
   }

@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-// Queries, or keys, [first, first + count) of a sequence, and the table's rows [row, row + width)
-// that they have with the others: products of the two have `width` columns.
+// Queries (or keys) [first, first + count) of a sequence, and the table's rows [row, row + width)
+// of their pairs with all keys (or queries). The product of both has `width` columns.
 struct Band {
   int64_t first, count;
   int64_t row, width;
@@ -54,7 +54,7 @@ int64_t band_floats(int64_t table_rows) {
 }
 
 // Calls body(element of the band's products, element of the scores) for each of its pairs.
-// `scores`: of the sequence's first query.
+// `scores` begins at the sequence's first query.
 template <typename Body>
 HWY_INLINE void for_pairs(const RelativeRows& rows, const cpu::HeadTask& task, bool of_queries,
                           const Band& band, float* products, float* scores, int64_t stride,

@@ -87,7 +87,7 @@ inline __m512 activated(__m512 x) {
   }
 }
 
-// Its derivative.
+// The derivative of activated().
 template <Activation kKind>
 inline __m512 slope(__m512 x) {
   const __m512 one = _mm512_set1_ps(1.0f);

@@ -61,7 +61,7 @@ int64_t make_groups(const Segments& keys, int64_t most, Group* groups) {
 }
 
 // c (32, cols) = a's 32 lines times the columns of `b`, right panels of `tiles` tiles of depth.
-// Prefetches what is behind a's part of the depth.
+// Prefetches the memory behind a's part of the depth.
 void multiply_lines(const uint16_t* a, const uint16_t* b, int64_t tiles, int64_t cols, float* c) {
   for (int64_t part = 0; part < tiles; part += kPartTiles) {
     const int64_t depth = std::min(kPartTiles, tiles - part);
@@ -305,7 +305,7 @@ void tile_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Te
     const Task task = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
     pack_rows(x, key, tokens, task.right, task.left);
     if (first) pack_rows(first, query, queries, task.first, nullptr);
-    // Clears NaN, which must not meet probabilities of zero.
+    // Clears the values behind the last token: a NaN there, times probability 0, would be a NaN.
     for (int64_t r = 0; r < size; ++r) {
       std::memset(task.head.values + r * task.head.value_stride + task.tokens, 0,
                   kTileBlock * sizeof(uint16_t));

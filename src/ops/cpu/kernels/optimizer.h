@@ -15,7 +15,7 @@ struct AdamWFactors {
   float rate;
   float root;
   float epsilon;
-  // If m = 0, p moves by exactly nothing (no 0 / 0, no infinity) except p * decay.
+  // If m = 0, the step changes p only by p * decay (there is no 0 / 0 and no infinity).
   bool rests_on_zero;
 };
 
