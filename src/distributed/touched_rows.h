@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// Ascending, in host memory and in the backend's.
+// The rows in ascending order, in host memory and in the backend's.
 class TouchedRows {
  public:
   TouchedRows(Backend& backend, int64_t rows);

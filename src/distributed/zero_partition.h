@@ -21,7 +21,7 @@ const Parameter* word_embeddings(const ParameterTable& table);
 
 class ZeroPartition {
  public:
-  // `table` need not outlive this. Without word embeddings there are no rows, of one column. Owner
+  // `table` need not outlive this. Without word embeddings there are 0 rows of 1 column. Owner
   // host * columns + column is the process with local rank `column` on that host. Processes with
   // local rank >= `columns` own nothing. `bucket_ends`: ascending boundaries of norm blocks where
   // buckets end; the elements behind the last one form another bucket. Empty: one bucket.

@@ -9,7 +9,7 @@
 
 namespace finetune {
 
-// By their stored names, in the file's order.
+// Lists the tensors' stored names in the file's order.
 struct UnusedTensors {
   // Poolers and heads of other tasks, pre-training heads, buffers of positions and types, optimizer
   // slots. Hugging Face skips them without a warning when it loads another class.

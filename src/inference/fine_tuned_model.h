@@ -21,7 +21,7 @@ namespace finetune {
 // The options of evaluate and predict that concern the model and the machine.
 struct InferenceOptions {
   std::string model;
-  std::optional<int64_t> batch_size;  // most sequences computed at once; none: by tokens alone
+  std::optional<int64_t> batch_size;  // most sequences computed at once; none: only tokens limit it
   std::string precision = "auto";
   std::string device = "auto";
   int64_t threads = 0;                   // 0: all cores

@@ -154,7 +154,7 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const EncoderConfig
     plan.query_gradient = memory.take_typed(sequences * h / v);
     plan.partials.first = take_partials(memory, chunk, sequences * h, true);
   }
-  // In f32: the head's gradient, which is there, too, and branches behind a norm.
+  // The head's gradient, which uses the same place, and branches behind a norm are f32.
   const int64_t branch = config.layer.norm_before ? rows * h : memory.floats_of(rows * h);
   plan.branch_gradient = memory.take(std::max({branch, sequences * h, scored * h, head_rows * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);

@@ -175,7 +175,7 @@ struct ActivationPlan {
   // spare_output: (T, H) of working memory that is free while a layer is computed again.
   int64_t first_input = 0, ring_tensors = 0, spare_output = kAbsent;
 
-  // Floats of the slot and of working memory, and the end in the block of the later of them.
+  // Floats of the slot and of working memory, and where the later of the two ends in the block.
   int64_t kept = 0, working = 0, floats = 0;
 
   // The plan of training. It keeps each layer's results for backward passes; with `recompute` only

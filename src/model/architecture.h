@@ -64,8 +64,8 @@ constexpr bool is_of_head(Role role) {
   return role >= Role::pooler;
 }
 
-// Whether the weight is only used as an operand of matrix products. The word embedding is not, even
-// if the head for masked words multiplies by it.
+// Whether the weight is only used as an operand of matrix products. The word embedding is not,
+// although the head for masked words multiplies by it.
 constexpr bool is_product(Role role) {
   return role == Role::embedding_projection || role == Role::convolution || role == Role::pooler ||
          role == Role::sequence_head || role == Role::token_head ||

@@ -39,8 +39,8 @@ struct RelativeBlock {
   int64_t buckets = 0;   // far distances share rows, this many for both signs; 0: each has a row
   int64_t farthest = 0;  // the buckets grow logarithmically up to this distance
   bool of_queries = false, of_keys = false;  // which of the two have scores with the table's rows
-  // Layers have own weights to project the table. false: scores of queries project it by the key
-  // weights, scores of keys by the query weights.
+  // Layers project the table by weights of their own. false: for scores of queries they use the key
+  // weights, for scores of keys the query weights.
   bool own_weights = false;
   bool norm = false;  // of the table
 

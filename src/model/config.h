@@ -15,7 +15,7 @@
 
 namespace finetune {
 
-// Tokens of the longest input of a model without a table of positions, which has no own limit.
+// Tokens of the longest input of a model without a table of positions, which sets no limit itself.
 constexpr int64_t kLongestWithoutPositions = 2048;
 constexpr int64_t kMostLabels = int64_t{1} << 18;
 

@@ -12,7 +12,7 @@
 
 namespace finetune {
 
-// Not in an anonymous namespace: Encoder::State has it as a field (gcc warns in unity builds).
+// Not in an anonymous namespace, since Encoder::State, which is not in one, has it as a field.
 struct ChunkLayers {
   ModelChunk chunk;
   std::vector<std::vector<LayerSlots>> layers;  // the held tensor shards of each layer

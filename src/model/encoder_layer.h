@@ -39,7 +39,7 @@ Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t
 struct LayerSlots {
   Slot qkv_weight;  // (3H/V, H)
   Slot qkv_bias;    // (1, 3H/V)
-  // (H/V, H), (1, H/V), if relative positions have own weights.
+  // (H/V, H), (1, H/V), if relative positions have weights of their own.
   Slot position_key, position_key_bias, position_query, position_query_bias;
   Slot attention_weight;             // (H, H/V)
   Slot inner_weight, inner_bias;     // (I/V, H); gated: (2I/V, H)
@@ -87,7 +87,7 @@ struct LayerPass {
   bool first_only = false;
   float* memory = nullptr;  // the activation block
   LayerBias bias = {};
-  bool accumulate = true;  // backward: gradients are added to what is there, else written
+  bool accumulate = true;  // backward: add gradients to the old values, else overwrite them
   Tensor rotation = {};    // of queries and keys (Backend::rotate), if any
   int64_t window = -1;     // AttentionShape::window
 

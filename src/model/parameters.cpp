@@ -27,7 +27,7 @@ bool joined_to_previous(Role role) {
 }
 
 // The deviation of truncated normal values, as transformers initializes ModernBERT: smaller if a
-// block's results are added to others, and by the input's width for a head.
+// block's results are added to others; for a head it depends on the input's width.
 double deviation_of(Role role, const EncoderConfig& c) {
   switch (role) {
     case Role::attention_output:

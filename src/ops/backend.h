@@ -151,9 +151,9 @@ class Backend {
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
 
-  // Forgets all rounded or packed weights, also those in the gradients of AdamWParts with `cols`.
-  // Call before memory of weights or of these gradients is freed, or written by anything but
-  // adamw*, merge, linear_backward_weight, fill_zero and upload.
+  // Forgets all packed copies of weights, also those in gradients (AdamWPart::cols). Call before
+  // memory of weights or of such gradients is freed, or written by anything but adamw*, merge,
+  // linear_backward_weight, fill_zero and upload.
   virtual void forget_packed() {}
 
   // ---- between devices ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ struct Segments {
 };
 
 // The bucket, 0 to 31, of a key that is `distance` tokens behind its query. For each sign the eight
-// nearest distances have own buckets; the others grow by a factor sqrt(2) up to 91 (MPNet; T5's
+// nearest distances have a bucket each; others grow by a factor sqrt(2) up to 91 (MPNet; T5's
 // function with 32 buckets up to 128). In integers, so that every backend has the same buckets.
 constexpr int32_t kPositionBuckets = 32;
 constexpr int32_t position_bucket(int64_t distance) {

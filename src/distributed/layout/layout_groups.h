@@ -39,7 +39,7 @@ class LayoutGroups {
 std::vector<int> first_ranks(const Communicator& comm);
 
 // Device-to-device connections along a layout's axes, if each process has its own device. All
-// processes are connected once, and all exchanges of a process are in one order, that of its calls.
+// processes are connected once, and all exchanges of a process run in the order of its calls.
 // They cannot deadlock as long as all processes call in compatible orders (device_messages.h).
 //
 // A group of the connected processes, with ranks of its own.

@@ -74,7 +74,7 @@ void each_row(const PartPlace& place, IndexRange run, IndexRange elements, int64
   }
 }
 
-// Which process holds which parts of the model's tensors, and which of them sends each element.
+// Knows which process holds which parts of the model's tensors, and which process sends an element.
 class PartDirectory {
  public:
   struct Entry {

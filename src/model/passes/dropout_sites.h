@@ -19,8 +19,8 @@ struct DropoutPlan {
   double head = 0;
   double head_input = -1;  // < 0: as head
   double gate = 0;
-  // The result of dropout_streams() in backend memory, used instead of seed and step. If null,
-  // they are used.
+  // The result of dropout_streams() in backend memory, used instead of seed and step. If null, seed
+  // and step are used.
   const DropoutStream* streams = nullptr;
 };
 // Returns one stream for each use of dropout in the model.

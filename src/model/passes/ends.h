@@ -103,7 +103,7 @@ class HeadEnd {
   Slot pooler_weight_, pooler_bias_, weight_, bias_;
   Slot norm_gamma_, norm_beta_;    // of the head
   Slot final_gamma_, final_beta_;  // after the last layer
-  MaskedEnd masked_;               // of a masked head, which has no other tensors
+  MaskedEnd masked_;               // for a masked head, instead of the head's tensors above
 };
 
 }  // namespace finetune

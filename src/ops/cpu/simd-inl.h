@@ -53,7 +53,7 @@ HWY_INLINE void store_as(D, hn::Vec<D> v, bfloat16* to) {
   hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(out)), half, reinterpret_cast<uint16_t*>(to));
 }
 
-// Prefetches, for each array at x + i, what is `ahead` elements further, one line at a time.
+// Prefetches each array `ahead` elements behind x + i, one line at a time.
 template <class... Arrays>
 HWY_INLINE void prefetch_beyond(int64_t i, int64_t ahead, const Arrays*... x) {
   const auto one = [&](const auto* p) HWY_ATTR {
@@ -62,7 +62,7 @@ HWY_INLINE void prefetch_beyond(int64_t i, int64_t ahead, const Arrays*... x) {
   (one(x), ...);
 }
 
-// At x + i of a long run: prefetches cpu::kAhead elements further.
+// Prefetches each array cpu::kAhead elements behind x + i, in a long run.
 template <class... Arrays>
 HWY_INLINE void prefetch_ahead(int64_t i, const Arrays*... x) {
   prefetch_beyond(i, cpu::kAhead, x...);

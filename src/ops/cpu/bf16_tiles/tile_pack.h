@@ -101,7 +101,7 @@ inline void pack_transposed(const T* from, int64_t stride, uint16_t* tile) {
 }
 
 // Packs one row of memory of length `depth` into row `row` of the tiles place(0), place(1), ...; a
-// null `from` means zeros. Prefetches what is kAhead elements further.
+// null `from` means zeros. Prefetches kAhead elements ahead.
 template <typename Place>
 inline void pack_along(const float* from, int64_t depth, int64_t row, const Place& place) {
   for (int64_t k = 0, d = 0; k < depth; k += kTileDepth, ++d) {
@@ -138,8 +138,8 @@ inline __m512i bf16_pairs(__m512 even, __m512 odd) {
 }
 
 // Packs two neighbours in depth, `count` columns each, as row `row` of the tiles place(0),
-// place(1), ... of 16 columns; a null pointer means zeros. Prefetches what is `ahead` elements
-// further.
+// place(1), ... of 16 columns; a null pointer means zeros. Prefetches `ahead` elements
+// ahead.
 template <typename Place>
 inline void pack_across(const float* even, const float* odd, int64_t count, int64_t row,
                         int64_t ahead, const Place& place) {

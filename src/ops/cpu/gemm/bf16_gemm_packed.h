@@ -9,8 +9,8 @@ namespace finetune::cpu {
 // Columns [begin, begin + count) of p's b, `begin` a multiple of 32.
 Right packed_right(const Product& p, int64_t begin, int64_t count);
 
-// Copies a part of them. If groups follow the depth, a panel's tiles are so far apart that they
-// collide in one set of a core's first-level cache.
+// Copies the part that `right` names. If groups follow the depth, a panel's tiles are so far apart
+// that they collide in one set of a core's first-level cache.
 void copy_packed(const Product& p, const Packed& right);
 
 }  // namespace finetune::cpu

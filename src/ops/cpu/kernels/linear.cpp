@@ -47,7 +47,7 @@ HWY_AFTER_NAMESPACE();
 namespace finetune {
 HWY_EXPORT(column_sums);
 
-// In the precision of the backend.
+// Multiplies in the precision of the backend.
 void CpuBackend::product(const cpu::Product& p) {
   compute_ == DType::bf16 ? cpu::bf16_gemm(p) : cpu::fp32_gemm(p);
 }
