@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures finetune on a GPU beside PyTorch and transformers, and writes tables.
 
-Run it through compare_gpu.sh. The sides run in turn on the same GPU. No network is needed: models are
-random weights in the shapes of MiniLM-L6, BERT-base and BERT-large, with the tokenizer of --model.
+Run it through compare_gpu.sh. The sides run in turn on the same GPU. No network is needed: models have
+random weights, the shapes of MiniLM-L6, BERT-base and BERT-large, and the tokenizer of --model.
 """
 import argparse
 import signal

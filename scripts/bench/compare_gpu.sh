@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Measures finetune on this machine's NVIDIA GPU beside PyTorch and transformers on the same one.
-# Runs in turn, and writes its rows in docs/benchmarks. Without a GPU it says so, writes
+# Measures finetune on this machine's NVIDIA GPU beside PyTorch and transformers on the same GPU.
+# The sides run in turn; the results go to docs/benchmarks. Without a GPU it says so, writes
 # nothing and exits 0.
-# The peer is PEER_PYTHON's (default: python3), which must have torch, transformers and accelerate:
-# nothing is installed. Options are compare_gpu.py's:
+# $PEER_PYTHON (default: python3) runs the peer and must have torch, transformers and accelerate:
+# nothing is installed. Options are those of compare_gpu.py:
 #   scripts/bench/compare_gpu.sh                                    all works, three runs a side
 #   scripts/bench/compare_gpu.sh --works base-squad --steps 60 --runs 1 --output /dev/stdout
 set -euo pipefail

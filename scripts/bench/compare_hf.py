@@ -10,9 +10,9 @@ this run. The parts, each written when it is done:
   whole       a whole run over the bank text: one epoch, evaluated; wall time and accuracy
   startup     from the start of the process to the first step
   tokenizer   text to ids and offsets with one thread; SQuAD to windows with two
-  shares      of the machine's matrix-product rate, operations, and the bound they set (no peer)
+  shares      a step's share of the machine's matrix-product rate, its operations, and their bound (no peer)
 
-With --architecture: steps of training of each architecture named, at random weights, and none of these parts.
+With --architecture none of these parts run, but training steps of each named architecture with random weights.
 """
 import argparse
 import os
@@ -26,7 +26,7 @@ from compare.harness import Bench, fail, names_of, progress, require
 from compare.options import DATA, add_common, add_data, add_inference, add_training, require_positive
 from compare.works import SIDES, WORKS
 
-# What holds both sides to instructions of older processors: ours, and PyTorch's, oneDNN's and MKL's.
+# Environment variables that make finetune, PyTorch, oneDNN and MKL use the instructions of older processors.
 HELD_TO = {"avx2": {"FINETUNE_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
                     "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
 
@@ -81,7 +81,7 @@ def check(options, parts, works):
 
 
 def write(bench, part, section):
-    """Into the files, and for folders to the terminal too."""
+    """Writes a section to --output and, if that is a folder, to the terminal too."""
     output = bench.options.output
     document.write(output, bench.machine, part, section)
     if output.is_dir():
@@ -98,12 +98,12 @@ def measure_encoders(bench, works):
 
 
 def own_marks(options):
-    """What a part's name in the files has besides."""
+    """Options other than the default, which become part of a part's name in the files."""
     return [mark for mark in (options.isa, options.text_column) if mark not in (None, "text")]
 
 
 def main():
-    # As an exception, so that the side that runs is ended and the temporary directory removed.
+    # Raises an exception, so that the running side is ended and the temporary directory removed.
     signal.signal(signal.SIGTERM, lambda *_: fail("terminated"))
     options = parse_arguments()
     names = names_of("--parts", options.parts, PARTS)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Predicts steps and inference on a GPU, launch by launch, and what each change would gain.
 
-A launch costs its bytes at the memory's rate or its products at the tensor cores' rate, and LAUNCH. Nothing is fitted:
-beside the H200's measured steps (docs/benchmarks/gpu-ratios.csv) the four works are right within 9 to 17 %. Where a
-change has been measured (docs/benchmarks/gpu-changes.csv, by gpu_day_tables.py), that stands beside its prediction.
+A launch costs LAUNCH, plus its bytes at the memory's rate or its products at the tensor cores' rate. Nothing is fitted:
+the predictions of the four works are within 9 to 17 % of the H200's measured steps (docs/benchmarks/gpu-ratios.csv).
+If a change was measured (docs/benchmarks/gpu-changes.csv, by gpu_day_tables.py), the figure is printed, too.
 
   gpu_model.py                      all works on an H200: the step's parts, each change, and all together
   gpu_model.py --gpu h100 --work base-squad-32
@@ -18,32 +18,32 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
 
 # --- constants of the machine
 
-# Bytes a second that a kernel reaches (90 % of a measured copy), and operations a second of large bf16 products.
+# Bytes a second that a kernel reaches (90 % of a measured copy's), and operations a second of large bf16 products.
 Gpu = namedtuple("Gpu", "name bandwidth products")
 GPUS = {"h200": Gpu("H200", 0.9 * 4.3e12, 795e12), "h100": Gpu("H100", 0.9 * 3.0e12, 798e12)}
 MULTIPROCESSORS = 132
-LAUNCH = 1.6e-6         # from kernel to kernel in a graph, with its ramp
+LAUNCH = 1.6e-6         # seconds from kernel to kernel in a graph, with the ramp of the second
 SMALL_KERNEL = 1.8e-6   # a kernel of few bytes
 PRODUCT_START = 3.2e-6  # a product's prologue and epilogue
 SPLIT_K = 2.5e-6        # the sum of a product cut along K
-SPLIT_K_RATE = 5e12     # bytes a second of its partial results, which lie in the cache
-TILE_RATE = 1.08        # a tile's rate when no other waits, of the rate of large products
-# Rows and columns of a tile, and its rate beside the best.
+SPLIT_K_RATE = 5e12     # bytes a second of the partial results, which fit in the cache
+TILE_RATE = 1.08        # a tile's rate when no other tile waits, as a fraction of that of large products
+# Rows and columns of a tile, and its rate as a fraction of the best.
 TILES = ((128, 256, 1.0), (256, 128, 1.0), (128, 192, .97), (192, 128, .97), (128, 128, .88), (64, 256, .86),
          (64, 128, .72), (64, 64, .5))
 LONG, SHORT = (230e12, 210e12), (60e12, 55e12)  # attention forward and backward, operations a second
 ATTENTION_START = 2e-6
-MASK_BIT = 115 / 32 * 1.6 / (MULTIPROCESSORS * 4 * 1.7e9) / 8  # seconds of a dropout bit: instructions of Philox
-NORM_RATE = 0.65        # of the bandwidth, in loads of 4 bytes
+MASK_BIT = 115 / 32 * 1.6 / (MULTIPROCESSORS * 4 * 1.7e9) / 8  # seconds per dropout bit: instructions of Philox
+NORM_RATE = 0.65        # fraction of the bandwidth that loads of 4 bytes reach
 
 # --- constants of the changes
 
-OVERLAP = 0.6       # of the time that weights' gradients leave multiprocessors idle, other work fills
-NORM_BESIDE = 0.6   # of the norm's time vanishes beside the backward pass
-ADAMW_STRIDE = 0.09  # of AdamW's time is lost by threads that read 32 bytes each
+OVERLAP = 0.6       # fraction that other work fills of the time in which weights' gradients leave multiprocessors idle
+NORM_BESIDE = 0.6   # fraction of the norm's time that the backward pass hides
+ADAMW_STRIDE = 0.09  # fraction of AdamW's time that is lost because each thread reads 32 bytes
 
-# layers, width and heads; sequences, tokens and the sum of squared lengths of a mean step; the longest sequence;
-# rows of words touched.
+# Layers, width and heads; sequences, tokens and sum of squared lengths of a mean step; the longest sequence; whether
+# the last layer computes first tokens only; rows of the word embedding that a step touches.
 Work = namedtuple("Work", "name layers width heads sequences tokens squares longest first_only words")
 WORKS = [
     Work("minilm-bank-32", 6, 384, 12, 32, 432, 32 * 230, 64, True, 190),
@@ -62,7 +62,7 @@ VOCABULARY = 30522
 
 
 class Model:
-    """Seconds and launches of one pass, by part. `changes`: names of CHANGES that are made."""
+    """Seconds and launches of one pass, by part. `changes`: the names in CHANGES that are applied."""
 
     def __init__(self, gpu, work, training, changes=()):
         self.gpu, self.work, self.changes, self.parts, self.idle = gpu, work, set(changes), {}, 0.0
@@ -86,7 +86,7 @@ class Model:
         return size / self.gpu.bandwidth + SMALL_KERNEL + LAUNCH
 
     def product(self, m, n, k, result_bytes=2, added=False):
-        """The best of tiles and cuts along K, waves of tiles counted whole."""
+        """Returns the seconds with the best tile and cuts along K. A partial wave of tiles costs as much as a whole."""
         rate, best = self.gpu.products / MULTIPROCESSORS * TILE_RATE, math.inf
         for rows, cols, share in TILES:
             tiles = math.ceil(m / rows) * math.ceil(n / cols)
@@ -102,7 +102,7 @@ class Model:
         return max(best, size / self.gpu.bandwidth + 2e-6) + LAUNCH
 
     def weight_gradient(self, out, into, rows, summed=False):
-        """`summed`: the bias's gradient is summed by the kernel that makes the rows, if that change is made."""
+        """`summed`: with the change "sums", the kernel that makes the rows also sums the bias's gradient."""
         seconds = self.product(out, into, rows, 4)
         self.add("weights' gradients", seconds)
         self.idle += seconds - 2 * out * into * rows / self.gpu.products
@@ -114,7 +114,7 @@ class Model:
     def mask(self, elements):
         seconds = max(2.5e-6, self.work.heads * elements * MASK_BIT)
         if "masks" in self.changes and self.work.longest <= 64:
-            seconds = max(2.5e-6, seconds / 4)  # a warp in place of four, three of which are idle
+            seconds = max(2.5e-6, seconds / 4)  # one warp in place of four, of which three were idle
         self.add("dropout masks", seconds + SMALL_KERNEL + LAUNCH)
 
     def attention(self, elements, factor, backward):
@@ -161,7 +161,7 @@ class Model:
         self.add(inputs, self.product(rows, width, width))
         self.weight_gradient(width, width, rows, summed=True)
         self.add("attention, backward", self.moved(rows * width * 4))
-        if "masks" not in self.changes:  # else the forward pass's bits are read
+        if "masks" not in self.changes:  # with it, the backward pass reads the forward pass's bits
             self.mask(elements)
         self.attention(elements, 14, True)
         if last:
@@ -225,7 +225,7 @@ CHANGES = {
 
 
 def measured_steps():
-    """Milliseconds of a step by title, on an H200."""
+    """Returns the measured milliseconds of a step on an H200 by the work's title."""
     path = BENCHMARKS / "gpu-ratios.csv"
     rows = csv.DictReader(path.open(encoding="utf-8")) if path.exists() else []
     return {row["work"]: 1e3 * int(row["work"].split()[-1]) / float(row["reached"]) for row in rows
@@ -233,7 +233,7 @@ def measured_steps():
 
 
 def measured_changes():
-    """Milliseconds that a change saves, by (work, change)."""
+    """Returns the measured milliseconds that a change saves, by (work, change)."""
     path = BENCHMARKS / "gpu-changes.csv"
     rows = csv.DictReader(path.open(encoding="utf-8")) if path.exists() else []
     return {(row["work"], row["change"]): float(row["saved, ms"]) for row in rows}
@@ -253,7 +253,7 @@ def describe(gpu, work, steps, changed):
         print(f"   - {change:9} {saved:6.3f} ms saved" + (f", measured {found:.3f}" if found is not None else "")
               + f": {meaning}")
     all_made = Model(gpu, work, True, CHANGES).seconds()
-    scale = known / 1e3 / base.seconds() if known else 1  # as far as the model misses today's step
+    scale = known / 1e3 / base.seconds() if known else 1  # corrects the model's error for today's step
     print(f"   = all: {1e3 * all_made:.2f} ms, {work.sequences / (all_made * scale):,.0f} samples/s expected")
 
 

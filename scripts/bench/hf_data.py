@@ -1,10 +1,10 @@
-"""Samples for Hugging Face models, as its examples make them. Options are hf_peer.py's."""
+"""Makes samples as Hugging Face's examples do. `options` are those of hf_peer.py."""
 import csv
 import json
 import os
 import time
 
-MODEL_INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the second where the tokenizer gives it
+MODEL_INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # some tokenizers give no token_type_ids
 
 
 def seconds_since_start():
@@ -15,7 +15,7 @@ def seconds_since_start():
 
 
 def encoded_rows(options, tokenizer, rows, labels):
-    """Classification. `labels`: the classes in order of id; None: without targets."""
+    """Makes samples for classification. `labels`: the classes in order of id; None: without targets."""
     pair = getattr(options, "text_pair_column", "")
     encoded = tokenizer([row[options.text_column] for row in rows], [row[pair] for row in rows] if pair else None,
                         truncation=True, max_length=options.max_length or 128,
@@ -39,7 +39,7 @@ def classification_samples(options, tokenizer):
 
 
 def masked_samples(options, tokenizer):
-    """Samples as in run_mlm with --line_by_line, with their masks of special tokens."""
+    """Makes samples as run_mlm does with --line_by_line, including special_tokens_mask."""
     rows = read_rows(options.data)
     rows = rows[:options.rows] if options.rows else rows
     encoded = tokenizer([row[options.text_column] for row in rows], truncation=True, return_special_tokens_mask=True,
@@ -64,7 +64,7 @@ def encoded_windows(options, tokenizer, questions):
 
 
 def question_samples(options, tokenizer):
-    """Windows as in Hugging Face's run_qa example: if the answer is outside a window, its target is [CLS]."""
+    """Makes windows as Hugging Face's run_qa does: if the answer is outside a window, its target is [CLS]."""
     questions = read_questions(options.data, options.rows)
     encoded = encoded_windows(options, tokenizer, questions)
     samples = []
@@ -85,7 +85,7 @@ def question_samples(options, tokenizer):
 
 
 def answers_of(questions, windows, starts, ends, best=20, longest=30):
-    """The most likely span of each question by id, as in run_qa (version 1.1: every question has an answer)."""
+    """Returns each question's most likely span by its id, like run_qa for v1.1, where every question has an answer."""
     chosen = {}
     for i, question in enumerate(windows["overflow_to_sample_mapping"]):
         places = {t: windows["offset_mapping"][i][t]
@@ -100,7 +100,7 @@ def answers_of(questions, windows, starts, ends, best=20, longest=30):
 
 
 def longest_first(samples):
-    """Batches of similar length, largest first, so that memory is allocated once."""
+    """Sorts samples by length, longest first: batches are of similar length, and memory is allocated once."""
     return sorted(samples, key=lambda sample: -len(sample["input_ids"]))
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trainer.evaluate and Trainer.predict of Hugging Face, as peers to measure against.
+"""Times Hugging Face's Trainer.evaluate and Trainer.predict, as peers to measure against.
 
-Prints one JSON object: sequences per second of both as the Trainer reports them, of the batch size
-that evaluates fastest, the loss, versions; seconds from the process's start until everything is imported,
-and until model and tokens are ready; on a GPU the memory that torch has reserved at most. Each call is made ready by two batches before it.
+Prints one JSON object: sequences per second of both as the Trainer reports them, at the batch size that
+evaluates fastest; the loss; versions; seconds from the process's start until all is imported, and until model
+and tokens are ready; on a GPU the most memory that torch reserved. Two batches warm up each call.
 
   hf_inference.py --model run/model --data dev.csv --label-column category --batch-sizes 8,32,64
   hf_inference.py --model run/model --data dev-v1.1.json --bf16

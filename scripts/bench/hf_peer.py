@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Training with Hugging Face Trainer, as a peer to measure against.
+"""Trains with Hugging Face Trainer, as a peer to measure against.
 
 Prints one JSON object: samples and real tokens per second of all steps but the first (--uncounted),
-seconds from the start of the process to the first step, with --eval the accuracy, on a GPU the memory
-that torch has reserved there at most, versions. --predictions writes what it says of --eval: a label a
-line, or a JSON object of answers; --output keeps the trained model. Needs torch, transformers and accelerate.
+seconds from the start of the process to the first step, with --eval the accuracy, on a GPU the most
+memory that torch reserved, versions. --predictions writes the predictions for --eval: a label a line, or
+a JSON object of answers; --output keeps the trained model. Needs torch, transformers and accelerate.
 
   hf_peer.py --model DIR --data train.csv --text-column text --label-column category --rows 640
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
@@ -65,7 +65,7 @@ def parse_arguments():
 
 
 def renamed(training_arguments, options):
-    """Arguments whose names differ between transformers 4 and 5."""
+    """Returns the arguments whose names differ between transformers 4 and 5."""
     by_length = options.padding == "group"
     if "group_by_length" in training_arguments.__dataclass_fields__:
         return {"warmup_ratio": 0.1, "group_by_length": by_length}
@@ -127,7 +127,7 @@ def main():
         model = AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=len(labels),
                                                                    id2label=dict(enumerate(labels)),
                                                                    label2id={label: i for i, label in enumerate(labels)})
-    batches = []  # (samples, real tokens) of each step; the tokens where the batch is, to be read at the end
+    batches = []  # (samples, real tokens) of each step; the tokens stay on the device until the end
 
     class CountingTrainer(Trainer):
         def training_step(self, model, inputs, *more, **named):
@@ -135,7 +135,7 @@ def main():
             return super().training_step(model, inputs, *more, **named)
 
     def now():
-        """Waits for the device's pending work."""
+        """Waits for the device's pending work and returns the time."""
         if options.device == "cuda":
             torch.cuda.synchronize()
         return time.process_time() if options.clock == "cpu" else time.perf_counter()
@@ -171,7 +171,7 @@ def main():
         counted = batches[options.uncounted:]
         for name, value in (("group_by_length", False), ("train_sampling_strategy", "random")):
             if hasattr(arguments, name):
-                setattr(arguments, name, value)  # else evaluation has another order, too
+                setattr(arguments, name, value)  # grouping by length would also reorder the evaluation
         if eval_samples:
             metrics = trainer.evaluate(eval_samples)
             evaluation = {"eval_accuracy": metrics["eval_accuracy"], "eval_seconds": metrics["eval_runtime"],
@@ -181,7 +181,7 @@ def main():
     if options.output:
         trainer.save_model(options.output)
         tokenizer.save_pretrained(options.output)
-    # Count the speed of a long run, without its start.
+    # The speed of a long run: the start does not count.
     seconds = clock.end - clock.counted_from if counted else None
     print(json.dumps({
         "samples": len(samples), "steps": clock.steps,

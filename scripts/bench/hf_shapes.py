@@ -4,7 +4,7 @@ from pathlib import Path
 
 SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072), "large": (24, 1024, 16, 4096)}
 
-# Of each architecture: the folder of the vocabulary, and what its published base model's config changes.
+# For each architecture: the vocabulary's folder, and the settings in which its published base model differs.
 WORDPIECE, BYTES = "bert-base-uncased", "roberta-base"
 ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1,
            "bos_token_id": 0, "eos_token_id": 2}
@@ -29,7 +29,7 @@ NARROW = {"electra": 128}  # embeddings of the small shape
 
 
 def shape_of(architecture, shape):
-    """Layers, width, heads and inner width, as published where the architecture has a base of its own."""
+    """Returns layers, width, heads and inner width: those of the published base model if it has its own shape."""
     layers, hidden, heads, inner = SHAPES[shape]
     if architecture == "modernbert":
         layers, inner = {"minilm": (6, 576), "base": (22, 1152)}.get(shape, (28, 2624))
@@ -52,7 +52,7 @@ def config_of(architecture, shape):
 
 
 def write_encoder(architecture, shape, vocabularies, output):
-    """Its vocabulary may be another architecture's: speed depends on the number of tokens alone."""
+    """Writes a random model. Its vocabulary may be another architecture's: only the number of tokens matters."""
     import torch
     from transformers import AutoModel, PreTrainedTokenizerFast
     torch.manual_seed(1)
@@ -69,7 +69,7 @@ def special_tokens(source):
 
 
 def write_shape(model, shape, output):
-    """A BERT with the tokenizer of `model`. The rest of the config is that model's if it has weights, else the default."""
+    """Writes a BERT with the tokenizer of `model`, and with its other settings if it has weights, else the defaults."""
     from transformers import AutoConfig, AutoTokenizer, BertConfig, BertModel
     tokenizer = AutoTokenizer.from_pretrained(model)
     if os.path.exists(os.path.join(model, "model.safetensors")):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The speed of Hugging Face tokenizers, as a peer to measure against.
+"""Measures the speed of Hugging Face tokenizers, as a peer to measure against.
 
-Prints one JSON object. Threads are those of RAYON_NUM_THREADS and TOKENIZERS_PARALLELISM.
+Prints one JSON object. RAYON_NUM_THREADS and TOKENIZERS_PARALLELISM set the number of threads.
 
   hf_tokenizer.py --model DIR --lines texts.txt            MB/s of the fastest pass, ids and offsets
   hf_tokenizer.py --model DIR --questions train-v1.1.json  seconds of the calls that make windows
@@ -13,8 +13,8 @@ import time
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-SECONDS, PASSES = 2, 2  # at least, of measuring
-BATCH = 1000  # texts of a call: faster than all at once, whose results outgrow the caches
+SECONDS, PASSES = 2, 2  # each measurement takes at least this long and has at least so many passes
+BATCH = 1000  # texts per call; a single call for all is slower, because its results outgrow the caches
 
 
 def parse_arguments():
@@ -36,7 +36,7 @@ def batches(items):
 
 
 def pass_over(tokenizer, lines, read):
-    """Seconds of one pass, and its tokens."""
+    """Returns the seconds of one pass over the lines, and the number of tokens."""
     tokens = 0
     start = time.perf_counter()
     for batch in lines:

@@ -3,8 +3,8 @@
 
     scripts/bench/layouts.py [FINETUNE]
 
-FINETUNE is the program (default: build/finetune). Needs mpirun and 7 GB of memory; takes some minutes. What is measured
-is memory, bytes and processor time: nothing depends on how many cores there are.
+FINETUNE is the program (default: build/finetune). Needs mpirun and 7 GB of memory; takes some minutes. Measures
+memory, bytes and processor time, none of which depends on the number of cores.
 """
 import json
 import os
@@ -44,7 +44,7 @@ def mib(count):
 
 
 def axes(found):
-    """Counted bytes of a step in MB, by axis; what is not the formula says so."""
+    """Returns the counted MB of a step by axis, and the formula's number where it differs."""
     words = []
     for axis, name in (("dp", "data"), ("pp", "pipeline"), ("tp", "tensor")):
         if found[axis] > 1:
@@ -70,7 +70,7 @@ def layouts_table(program):
 
 
 def shards_table(program):
-    """Processor time of one process with V tensor shards beside that with one; rounds alternate."""
+    """Compares one process's processor time with V tensor shards to that with one shard, in alternating rounds."""
     rows = []
     for precision in ("fp32", "bf16"):
         seconds = {shards: [] for shards in SHARDS}
@@ -84,7 +84,7 @@ def shards_table(program):
 
 
 def machine():
-    """lscpu's name of the processor and its cores; memory."""
+    """Describes the machine: the processor's name and cores from lscpu, and the memory."""
     words = dict(line.split(":", 1) for line in subprocess.run(["lscpu"], capture_output=True, text=True).stdout.splitlines()
                  if ":" in line)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -4,9 +4,9 @@
 usage: loop.py [PART...] [--binary build/finetune]       PART: label-errors, promise, explain, next,
                                                          columns, drift, names (default: all)
 
-label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them), drift numpy and scipy; promise, next,
-columns, drift and names need FINETUNE_SHARED, and like explain FINETUNE_MINILM (scripts/fetch_model.sh). scripts/plots/draw.py makes the sentences
-of docs/quality.md from the file.
+label-errors needs cleanlab and numpy (scripts/test_peers.sh installs them), drift numpy and scipy. promise, next,
+columns, drift and names need FINETUNE_SHARED and FINETUNE_MINILM (scripts/fetch_model.sh), explain only the latter.
+scripts/plots/draw.py makes sentences in docs/quality.md from the CSV file.
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ MINILM = Path(os.environ.get("FINETUNE_MINILM") or ROOT / ".cache/all-minilm-l6-
 
 
 def spent():
-    """Processor seconds of all programs that have ended."""
+    """Returns the processor seconds of all child processes that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return children.ru_utime + children.ru_stime
 

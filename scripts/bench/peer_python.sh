@@ -1,5 +1,5 @@
-# PEER_PYTHON, an interpreter with Hugging Face's packages: the given one, else that of build/peer.
-# For scripts that source it, with $project: the virtual environment is made here once.
+# Sets PEER_PYTHON, an interpreter with Hugging Face's packages, unless it is set already.
+# To be sourced, with $project set. Makes a virtual environment in build/peer once, and uses its interpreter.
 if [ -z "${PEER_PYTHON:-}" ]; then
   venv=$project/build/peer
   if [ ! -e "$venv/transformers-5.24.0" ]; then

@@ -2,7 +2,7 @@
 """Runs the missing cells of the quality table, and writes docs/quality/results.csv from all.
 
 Run it through quality.sh, which finds the peer's Python. A cell is one system trained on one set of
-data with one seed. A result belongs to the settings that it was made with: where they change, it is run anew.
+data with one seed. A result is valid for the settings that it was made with: if they change, the cell runs again.
 """
 import argparse
 import os

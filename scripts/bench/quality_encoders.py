@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares fine-tuned accuracy of RoBERTa and ModernBERT with Hugging Face Trainer's.
+"""Compares the accuracy of fine-tuned RoBERTa and ModernBERT with Hugging Face Trainer's.
 
     PEER_PYTHON=python3 scripts/bench/quality_encoders.py [--architectures roberta,modernbert] [--scratch DIR] ...
 
 Small models are pretrained with `finetune adapt --reinit` on the Toronto texts. Both programs then fine-tune the same
-weights on the first 4,000 rows with the same settings and seeds, and predict 4,000 development rows. Writes its rows of
-docs/quality/encoders.csv. Models that --scratch keeps are not pretrained again.
+weights on the first 4,000 rows with the same settings and seeds, and predict 4,000 development rows. Writes its rows to
+docs/quality/encoders.csv. Models in the --scratch folder are not pretrained again.
 """
 import argparse
 import csv
@@ -54,7 +54,7 @@ def first_rows(source, target, count):
 
 
 def pretrained(options, architecture, scratch):
-    """The run of adapt, made once; the processor time that it took is in a file beside its metrics."""
+    """Returns the run of adapt, which is made once. A file beside its metrics holds its processor time."""
     run = scratch / f"{architecture}-pretrained"
     if not (run / "processor_seconds").exists():
         shape = scratch / architecture
@@ -68,7 +68,7 @@ def pretrained(options, architecture, scratch):
 
 
 def share_right(predicted, rows):
-    """Percent of the rows whose label is predicted."""
+    """Returns the percentage of rows whose label is predicted correctly."""
     with open(rows, encoding="utf-8", newline="") as file:
         labels = [row["category"] for row in csv.DictReader(file)]
     return 100 * sum(map(str.__eq__, predicted, labels)) / len(labels)

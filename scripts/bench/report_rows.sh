@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures report on a run with 100,000 evaluated rows: seconds and size of the page.
+# Measures finetune report on a run with 100,000 evaluated rows: seconds, and the page's size.
 # Trains a few steps of a tiny model first, on the rows in FINETUNE_SHARED (default ../shared).
 #   scripts/bench/report_rows.sh [PROGRAM]          default: build/finetune
 set -euo pipefail

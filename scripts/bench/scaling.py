@@ -1,6 +1,6 @@
-"""P processes of one thread beside one process of P threads: bench step and bench comm, in turn.
+"""Measures P processes of one thread beside one process of P threads, by bench step and bench comm.
 
-Writes scaling*.csv in docs/benchmarks, with a forecast for more processes from what was measured here
+Writes scaling*.csv in docs/benchmarks, including a forecast for more processes from the measured figures
 (see forecast()).
 """
 import argparse
@@ -49,10 +49,10 @@ def cpu_name():
 
 
 def forecast(compute, dense_bytes, row_bytes, latency, bandwidth):
-    """The efficiency in percent on HOSTS of one process each, weak scaling (every process has the batch that it has
-    here). A step takes T(P) = compute + 3 latencies * log2(P) + bytes(P) / bandwidth, where a process sends and
-    receives (P-1)/P of the dense gradient and as much of the weights, and twice the rows of the batch, which grow
-    with it."""
+    """Returns the efficiency in percent on HOSTS of one process each. Weak scaling: every process has the batch that
+    it has here. A step takes T(P) = compute + 3 latencies * log2(P) + bytes(P) / bandwidth. A process sends and
+    receives (P-1)/P of the dense gradient, as many bytes of weights, and twice the word embedding's rows in the
+    batch, whose number grows with the batch."""
     for count in HOSTS:
         sent = (count - 1) / count * (2 * dense_bytes + 2 * row_bytes * min(count, 16))
         seconds = compute + 3 * latency * math.log2(count) + sent / bandwidth
@@ -60,7 +60,7 @@ def forecast(compute, dense_bytes, row_bytes, latency, bandwidth):
 
 
 def measure(shape, lengths, options):
-    """Rows for scaling.csv and scaling-forecast.csv."""
+    """Returns rows for scaling.csv and scaling-forecast.csv."""
     count, alone, spread = options.processes, [], []
     for _ in range(options.runs):
         alone.append(step(1, count, shape, lengths, options))
@@ -82,7 +82,7 @@ def measure(shape, lengths, options):
 
 
 def links(count):
-    """Rows for scaling-links.csv: what `bench comm` measures."""
+    """Returns rows for scaling-links.csv, measured by `bench comm`."""
     comm = finetune(count, "bench", "comm")
     os.environ["FINETUNE_HOSTS"] = str(count)
     between = finetune(count, "bench", "comm")

@@ -1,7 +1,7 @@
 """Sections: Markdown for a terminal, rows of CSV files for docs/benchmarks.
 
-A section is what one part measured on one machine. runs.csv has a row about each, and the part's tables are
-files of the same columns for all machines: a part that is measured again replaces its own rows alone.
+A section holds what one part measured on one machine. runs.csv has one row for each section. Each table is one
+CSV file for all machines: measuring a part again replaces only that part's rows.
 """
 import sys
 from pathlib import Path
@@ -15,9 +15,9 @@ KEY = ("machine", "part")
 
 
 class Section:
-    """`facts`: of the machine and the versions; `notes`: how it was measured; `tables`: Markdown lines by file name.
+    """`facts`: machine and versions; `notes`: how it was measured; `tables`: Markdown lines by file name.
 
-    `key`: the columns of the rows that a part measured again replaces, where it measures some of its rows alone.
+    `key`: the columns that identify a row to replace, for a part that can measure some of its rows alone.
     """
 
     def __init__(self, title, facts, notes, tables_by_name, key=KEY):
@@ -32,7 +32,7 @@ class Section:
 
 
 def write(path, machine, part, section):
-    """Into the CSV files of a folder; a stream, such as /dev/stdout, gets the text."""
+    """Writes to the CSV files in a folder, or the text to a stream such as /dev/stdout."""
     if not path.is_dir():
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(section.text() + "\n")

@@ -1,7 +1,7 @@
 """Architectures beside BERT: steps of training at random weights, in processor time.
 
-One thread a side. Processor time lets a machine that others use too give figures. The peer has a clock of it for its
-steps; ours is the difference of a run and one of a single step.
+Each side has one thread. Processor time is comparable even on a busy machine. The peer measures its steps by a clock
+of processor time; for ours, the time of a run with a single step is subtracted from that of a long run.
 """
 import csv
 import json
@@ -18,12 +18,12 @@ LONG = [Work("minilm-long", "", "minilm", "long", 2), Work("base-long", "", "bas
 TITLES = {"bank": "bank text", "squad": "SQuAD 384", "long": "2048 tokens"}
 SHAPES = {"minilm": "small", "base": "base"}
 MEMORY_GOAL = 0.5
-TIMES_THE_STEPS = {"minilm": 8, "base": 3}  # of ours, so that they outweigh the noise of a start
+TIMES_THE_STEPS = {"minilm": 8, "base": 3}  # our steps for each of the peer's, to outweigh the noise of a start
 LONG_ROWS, LONG_TOKENS, CHARACTERS = 64, 2048, 14000
 
 
 def works_of(architecture, names):
-    """Long texts are ModernBERT's: the others end at 512 tokens."""
+    """Only ModernBERT gets long texts: the others accept 512 tokens at most."""
     return [work for work in (*WORKS, *LONG)
             if work.name in names and (work.kind != "long" or architecture == "modernbert")]
 
@@ -58,7 +58,7 @@ def model_of(bench, architecture, shape):
 
 
 def long_texts(bench):
-    """Paragraphs of SQuAD one after the other, until each text has more than 2,048 tokens."""
+    """Joins paragraphs of SQuAD and cuts them into texts of more than 2,048 tokens each."""
     path = bench.temporary / "long.csv"
     if not path.exists():
         articles = json.loads(bench.options.squad.read_text(encoding="utf-8"))["data"]
@@ -88,7 +88,7 @@ def length_of(work):
 
 
 def run_once(bench, model, work, side, steps):
-    """Processor seconds, real tokens of all steps, memory in MiB."""
+    """Returns processor seconds, real tokens of all steps, and memory in MiB."""
     run = bench.temporary / "run"
     command = ["train", "--model", model, "--train", data_of(bench, work), "--output", run, "--overwrite", "--recipe",
                "hf", "--batch-size", work.batch_size, "--epochs", 1, "--max-train-samples", steps * work.batch_size,

@@ -1,4 +1,4 @@
-"""Training and inference on one GPU, beside PyTorch and transformers on the same one."""
+"""Training and inference on one GPU, beside PyTorch and transformers on the same GPU."""
 import json
 
 from compare import inference, training
@@ -52,15 +52,15 @@ def measure_inference(bench, work):
 
 
 def step_of(bench, work, attention):
-    """Our step alone, as a share of the GPU's rate of large matrix products."""
+    """Runs finetune bench step: our step without data, and its share of the GPU's rate of large matrix products."""
     return json.loads(bench.ours(["bench", "step", "--device", "cuda", "--precision", "bf16", "--shape", work.model,
                                   "--lengths", work.kind, "--batch-size", work.batch_size, "--json"],
                                  {"FINETUNE_CUDA_ATTENTION": attention}).output)
 
 
 def measure(bench, works):
-    """The section's text after each of its parts: a run that a time limit ends leaves the parts before it."""
-    # cuDNN's attention is for long sequences; if it is missing, the backend's name says so.
+    """Yields the section after each part, so that a time limit loses only the part that it interrupts."""
+    # cuDNN's attention pays for long sequences only. If cuDNN is missing, the backend's name says so.
     steps = [(work, step_of(bench, work, attention)) for work in works
              for attention in (("own", "cudnn") if work.kind == "squad" else ("own",))]
     yield section(bench, [], [], steps)

@@ -20,7 +20,7 @@ BENCH = Path(__file__).resolve().parent.parent
 PROJECT = BENCH.parents[1]
 SCRIPT = Path(sys.argv[0]).stem  # compare_hf or compare_gpu
 
-# Of a process: highest resident MiB, wall time, processor time.
+# A finished process: its output, highest resident MiB, wall time, processor time.
 Finished = namedtuple("Finished", "output memory_mb seconds processor_seconds")
 
 
@@ -29,7 +29,7 @@ def fail(message):
 
 
 def names_of(option, text, known):
-    """The known names that an option lists, in its order."""
+    """Returns the names in an option's comma-separated list; fails for unknown ones."""
     names = [name for name in text.split(",") if name]
     for name in names:
         if name not in known:
@@ -46,7 +46,7 @@ def require(*paths):
 
 
 def matmul_rate(result):
-    """Operations a second of large matrix products, from a result of `finetune bench step`."""
+    """Returns the rate of large matrix products, in operations a second, from a result of `finetune bench step`."""
     rate = result["matmul_peak_flops_per_second"]
     if rate is None:
         fail("finetune is built without oneDNN, whose rate results are set beside: install it (libdnnl-dev) and build "
@@ -97,7 +97,7 @@ class Bench:
         self.heads = {}
 
     def model(self, name):
-        """The directory of --model, or of a model of another shape with random weights, made at first use."""
+        """Returns --model or, for another shape, the directory of a model with random weights, made at first use."""
         if name not in self.options.random_shapes:
             return self.options.model
         made = self.scratch / f"{name}-random"
@@ -126,7 +126,7 @@ class Bench:
         return call([self.options.binary, *arguments], environment)
 
     def train_ours(self, model, work, run, precision, more, data=None):
-        """finetune train of one epoch; `more` are further arguments."""
+        """Runs finetune train for one epoch; `more` are further arguments."""
         shutil.rmtree(run, ignore_errors=True)
         command = ["train", "--model", model, "--train", data or self.training_data(work.kind), "--output", run,
                    "--recipe", "hf", "--batch-size", work.batch_size, "--epochs", 1, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
@@ -137,7 +137,7 @@ class Bench:
         return self.ours([*command, *self.threads(more)])
 
     def rate(self, precision):
-        """Operations a second of large matrix products on this machine now, with all threads."""
+        """Measures the rate of large matrix products on this machine now, in operations a second, with all threads."""
         command = ["bench", "step", "--shape", "minilm", "--lengths", "bank", "--steps", 3, "--json",
                    "--precision", precision, *self.device(), *self.threads()]
         return matmul_rate(json.loads(self.ours(command).output))
@@ -155,7 +155,7 @@ class Bench:
         return ["--device", self.options.device]
 
     def peer_machine(self, side):
-        """How the peer computes."""
+        """The peer's options for device, precision and compilation."""
         return [*self.device(), *(["--bf16"] if side.precision == "bf16" else []),
                 *(["--compile"] if side.compiled else [])]
 
@@ -169,25 +169,25 @@ class Bench:
 
     @functools.cached_property
     def doctor(self):
-        """Lines on this machine; it tries the GPU, where there is one."""
+        """The output lines of finetune doctor, which describe this machine and its GPU, if there is one."""
         return call([self.options.binary, "doctor"]).output.splitlines()
 
     @functools.cached_property
     def instructions(self):
-        """The processor's code path, without the precision of `auto`: tables say which is whose."""
+        """The processor's code path. Omits the precision that `auto` would choose: tables state each side's own."""
         path = next((line for line in self.doctor if line.startswith("code path")), "")
         return " ".join(path.replace(", fp32", "").replace(", bf16", "").split()[2:])
 
     @functools.cached_property
     def machine(self):
-        """The name of this machine in the files: --machine, or one made of the GPU's or the processor's name."""
+        """This machine's name in the files: --machine, or a name derived from the GPU's or the processor's."""
         gpu = next((line.split(",")[0] for line in self.doctor if line.startswith("GPU 0")), "")
         made = gpu.removeprefix("GPU 0") if self.options.device == "cuda" else f"{cpu_model()} {self.instructions}"
         made = re.sub(r"\(\w+\)|processor|cpu|\d+ threads", "", made.lower())
         return self.options.machine or re.sub(r"[^a-z0-9]+", "-", made).strip("-")
 
     def section(self, title, notes, versions, tables, **more):
-        """What was measured: on what and how, and its tables by the names of their files."""
+        """Makes a section with the facts of this machine; `tables` maps file names to tables."""
         held = f", held to {self.options.isa.upper()}" if self.options.isa else ""
         facts = {"date": str(datetime.date.today()), "processor": cpu_model(), "cores": len(os.sched_getaffinity(0)),
                  "instructions": self.instructions, "load": ", ".join(f"{x:.1f}" for x in os.getloadavg()),

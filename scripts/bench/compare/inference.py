@@ -11,7 +11,7 @@ from compare.works import SIDES, faster_peer, in_turn, median, peer_versions
 GOAL = 2  # times the peer's sequences per second
 ROWS = {"minilm-bank": 10000, "minilm-squad": 128, "base-bank": 1000, "base-squad": 64, "large-squad": 64}
 
-# What is compared: our figure against the peer's.
+# A comparison: its title, and the names of our figure and the peer's.
 Measure = namedtuple("Measure", "title ours theirs")
 MEASURES = [
     Measure("evaluation in training", "loop", "evaluate"),
@@ -34,7 +34,7 @@ def row_count(options, work):
 
 
 def write_rows(options, work, path):
-    """A file of the first rows, or of questions taken evenly from the whole file, so that windows have all lengths."""
+    """Writes the first rows, or questions spread evenly over the whole file, so that windows have all lengths."""
     count = row_count(options, work)
     if work.kind == "bank":
         with open(options.bank_dev, encoding="utf-8", newline="") as source, \
@@ -66,7 +66,7 @@ def repeats(options, works):
 def run_ours(bench, work, side, data):
     model, threads = bench.model_with_head(work), bench.threads()
     run = bench.temporary / "run"
-    # Evaluates the model unchanged: the one step before is a warm-up with a learning rate of 0.
+    # Evaluates the model unchanged: the one step before is a warm-up whose learning rate is close to 0.
     bench.train_ours(model, work, run, side.precision,
                      ["--max-train-samples", 64, "--max-steps", 1, "--lr", 1e-12, "--eval", data])
     metrics = json.loads((run / "metrics.json").read_text())
@@ -90,20 +90,20 @@ def run_peer(bench, work, side, data):
 
 
 def needed_flops(work, config, result):
-    """Of all sequences: matrix products and attention of real tokens, a multiply-add as 2; the last layer of
-    classification at [CLS] alone, with keys and values of all."""
+    """Returns the operations that all sequences need: matrix products and attention of real tokens, a multiply-add
+    as 2. In classification, the last layer computes [CLS] alone, but keys and values of all tokens."""
     hidden, wide, layers = (config[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers"))
     tokens, sequences = result["tokens"], result["sequences"]
-    after_values = 4 * hidden * hidden + 4 * hidden * wide  # of a row: query, attention's output, feed-forward
+    after_values = 4 * hidden * hidden + 4 * hidden * wide  # per row: query, attention's output, feed-forward
     layer = tokens * (4 * hidden * hidden + after_values) + 4 * hidden * result["squared_lengths"]
     if work.kind == "squad":
         return layers * layer
     last = tokens * 4 * hidden * hidden + sequences * after_values + 4 * hidden * tokens
-    return (layers - 1) * layer + last + sequences * 2 * hidden * hidden  # and the pooler
+    return (layers - 1) * layer + last + sequences * 2 * hidden * hidden  # the last term is the pooler
 
 
 def with_rate(bench, side, result):
-    """`result` with the machine's rate at the same time, because its speed varies."""
+    """Adds the machine's rate to `result`, measured at the same time because its speed varies."""
     return {**result, "rate": bench.rate(side.precision)}
 
 

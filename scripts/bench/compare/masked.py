@@ -5,7 +5,7 @@ from compare.harness import require
 from compare.training import goal_rows, peer_arguments, result_of, results_of, table
 from compare.works import SIDES, faster_peer, peer_versions
 
-GOAL, MEMORY_GOAL = 2, 0.5  # times the peer's speed at its best setting, of its memory
+GOAL, MEMORY_GOAL = 2, 0.5  # times the peer's speed at its best setting; times its memory
 
 
 def check(options, works):

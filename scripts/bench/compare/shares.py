@@ -5,10 +5,10 @@ import statistics
 from compare.harness import fail, matmul_rate, progress, spread
 
 STEP_GOALS = {("minilm", "fp32"): 80, ("base", "fp32"): 85}  # percent of the matrix-product rate
-PRODUCT_GOALS = {"bf16": 50}  # percent of the peak of bf16 multiplications, by the products alone
+PRODUCT_GOALS = {"bf16": 50}  # percent of the peak of bf16 multiplications that the products alone must reach
 PRECISIONS = ("fp32", "bf16")
-SHOWN = 8  # operations
-COUNTED = 0.01  # share of a step from which an operation's bytes per second may be the machine's rate
+SHOWN = 8  # operations in the table
+COUNTED = 0.01  # only operations with this share of a step may set the machine's highest memory rate
 
 
 def check(options, _works):
@@ -25,8 +25,8 @@ def run(bench, work, precision):
 
 
 def analysis(result):
-    """Shares in percent, and the least seconds of a step: its arithmetic at the measured rate of matrix products, and
-    after that the bytes of all other operations at the best measured rate of memory."""
+    """Returns shares in percent, and a lower bound of a step's seconds: its arithmetic at the measured rate of matrix
+    products, plus the bytes of all other operations at the best measured rate of memory."""
     ops, peak = result["ops"], matmul_rate(result)
     products = [op for op in ops if op["op"].startswith("linear")]
     product_flops = sum(op["seconds"] * op["flops_per_second"] for op in products)
@@ -99,7 +99,7 @@ def bounds_table(results):
 
 
 def operations_table(results):
-    """The operations with the most time, of the median run."""
+    """Makes a table of the operations that take the most time in the median run."""
     lines = ["| work | precision | operation | share of the step, % | GFLOP/s | GB/s |", "|---|---|---|---|---|---|"]
     for work, precision, runs in results:
         for op in sorted(median_run(runs)["ops"], key=lambda op: -op["seconds"])[:SHOWN]:

@@ -36,7 +36,7 @@ def measure(bench, _works):
             NAMES, options.runs, lambda side, _: run_ours(bench, work, side), lambda *_: run_peer(bench, work),
             lambda number, side, result: progress(
                 f"startup {work.name} run {number + 1}/{options.runs} {side.title}: {result['seconds']:.3f} s"),
-            warm_up=True)  # it fills the page cache
+            warm_up=True)  # fills the page cache
         results.append((work, sides))
     return bench.section("Start of the process to the first step", [
         f"{options.runs} runs a side, in turn, after one that is not counted (it fills the page cache)",

@@ -1,4 +1,4 @@
-"""A table's Markdown lines as rows of a CSV file: one number a cell, units in the column's name."""
+"""Converts Markdown tables to rows of CSV files: one number a cell, units in the column's name."""
 import re
 
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
@@ -9,12 +9,12 @@ UNIT = re.compile(rf"({NUMBER}) (MiB|s|ms|%|samples/s)$")
 
 
 def plain(number):
-    """Without the commas of thousands."""
+    """Removes the commas between thousands."""
     return number.replace(",", "") if re.fullmatch(NUMBER, number) else number
 
 
 def split_column(name, cells):
-    """The names of the CSV columns that a table's column becomes, and of each row their values."""
+    """Splits a table's column into CSV columns. Returns their names, and their values in each row."""
     filled = [cell for cell in cells if cell]
     base = re.sub(r" \((min / median / max.*|median)\)$", "", name)
 
@@ -43,7 +43,7 @@ def split_column(name, cells):
 
 
 def columns(lines):
-    """A Markdown table's CSV names and rows. Where a name comes twice, each is named after the column before it."""
+    """Returns CSV column names and rows of a Markdown table. Adds the column before to a name that occurs twice."""
     cells = [[cell.strip().replace("`", "").strip("*") for cell in line.strip().strip("|").split("|")]
              for line in lines]
     head, body = cells[0], cells[2:]

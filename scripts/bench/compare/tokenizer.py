@@ -38,7 +38,7 @@ def texts_of(options, name):
 
 
 def write_lines(options, name, path):
-    """The texts, one per line without empty lines, as both sides read them."""
+    """Writes the texts, one per line without empty lines, for both sides to read."""
     most = options.text_megabytes * 1e6 or float("inf")
     written = 0
     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -52,7 +52,7 @@ def write_lines(options, name, path):
 
 
 def run_texts(bench, path):
-    """Our figures and the peer's for one file, ours first."""
+    """Returns our figures and the peer's for one file, ours first."""
     model = bench.options.model
     ours = json.loads(bench.ours(["bench", "tokenizer", "--model", model, "--input", path, "--threads", 1,
                                   "--json"]).output)
@@ -61,7 +61,7 @@ def run_texts(bench, path):
 
 
 def run_windows(bench):
-    """Ours: everything that train does before its first step. The peer: only the tokenizer's calls."""
+    """Times making windows. Ours: all that train does before its first step. The peer's: only tokenizer calls."""
     options, run = bench.options, bench.temporary / "run"
     limit = options.window_questions
     bench.train_ours(options.model, WORK, run, "fp32",

@@ -5,7 +5,7 @@ import shutil
 from compare.harness import fail, progress, require, spread
 from compare.works import SIDES, faster_peer, in_turn, median, peer_versions
 
-# Times the peer's speed: in fp32 its best setting, in bf16 the faster of its fp32 and bf16, in fp32 its default.
+# Goals, as times the peer's speed: fp32 beside its best setting, bf16 beside its faster one, fp32 beside its default.
 GOALS = {"minilm-bank": (1.65, 2.5, 8), "minilm-squad": (1.9, 2.5, 4),
          "base-bank": (1.45, 4, 8), "base-squad": (1.8, 3, 4)}
 
@@ -28,12 +28,12 @@ def run_ours(bench, work, side, rows):
 
 
 def result_of(bench, work, run, finished, rows):
-    """The results of a one-epoch run, whose directory is removed."""
+    """Returns the results of a one-epoch run, and removes its directory."""
     metrics = json.loads((run / "metrics.json").read_text())
     with open(run / "metrics.jsonl", encoding="utf-8") as log:
         steps = [entry for entry in map(json.loads, log) if "loss" in entry]
     shutil.rmtree(run)
-    # As with the peer, the first steps are not counted, nor an incomplete last batch.
+    # As for the peer, does not count the first steps and an incomplete last batch.
     counted = steps[bench.options.uncounted:]
     if len(steps) * work.batch_size != rows:
         counted.pop()
@@ -64,7 +64,7 @@ def rows_of(options, work, side):
 
 
 def results_of(bench, work, sides, ours=run_ours, peer=run_peer, what="training", known=SIDES):
-    """Of each side, by its name, the results of ours(bench, work, side, rows) or peer(...), run in turn."""
+    """Runs ours(bench, work, side, rows) and peer(...) in turn. Returns each side's results by its name."""
     options = bench.options
     return in_turn(
         sides, options.runs,
@@ -102,7 +102,7 @@ def table(results):
 
 
 def goal_rows(work, sides, pairs, goals):
-    """A row for each pair of sides that ran: ratios of real tokens per second, run by run, and of memory."""
+    """Returns a row for each pair of sides that ran: ratios of real tokens per second, run by run, and of memory."""
     rows = []
     for (ours, theirs), goal in zip(pairs, goals):
         if ours not in sides or theirs not in sides:

@@ -30,7 +30,7 @@ SIDES = {
 
 
 def faster_peer(results, key):
-    """The name of the peer's faster precision, fp32 or bf16, by the median of `key`; or none."""
+    """Returns the peer's faster side, fp32 or bf16, by the median of `key`; None if neither ran."""
     names = [name for name in ("hf-fp32", "hf-bf16") if results.get(name)]
     return max(names, key=lambda name: median(results[name], key), default=None)
 
@@ -40,8 +40,8 @@ def median(results, key):
 
 
 def in_turn(names, count, run_ours, run_peer, report, warm_up=False, known=SIDES):
-    """`count` results of each side as lists by name. The sides run in turn, by run_ours(side, number) and
-    run_peer(side, number). report(number, side, result) is called for each; a warm-up, number -1, is not kept."""
+    """Calls run_ours(side, number) and run_peer(side, number) for the sides in turn, and report(number, side, result)
+    after each. Returns `count` results of each side by its name; a warm-up, number -1, is not kept."""
     sides = {name: [] for name in names}
     for number in range(-1 if warm_up else 0, count):
         for name, results in sides.items():
@@ -54,7 +54,7 @@ def in_turn(names, count, run_ours, run_peer, report, warm_up=False, known=SIDES
 
 
 def peer_versions(works, known=SIDES):
-    """Of the last result of the peer in these works' results of in_turn; empty where it has none."""
+    """Returns the versions in the peer's last result. `works`: results of in_turn(). "" if the peer did not run."""
     results = [results[-1] for sides in works for name, results in sides.items() if results and not known[name].ours]
     if not results:
         return ""

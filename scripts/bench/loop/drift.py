@@ -1,7 +1,7 @@
-"""How often predict says of nights of real rows that they differ from those of training.
+"""Measures how often predict reports drift for nights, which are batches of real rows.
 
-Predicting thousands of nights takes days. So each row is predicted once, and its part of the comparison is computed here
-again from drift.json, as tasks/classification/drift does it. `check` compares some nights with the program.
+Predicting thousands of nights would take days. So each row is predicted once, and the comparison with drift.json is
+computed here, as tasks/classification/drift does it. `check` compares the result for some nights with the program's.
 """
 import csv
 import json
@@ -64,7 +64,7 @@ def predict(binary, model, texts, directory, *options):
 
 
 class Pool:
-    """Rows with what is compared of them."""
+    """Rows from which nights are drawn, with the values of each row that the drift test compares."""
 
     def __init__(self, binary, model, texts, directory):
         self.texts, reference = texts, Reference(model)
@@ -83,7 +83,7 @@ class Pool:
         self.equal = numpy.array([numbers[text.strip()] for text in texts])
 
     def p(self, rows):
-        """The corrected p-value of a night with these rows in a random order."""
+        """Returns the corrected p-value of a night of these rows, which are in random order."""
         rows = rows[:MOST]
         chosen, distinct = [], len(set(self.equal[rows]))
         for begin in range(0, len(rows), BLOCK):
@@ -112,7 +112,7 @@ class Pool:
         return min(1.0, 5 * least)
 
     def noticed(self, size, nights, draw, others=None):
-        """How many of the nights differ; with `others` a fifth of each night's rows is theirs."""
+        """Draws nights and returns how many show drift. With `others`, a fifth of each night is from those rows."""
         known = numpy.arange(len(self.texts)) if others is None else numpy.flatnonzero(~others)
         count = 0
         for _ in range(nights):
@@ -125,7 +125,7 @@ class Pool:
         return count
 
     def check(self, binary, model, directory, draw):
-        """Asserts that the program has the p-values that are computed here."""
+        """Asserts that the program reports the p-values that are computed here."""
         for size in (100, 500):
             rows = draw.choice(len(self.texts), size, replace=False)
             told = json.loads(predict(binary, model, [self.texts[i] for i in rows], directory, "--json"))["drift"]["p"]
@@ -134,7 +134,7 @@ class Pool:
 
 
 def data_sets(shared):
-    """Name, training rows, evaluation rows, rows of the same kind, rows of another kind, column of the label."""
+    """Yields name, training rows, evaluation rows, rows of the same kind, rows of another kind, label column."""
     toronto = {name: [row for row in rows_of(shared / f"data/toronto/{name}.csv") if row["text"].strip()]
                for name in ("train", "dev", "test")}
     bank = rows_of(shared / "data/banking77/train.csv")
@@ -144,7 +144,7 @@ def data_sets(shared):
 
 
 def new_label(shared, label):
-    """The rows without a label, and all later rows with whether they have it."""
+    """Returns training and evaluation rows without `label`, all later rows, and a mask of those that have it."""
     toronto = {name: [row for row in rows_of(shared / f"data/toronto/{name}.csv") if row["text"].strip()]
                for name in ("train", "dev", "test")}
     known = [[row for row in toronto[name] if row["category"] != label] for name in ("train", "dev")]

@@ -1,4 +1,4 @@
-"""Wrong labels planted among rows of data/samples: check's ranking beside cleanlab."""
+"""Plants wrong labels in rows of data/samples, and compares check's ranking with cleanlab's."""
 import csv
 import random
 import subprocess
@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data/samples"
-SHARE = 0.05  # of the rows get another label
+SHARE = 0.05  # fraction of the rows that get another label
 
 
 def rows_of(path):
@@ -21,7 +21,7 @@ def write(path, names, rows):
 
 
 def planted(source, column, target, seed):
-    """Writes the rows with wrong labels, drawn evenly from the other labels, and returns the numbers of those rows."""
+    """Writes the rows, some with a wrong label drawn evenly from the others. Returns the indices of the wrong ones."""
     rows = [[row["text"], row[column]] for row in rows_of(source)]
     choose, labels = random.Random(seed), sorted({label for _, label in rows})
     wrong = set(choose.sample(range(len(rows)), round(SHARE * len(rows))))
@@ -41,7 +41,7 @@ def average_precision(order, wrong):
 
 
 def cleanlab_order(probabilities, labels):
-    """All rows, the least trustworthy label first."""
+    """Returns the indices of all rows, the least trustworthy label first."""
     import numpy
     from cleanlab.rank import get_label_quality_scores
     names = list(dict.fromkeys(name for name in probabilities[0] if name.startswith("probability:")))
@@ -52,8 +52,8 @@ def cleanlab_order(probabilities, labels):
 
 
 def compared(binary, name, column, seed, directory):
-    """(ours, cleanlab's, seconds): average precision over all rows. Ours: the listed rows, then the others by the
-    probability of their label."""
+    """Returns our average precision over all rows, cleanlab's, and seconds. Our order: the rows that check lists, then
+    the others by the probability of their label."""
     data, errors, everything = directory / "data.csv", directory / "errors.csv", directory / "all.csv"
     wrong = planted(SAMPLES / name, column, data, seed)
     start = time.monotonic()

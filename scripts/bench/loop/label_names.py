@@ -1,4 +1,4 @@
-"""Few rows a label: heads that begin with the names of the labels, and heads that do not."""
+"""Measures heads that begin with the labels' names and heads that do not, with few rows a label."""
 import csv
 import random
 import subprocess
@@ -9,7 +9,7 @@ ROWS, TEST = (1, 3, 5, 10), 1000
 
 
 def rows_a_label(path, count, seed):
-    """`count` random rows of each label."""
+    """Returns `count` random rows of each label."""
     rows, taken = rows_of(path), {}
     random.Random(seed).shuffle(rows)
     for row in rows:
@@ -20,7 +20,7 @@ def rows_a_label(path, count, seed):
 
 
 def accuracy(binary, model, data, count, seed, recipe, options, directory):
-    """Right answers of the first test rows, in per cent."""
+    """Returns the accuracy on TEST test rows in per cent."""
     train = write(directory / "train.csv", ["text", "label"], rows_a_label(data / "train.csv", count, seed))
     test = rows_of(data / "test.csv")
     random.Random(0).shuffle(test)

@@ -1,4 +1,4 @@
-"""Rounds of labelling: rows that `finetune next` chose beside random ones."""
+"""Simulates rounds of labelling, with rows that `finetune next` chooses and with random rows."""
 import json
 import random
 import subprocess
@@ -8,13 +8,13 @@ from label_errors import rows_of, write
 
 START, ROUNDS, BATCH, TIMES = 500, 3, 200, 1.3
 POOL, DEV, TEST = 10000, 300, 5000
-# The encoder as it is with a new head, mixed with the linear model: seconds a run in place of minutes.
+# Trains only a new head, mixed with the linear model: a run takes seconds instead of minutes.
 TRAIN = ["--freeze", "6", "--epochs", "3", "--quiet", "--overwrite"]
 
 
 class Trial:
-    """One seed: a pool of rows whose labels are hidden, and a development and a test set. The test rows are of
-    train.csv, since strategies were tried on test.csv."""
+    """One seed: a pool of rows whose labels are hidden, a development set and a test set. The test rows come from
+    train.csv, because test.csv was used to choose among strategies."""
 
     def __init__(self, binary, model, shared, text, label, seed, directory):
         self.binary, self.model, self.text, self.label, self.directory = binary, model, text, label, directory
@@ -49,7 +49,7 @@ class Trial:
         return self.accuracy()
 
     def of_next(self):
-        """A person gives each chosen text the label of its first row."""
+        """Returns rows and accuracy after all rounds. As a stand-in for a person, labels a text like its first row."""
         rows = [self.pool[i] for i in self.start]
         unlabelled, chosen = self.file("pool", [[text] for text, _ in self.pool], ["text"]), self.directory / "next.csv"
         first = dict(reversed(self.pool))
@@ -63,7 +63,7 @@ class Trial:
 
 
 def compared(binary, model, shared, text, label, seed, directory):
-    """(rows, accuracy with next, with as many random rows, TIMES as many rows, accuracy with these)"""
+    """Returns rows, accuracy with next, accuracy with as many random rows, TIMES as many rows, accuracy with those."""
     trial = Trial(binary, model, shared, text, label, seed, Path(directory))
     rows, accuracy = trial.of_next()
     more = round(TIMES * rows)

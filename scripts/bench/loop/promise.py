@@ -1,10 +1,10 @@
-"""How often a promise is broken, over random splits of rows with known predictions."""
+"""Measures how often a promised error rate is exceeded, over random splits of predicted rows."""
 import csv
 import math
 import random
 from bisect import bisect_right
 
-PILOT, TESTS, STEPS = 10, 200, 100_000  # as tasks/classification/calibration/promise.cpp
+PILOT, TESTS, STEPS = 10, 200, 100_000  # as in tasks/classification/calibration/promise.cpp
 
 
 def tail(wrong, rows, error):
@@ -22,12 +22,12 @@ def tail(wrong, rows, error):
 
 
 def step_of(probability):
-    """The highest multiple of 1 / STEPS that the probability reaches."""
+    """Returns the highest s for which the probability is at least s / STEPS."""
     return int(probability * STEPS + 1e-9)
 
 
 class Curve:
-    """Rows with at least a probability, and the wrong ones among them."""
+    """Counts the rows whose probability is at least a given step, and the wrong ones among them."""
 
     def __init__(self, rows):
         rows = sorted(rows, reverse=True)
@@ -58,7 +58,7 @@ def thresholds(pilot, max_error):
 
 
 def promised(rows, max_error, confidence):
-    """The step of the promised probability, or None. `rows`: (step, right) in the order of the data."""
+    """Returns the lowest step that keeps the promise, or None. `rows`: (step, right) in the order of the data."""
     curve, found = Curve(row for i, row in enumerate(rows) if i % PILOT), None
     for step in thresholds(rows[::PILOT], max_error):
         count, wrong = curve.at(step)
@@ -69,7 +69,7 @@ def promised(rows, max_error, confidence):
 
 
 def best(curve, max_error):
-    """The largest share of the rows for which at most max_error are wrong."""
+    """Returns the largest share of the rows among which at most a fraction max_error is wrong."""
     total = len(curve.steps)
     for rows in range(total, 0, -1):
         if (rows == total or curve.steps[rows] != curve.steps[rows - 1]) and curve.wrong[rows] <= max_error * rows:
@@ -78,14 +78,14 @@ def best(curve, max_error):
 
 
 def predictions(path, truth, answer="label"):
-    """(step, whether it is right) of each row."""
+    """Returns (step, whether the prediction is right) for each row."""
     with open(path, encoding="utf-8", newline="") as file:
         return [(step_of(float(row["probability"])), row[answer] == row[truth]) for row in csv.DictReader(file)]
 
 
 def splits(rows, calibration, count, max_error, confidence, seed=0):
-    """(splits that break the promise, splits without one, mean coverage, mean coverage of the best threshold). Each
-    split promises on `calibration` random rows and is broken if too many of the other rows are wrong."""
+    """Returns (splits that break their promise, splits without one, mean coverage, the best threshold's coverage).
+    A split makes its promise from `calibration` random rows, and breaks it if too many of the other rows are wrong."""
     choose, broken, none, covered, most = random.Random(seed), 0, 0, 0.0, 0.0
     for _ in range(count):
         mixed = choose.sample(rows, len(rows))

@@ -1,4 +1,4 @@
-"""Columns beside the text: the mix with them and without."""
+"""Measures the mixed model's accuracy with and without columns beside the text."""
 import json
 import random
 import subprocess
@@ -14,7 +14,7 @@ def accounts(row, _):
 
 
 def ledger(row, draw):
-    """A made case: half of the rows are credits, which have accounts of their own."""
+    """Makes half of the rows credits, with a negative amount and a label of their own."""
     amount = abs(float(row["amount"]))
     return (f"-{amount:.2f}", row["category"] + " (credit)") if draw.random() < 0.5 else (f"{amount:.2f}", row["category"])
 
@@ -28,7 +28,7 @@ def table(source, target, count, made):
 
 
 def accuracy(binary, model, shared, made, options, directory):
-    """(mixed, words and columns alone), in per cent."""
+    """Returns the accuracy in per cent of the mix, and of the linear model of words and columns alone."""
     train = table(shared / "data/toronto/train.csv", directory / "train.csv", TRAIN, made)
     dev = table(shared / "data/toronto/dev.csv", directory / "dev.csv", EVAL, made)
     subprocess.run([binary, "train", "--model", model, "--train", train, "--eval", dev, "--text-column", "text", "--recipe",

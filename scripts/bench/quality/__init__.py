@@ -1,1 +1,1 @@
-"""Parts of quality.py: the data, the systems, the scores, what is kept, the document."""
+"""Parts of quality.py: the data, the systems, the scores, the stored results, the document."""

@@ -1,4 +1,4 @@
-"""The data of the quality table: where the rows are, which of them, and what is measured."""
+"""The data sets of the quality table: their files, the rows that are used, and the metrics."""
 import csv
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +8,14 @@ from pathlib import Path
 class DataSet:
     title: str
     train: str  # below shared/data
-    dev: str  # what settings are chosen on; empty: every tenth row of train
-    test: str = ""  # for the final table alone; empty: there is none
+    dev: str  # rows on which settings are chosen; empty: every tenth row of train
+    test: str = ""  # rows for the final table only; empty: there are none
     texts: tuple = ("text",)
     label: str = "category"
     group: str = ""  # column whose values are seen or unseen in training
     rows: int = 0  # the first N rows are trained on; 0: all
     dev_rows: int = 0
-    unlabelled: str = ""  # rows whose texts alone may be learnt from
+    unlabelled: str = ""  # a file of rows for adapt, which reads only their texts
     metrics: tuple = ("accuracy", "f1_macro")
 
     @property

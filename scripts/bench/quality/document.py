@@ -1,4 +1,4 @@
-"""docs/quality/results.csv: means and spreads of all results, written from what is kept."""
+"""Writes docs/quality/results.csv: means and spreads of the stored results."""
 import statistics
 import sys
 from collections import defaultdict
@@ -25,7 +25,7 @@ def metrics_of(data):
 
 
 def scores(data, runs):
-    """Mean and, of several seeds, standard deviation of each metric."""
+    """Yields the mean of each metric and, for several seeds, its standard deviation."""
     for metric in metrics_of(data):
         values = [run[metric] * (100 if metric in PERCENT else 1) for run in runs]
         digits = 3 if metric == "f1_macro" else 1
@@ -34,13 +34,13 @@ def scores(data, runs):
 
 
 def seconds_to(value, run):
-    """Of the command, until an evaluation in training had this value; the end, if only the exported model has it."""
+    """Returns the processor seconds until an evaluation during training reached `value`, or all of them if none did."""
     share = next((share for share, reached in run["course"] if reached >= value), None)
     return (share or 1) * run["processor_seconds"]
 
 
 def beside_peer(data, runs, peers):
-    """Whether the mean of Hugging Face's first metric is reached, and after how many processor seconds."""
+    """Returns columns on whether the runs reach Hugging Face's mean, and after how many processor seconds."""
     if not peers or runs is peers:
         return {}
     metric = data.metrics[0]
@@ -64,7 +64,7 @@ def cost(runs):
 
 
 def of_the_same_models(final, development):
-    """The runs on test rows whose model, or figures that need none, the development rows have."""
+    """Returns the runs on test rows whose model has the same settings as one of the runs on development rows."""
     made = {(name, run["seed"], run["settings"]) for name, runs in development.items() for run in runs}
     kept = {name: [run for run in runs if (name, run["seed"], run["settings"]) in made] for name, runs in final.items()}
     return {name: runs for name, runs in kept.items() if runs}

@@ -1,4 +1,4 @@
-"""The peer's side of encoders.py: a tokenizer and a config, from nothing.
+"""Makes a tokenizer and a config from texts, without a pretrained model, for quality_encoders.py.
 
     pretrained.py TEXTS.csv ARCHITECTURE DIRECTORY
 """

@@ -1,4 +1,4 @@
-"""The stored results: one JSON line per cell; the last line of a cell counts."""
+"""The stored results: one JSON line per cell. If a cell has several lines, the last is valid."""
 import json
 
 KEY = ("data", "system", "seed", "final")

@@ -26,7 +26,7 @@ class Machine:
         scratch.mkdir(parents=True, exist_ok=True)
 
     def kept_model(self, data, system, seed):
-        """The folder of a cell's model for `--final`, for data sets with test rows."""
+        """Returns the folder in which a cell's model is kept for `--final`, if the data set has test rows."""
         return self.scratch / "models" / f"{data.name}-{system.name}-{seed}"
 
     def quiet(self, *command):
@@ -57,7 +57,7 @@ class Run:
         self.notes = {}
 
     def of(self, system):
-        """The cell's result, and by name the results of other systems that come from the same run."""
+        """Returns the cell's result, and by name the results of other systems that the same run gives."""
         cells = self.cells(system.run(self), system)
         if self.model and self.data.test:
             self.keep(self.machine.kept_model(self.data, system, self.seed), system.settings(self.data))
@@ -69,7 +69,7 @@ class Run:
         (directory / "settings").write_text(settings, encoding="utf-8")
 
     def on_test_rows(self, system):
-        """The result of a system's stored model on the test rows."""
+        """Returns the result of a system's stored model on the test rows."""
         self.model = self.machine.kept_model(self.data, system, self.seed) / "model"
         return self.cells(system.on_test_rows(self), system)
 
@@ -91,7 +91,7 @@ class Run:
         return {row["group"] for row in read_table(self.train)} if self.data.group else None
 
     def by_seen(self):
-        """Evaluation rows whose group occurs in training, and the others; nothing without groups."""
+        """Returns the evaluation rows whose group occurs in training, and the others; {} without groups."""
         seen = self.seen_groups()
         if seen is None:
             return {}
@@ -100,7 +100,7 @@ class Run:
                 "unseen": [row for row in rows if row["group"] not in seen]}
 
     def adapted_model(self):
-        """The model after `finetune adapt` on the unlabelled texts: made once, with its time reported separately."""
+        """Returns the model that `finetune adapt` made from the unlabelled texts, once. Notes its time separately."""
         options = "-".join(str(part).lstrip("-") for part in ADAPTATION)
         kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}-{options}"
         if not (kept / "metrics.json").exists():
@@ -137,7 +137,7 @@ class Run:
         return [] if self.data.is_questions else [*self.text_columns(), "--label-column", "label"]
 
     def finetune(self, *arguments, model=None):
-        """finetune train, evaluated at its end; returns the labels, or the file of answers."""
+        """Runs finetune train with an evaluation at the end. Returns the labels, or the file of answers."""
         output = self.directory / "run"
         self.model = output / "model"
         self.call(self.machine.options.binary, "train", "--model", model or self.machine.options.model, "--train", self.train,
@@ -150,14 +150,14 @@ class Run:
         return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
 
     def predicted(self, *arguments):
-        """The labels that the trained model gives the evaluation rows."""
+        """Returns the labels that the trained model predicts for the evaluation rows."""
         output = self.directory / "predicted.csv"
         self.machine.quiet(self.machine.options.binary, "predict", "--model", self.model, "--input", self.dev, "--output", output,
                            "--overwrite", "--quiet", *self.text_columns(), *arguments)
         return labels_of(output)
 
     def peer(self, *arguments):
-        """Hugging Face Trainer on the same rows."""
+        """Runs Hugging Face Trainer on the same rows."""
         predictions = self.directory / "predictions"
         arguments = ["--model", self.machine.options.model, "--data", self.train, "--eval", self.dev, "--seed", self.seed,
                      "--predictions", predictions, *self.columns(), *arguments]
@@ -176,7 +176,7 @@ class Run:
 
 
 def course_of(path, metric):
-    """[share of the steps, value] of each evaluation in training."""
+    """Returns [fraction of the steps, value] for each evaluation during training."""
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     return [[line["step"] / lines[-1]["step"], line[metric]] for line in lines if metric in line]
@@ -185,5 +185,5 @@ def course_of(path, metric):
 def labels_of(path):
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
-    place = rows[0].index("predicted_label")  # the row's own column has the name "label"
+    place = rows[0].index("predicted_label")  # "label" is the input's own column
     return [row[place] for row in rows[1:]]

@@ -7,7 +7,7 @@ def accuracy(truth, predicted):
 
 
 def f1_macro(truth, predicted):
-    """Mean over the labels that occur as truth or prediction, as in scikit-learn."""
+    """Returns the mean F1 over the labels that occur as truth or prediction, as in scikit-learn."""
     right, true, said = Counter(), Counter(truth), Counter(predicted)
     for t, p in zip(truth, predicted):
         right[t] += t == p
@@ -16,7 +16,7 @@ def f1_macro(truth, predicted):
 
 
 def scores_of(rows, predicted, seen_groups):
-    """Scores of rows with `label` and perhaps `group`, as fractions."""
+    """Returns scores as fractions. Rows have `label` and may have `group`."""
     truth = [row["label"] for row in rows]
     if len(predicted) != len(truth):
         raise ValueError(f"{len(predicted)} predictions of {len(truth)} rows")

@@ -1,4 +1,4 @@
-"""The systems of the quality table: what each runs on the data, and with which settings."""
+"""The systems of the quality table: what each of them runs, and with which settings."""
 import json
 import sys
 
@@ -7,28 +7,28 @@ from quality.runs import ADAPTATION
 
 # The values that `auto` chooses. They are part of a cell's settings, so that a change reruns cells.
 RATE = 1e-4
-# From a random head, and Trainer's, but Trainer's default of 3 where an epoch takes half an hour.
+# Epochs from a random head. Trainer has the same, but its default of 3 for the data sets in LONG.
 EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 7, "banking77": 9, "toronto-20000": 8, "squad-4000": 3,
           "sst2": 4, "toronto": 6, "toronto-gl": 6}
 LONG = {"sst2", "toronto", "toronto-gl"}
-# With a head that begins as a linear fit: where there are less than 20,000 rows.
+# Epochs from a head that begins as a linear fit, which `auto` makes for less than 20,000 rows.
 FITTED_EPOCHS = {"toronto-500": 10, "toronto-4000": 4, "mrpc": 4, "banking77": 4}
 
 
 class System:
     seedless = False
-    is_extra = False  # run on some sets alone
+    is_extra = False  # runs on some data sets only
 
     def __init__(self, title):
         self.title = title
 
-    comes_with = ""  # the system whose run gives this one's result, too
+    comes_with = ""  # the system whose run also gives this system's result
 
     def takes(self, data):
         return True
 
     def others(self, run):
-        """Scores of the systems whose results come from this system's run."""
+        """Returns the scores of other systems whose results come from this system's run."""
         return {}
 
     def settings(self, data):
@@ -36,12 +36,12 @@ class System:
         return ""
 
     def on_test_rows(self, run):
-        """Scores of the model stored when the system ran on development rows."""
+        """Returns the scores of the model that was stored when the system ran on development rows."""
         return run.scores(run.predicted())
 
 
 class Baseline(System):
-    """The figures of `finetune check`: majority or n-grams."""
+    """A baseline that `finetune check` reports: the majority's label, or n-grams."""
     seedless = True
 
     def __init__(self, title, kind):
@@ -70,7 +70,7 @@ class Baseline(System):
 
 
 class HuggingFace(System):
-    """Trainer with its defaults except batches of 32, with as many epochs as from a random head."""
+    """Trainer with its defaults, except for batches of 32 and EPOCHS."""
 
     def arguments(self, data):
         more = ["--batch-size", 16, "--max-length", 384] if data.is_questions else ["--batch-size", 32]
@@ -84,7 +84,7 @@ class HuggingFace(System):
 
 
 class Finetune(System):
-    """finetune train with these options; `adapted` on the texts of all rows first, without their labels."""
+    """finetune train with these options. `adapted`: after finetune adapt on the unlabelled texts of all rows."""
 
     def __init__(self, title, *options, adapted=False, only=None, is_extra=False, seedless=False):
         super().__init__(title)
