@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Makes a bundle with which GPU checks and benchmarks run on a machine that cannot build.
-# It has programs and their libraries but for glibc's and CUDA's, mpirun, tests, benchmarks and the
-# data that these read. The machine, x86-64 Linux, has a driver, a CUDA 13 toolkit or its libraries
-# (python's packages will do) and python3, and a glibc that is as new as this one's.
+# It has the programs and their libraries except glibc and CUDA, mpirun, tests, benchmarks and the
+# data that these read. The machine needs x86-64 Linux, a driver, a CUDA 13 toolkit or its libraries
+# (Python packages will do), python3, and a glibc that is at least as new as this machine's.
 #   scripts/gpu/gpu_bundle.sh [BUILD] OUT_DIR
-#   OUT_DIR/run.sh scripts/gpu/gpu_check.sh         there; run.sh alone says more
-# BUILD (default: build) is whole. Test data is in tests/golden and BUILD; what is large is in ../shared, or
-# $FINETUNE_SHARED, and is left out and named if it is absent.
-# XZ_OPT=-0 is quick and large.
+#   OUT_DIR/run.sh scripts/gpu/gpu_check.sh         on that machine; run.sh alone prints its usage
+# BUILD (default: build) must be complete. Test data is in tests/golden and BUILD, large data in ../shared or
+# $FINETUNE_SHARED. Large data that is absent is left out, and a line names it.
+# XZ_OPT=-0 is faster and makes a larger bundle.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() {
@@ -21,7 +21,7 @@ case $# in
 esac
 shared=${FINETUNE_SHARED:-../shared}
 programs=(finetune tests/unit/ops/test_ops tests/unit/model/test_model)
-cuda_files=(finetune_cuda.so tests/unit/ops/test_graph_events)  # find CUDA there
+cuda_files=(finetune_cuda.so tests/unit/ops/test_graph_events)  # use CUDA's libraries of that machine
 for file in "${programs[@]}" "${cuda_files[@]}"; do
   [ -e "$build/$file" ] || fail "$build/$file is absent: build with CUDA first (meson compile -C $build)"
 done
@@ -42,12 +42,12 @@ for file in "${programs[@]}" "${cuda_files[@]}"; do
   mkdir -p "$bundle/build/$(dirname "$file")"
   strip --strip-unneeded -o "$bundle/build/$file" "$build/$file"
 done
-# Test programs look for the module beside themselves.
+# Test programs look for the module in their own folder.
 for folder in ops model; do
   ln -s ../../../finetune_cuda.so "$bundle/build/tests/unit/$folder/finetune_cuda.so"
 done
 
-# Open MPI for one host only: its plugins for cluster networks need more libraries.
+# Packs Open MPI for one host only, because its plugins for cluster networks need more libraries.
 loaded=("${programs[@]/#/$build/}")
 if mpirun=$(command -v mpirun); then
   plugins=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one report: the machine, then checks.
-# The machine is libraries and finetune doctor. Each check has a time limit and tells its wall time:
+# Runs every check that needs an NVIDIA GPU, and reports on the machine and on the checks.
+# The machine: libraries and finetune doctor. Each check has a time limit and prints its wall time:
 #   ops         the op table on the GPU in fp32 and bf16 against the double-precision reference, twice: same bits
-#   events      CUDA's own: events in graphs, on which the exchange between GPUs relies
+#   events      a feature of CUDA on which the exchange between GPUs relies: events in graphs
 #   library     attention by cuDNN (FINETUNE_CUDA_ATTENTION=cudnn) instead of our own kernels: the same table, and
-#               masks that forward and backward pass share; a step of SQuAD with either
+#               masks that forward and backward pass share; a step of SQuAD with each of the two
 #   model       forward pass and gradients against golden values
 #   program     train, predict, plan and bench with --device cuda beside the CPU; two runs, same bits
 #   trajectory  Hugging Face's loss trajectories, fp32 and bf16
 #   resume      interrupted and continued runs end with the same bits
 #   processes   two and more processes on one GPU have the bits of one
 #   memcheck    compute-sanitizer over the op table, where it is installed
-#   racecheck   the same, for shared memory; the longest
-# Its last line is "N passed, N failed, N skipped"; without a GPU all are skips, and it exits 0.
+#   racecheck   the same, for shared memory; takes longest
+# The last line is "N passed, N failed, N skipped". Without a GPU all are skipped, and it exits 0.
 #   scripts/gpu/gpu_check.sh [BUILD_DIRECTORY] [CHECK...]
-# BUILD_DIRECTORY (default: build) is brought up to date, but for a bundle's (gpu_bundle.sh) and with
+# Brings BUILD_DIRECTORY (default: build) up to date, except in a bundle (gpu_bundle.sh) or with
 # GPU_CHECK_AS_BUILT=1. Without a CHECK all run.
-# Whole outputs lie in $GPU_CHECK_LOGS (default: BUILD_DIRECTORY/gpu-check).
+# Whole outputs are in $GPU_CHECK_LOGS (default: BUILD_DIRECTORY/gpu-check).
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 all=(ops events library model program trajectory resume processes memcheck racecheck)
@@ -47,7 +47,7 @@ build_all() {
   fi
   scripts/configure.sh "$build" -Dcuda=$cuda && meson compile -C "$build" "${targets[@]}"
 }
-# Test programs look for the module beside themselves. A bundle has these links.
+# Test programs look for the module in their own folder. A bundle has these links already.
 link_module() {
   local folder
   for folder in ops model; do
@@ -74,7 +74,7 @@ report_libraries
 "$build/finetune" doctor
 has_gpu || echo "there is no NVIDIA GPU here: what needs one is skipped"
 
-# seconds, then the command: its output is shown and counted. An interrupt lets tests end what they have started.
+# within SECONDS COMMAND...: shows and logs the output. The limit sends an interrupt, so that tests end their programs.
 within() {
   local seconds=$1 start=$SECONDS status
   shift
@@ -91,7 +91,7 @@ python_test() {
 skip() {
   printf 'SKIPPED: %s\ntest cases: 1 | 1 passed | 0 failed\nexit status: 0\n' "$1" | tee "$logs/$name.log"
 }
-# For programs that do not say it themselves.
+# For programs that do not themselves report a missing GPU as a skip.
 on_gpu() {
   if has_gpu; then
     within "$@"
@@ -125,16 +125,16 @@ for name in "${chosen[@]}"; do
     model) on_gpu 120 "$build/tests/unit/model/test_model" --duration=true ;;
     program) python_test 240 cli/gpu/cuda ;;
     trajectory) python_test 240 cli/trajectory ;;
-    # The others of resume_test.py send signals at times that suit a CPU's start, or know which step is the CPU's best.
+    # Other tests in resume_test.py send signals at times that suit a run on a CPU, or expect the CPU's best step.
     resume)
       python_test 120 cli/resume test_no_checkpoint_yet test_finished test_stop_during_the_last_evaluation \
         test_changed_data_and_model
       ;;
     processes) python_test 300 mpi/cuda ;;
-    # The module looks at what every call returns. To it "not ready" is no error, to memcheck it is one
-    # (cudaGetLastError after cudaEventQuery).
+    # memcheck would report "not ready" of cudaEventQuery as an error, which the module expects. The module itself
+    # checks every call's status.
     memcheck) sanitizer 300 --report-api-errors no ;;
-    # Our kernels: racecheck takes barriers in those of cuBLASLt for races, and is slow there.
+    # Our kernels only: in cuBLASLt's, racecheck is slow and reports races at barriers.
     racecheck) sanitizer 540 --kernel-name kns=finetune ;;
   esac
 done

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# One call of at most 560 s on a machine with a GPU: checks, then measurements. It builds nothing.
-# Each step has a time limit and a result file of its own, and the most needed come first, so that a
-# cut costs least. A step may be run again by its name.
+# Runs checks, then measurements, in one call of at most 560 s on a machine with a GPU.
+# It builds nothing. Each step has a time limit and a result file of its own. The most important
+# steps come first, because the last may be cut off. A step can be run again by its name.
 #   scripts/gpu/gpu_day.sh [--build BUILD] [--rehearse] OUT [STEP...]
-#   OUT_DIR/run.sh scripts/gpu/gpu_day.sh OUT          of a bundle (gpu_bundle.sh)
+#   OUT_DIR/run.sh scripts/gpu/gpu_day.sh OUT          from a bundle (gpu_bundle.sh)
 #   scripts/gpu/gpu_day_tables.py OUT                  prints the tables, or adds them to docs/benchmarks
 # --rehearse: the same commands on the CPU with the smallest shapes, in seconds.
-# $GPU_DAY_SECONDS (default: 560) is the limit of all steps together. PyTorch is PEER_PYTHON's.
+# $GPU_DAY_SECONDS (default: 560) limits all steps together. $PEER_PYTHON must have PyTorch.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-# Seconds a step may take, and its name, in order.
+# The steps in order: SECONDS:NAME, where SECONDS is the time limit.
 steps=(10:card 60:checks 45:memcheck 60:racecheck 95:train 40:switches 70:kernels 80:infer 90:peer 120:more-checks)
-# Environments that turn one change off, or one choice on: each is measured beside the defaults.
+# Switches that turn one change off, or one choice on. Each is measured beside the defaults.
 switches=(FINETUNE_CUDA_STREAMS=1 FINETUNE_CUDA_NORM=0 FINETUNE_CUDA_GRAPHS=0 FINETUNE_CUDA_ATTENTION=cudnn
   FINETUNE_CUDA_KEPT=0 FINETUNE_CUDA_ALGORITHMS=timed FINETUNE_CUDA_MASKS=0 FINETUNE_CUDA_SUMS=0
   FINETUNE_CUDA_LAUNCHES=programmatic)
-# The same of prediction.
+# Such switches for prediction.
 infer_switches=(FINETUNE_BATCHES_IN_FLIGHT=1)
 fail() {
   echo "gpu_day: error: $*" >&2
@@ -37,7 +37,7 @@ shared=${FINETUNE_SHARED:-$PWD/../shared}
 . scripts/gpu/gpu_environment.sh  # finds CUDA's libraries
 finetune=$build/finetune python=${PEER_PYTHON:-python3}
 if [ -n "$rehearse" ]; then
-  golden=tests/golden  # a bundle has it with the large data
+  golden=tests/golden  # in a bundle it is in $shared
   [ -d $golden ] || golden=$shared/golden
   device=cpu bank=$golden/trajectory-classification-eval.csv squad=$golden/trajectory-qa-train.json
   tokenizer=$golden/tiny-bert-qa columns=(--text-column text --label-column category)
@@ -48,8 +48,8 @@ fi
 
 # --- measuring: JSON lines {case, switches, seconds, status, result} in the step's .jsonl, the rest in its .txt
 
-worst=0  # the exit status of a command that failed
-# CASE [NAME=VALUE...] -- COMMAND: `result` is the JSON object that the command prints, or null.
+worst=0  # the exit status of the last command that failed
+# measured CASE [NAME=VALUE...] -- COMMAND: `result` is the JSON object that the command prints, or null.
 measured() {
   local case=$1 settings=() start status printed
   for shift_over in "${@:2}"; do
@@ -64,14 +64,14 @@ measured() {
   seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.3f", b - a}')
   [ $status = 0 ] || worst=$status
   local last
-  last=$(tail -n 1 <<< "$printed")  # PyTorch's scripts print other lines before
+  last=$(tail -n 1 <<< "$printed")  # PyTorch's scripts print other lines before the result
   [[ $last != '{'* ]] || printed=$last
   [[ $printed == '{'* ]] || printed=null
   printf '{"case": "%s", "switches": "%s", "seconds": %s, "status": %d, "result": %s}\n' \
     "$case" "${settings[*]}" "$seconds" "$status" "$(tr -s '\n ' ' ' <<< "$printed")" >&3
 }
 
-# CASE STEPS [NAME=VALUE...]: a training step, by its work.
+# train_step CASE STEPS [NAME=VALUE...]: measures training steps; CASE names the model, the data and the batch size.
 train_step() {
   local shape lengths batch steps=$2
   case $1 in
@@ -91,7 +91,7 @@ sanitized() {  # TOOL OPERATIONS OPTION...
     "$build/tests/unit/ops/test_ops" "--test-case=every op of the GPU*"
 }
 
-# A model of a shape with random weights and a head; needs no PyTorch.
+# Makes a model with random weights and a head, without PyTorch, and prints its folder.
 model_of() {  # SHAPE TASK
   local made=$out/models/$1-$2 layers=2 hidden=32 heads=2 data=$bank
   [ ! -d "$made" ] || { echo "$made" && return; }
@@ -124,7 +124,7 @@ JSON
   mv -T "$made.run/model" "$made" && echo "$made"
 }
 
-# CASE: whole commands on all rows; the program says when each phase of it began.
+# inference CASE: measures whole commands on all rows; the program prints when each of its phases ended.
 inference() {
   local data=$bank model options=() baseline=--no-ngram-baseline
   [[ $1 == *-bank ]] || data=$squad baseline=
@@ -157,7 +157,7 @@ step_train() {
   local off
   off=$(for each in "${switches[@]}"; do [[ $each =~ =(cudnn|timed|programmatic)$ ]] || echo "$each"; done)
   for work in base-squad-32:100 base-squad-32:100 base-bank-256:200 minilm-bank-32:1500 large-squad-32:60; do
-    train_step "${work%:*}" "${work#*:}"  # the first one twice, which shows the spread
+    train_step "${work%:*}" "${work#*:}"  # the first work runs twice, which shows the spread
     train_step "${work%:*}" "${work#*:}" $off
   done
 }
@@ -203,7 +203,7 @@ step_more-checks() {
 
 # --- the call
 
-# A step of this script in a process of its own, which its time limit can end.
+# The script starts itself for each step, so that the time limit can end the step's process.
 if [ -n "${GPU_DAY_STEP:-}" ]; then
   "step_$GPU_DAY_STEP" || exit
   exit $worst

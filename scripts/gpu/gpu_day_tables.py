@@ -19,7 +19,7 @@ import gpu_model  # noqa: E402
 
 GPU_MEMORY = re.compile(r"all computed with (\d+) MiB of the GPU's memory")
 PHASE = re.compile(r"^finetune: time ([\d.]+) s, (\d+) MiB: (.*)$", re.MULTILINE)
-# Environments of gpu_day.sh and the change that they turn off, as gpu_model.py calls it; others turn one on.
+# Switches of gpu_day.sh, and gpu_model.py's name of the change that each turns off. Other switches turn one on.
 CHANGE_OF = {"FINETUNE_CUDA_GRAPHS=0": "graphs", "FINETUNE_CUDA_ATTENTION=cudnn": "own attention",
              "FINETUNE_CUDA_KEPT=0": "kept", "FINETUNE_CUDA_STREAMS=1": "streams", "FINETUNE_CUDA_NORM=0": "norm",
              "FINETUNE_CUDA_MASKS=0": "masks"}
@@ -27,7 +27,7 @@ MADE_BY = {"FINETUNE_CUDA_ALGORITHMS=timed": "algorithms", "FINETUNE_CUDA_LAUNCH
 
 
 def results_of(out, step, failed=False):
-    """Measurements of a step, also `failed` ones; a line that a time limit cut is left out."""
+    """Returns a step's measurements, including failed ones if `failed`. Omits a line that a time limit cut off."""
     results = []
     for path in sorted(out.glob(f"[0-9][0-9]-{step}.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -47,7 +47,7 @@ def title(work):
 
 
 def step_rows(out):
-    """The default settings' steps: the best of a work's runs, and how far they are apart."""
+    """Returns rows on steps with the default settings: the best of a work's runs, and their spread."""
     by_work = {}
     for each in results_of(out, "train"):
         if not each["switches"]:
@@ -66,7 +66,7 @@ def step_rows(out):
 
 
 def change_rows(out):
-    """What each change saves: a run with one switch beside the fastest run without any."""
+    """Returns rows on what each change saves: a run with one switch beside the fastest run without switches."""
     measured = results_of(out, "train") + results_of(out, "switches")
     rows = []
     for each in measured:
@@ -82,7 +82,7 @@ def change_rows(out):
 
 
 def loop_seconds(phases):
-    """From the weights in place to the results: all of the data, without the start."""
+    """Returns the seconds from loaded weights to results: all of the data, without the start."""
     times = dict((name, seconds) for seconds, _, name in phases)
     if "weights in place" not in times or "results written" not in times:
         return None
@@ -90,7 +90,7 @@ def loop_seconds(phases):
 
 
 def process_rows(out):
-    """Whole processes and their loops, ours and PyTorch's."""
+    """Returns rows on whole processes and on their loops over the data, for finetune and PyTorch."""
     rows, texts = [], [path.read_text(encoding="utf-8", errors="replace")
                        for path in sorted(out.glob("[0-9][0-9]-infer.txt"))]
     found = [(float(seconds), int(memory), name) for text in texts for seconds, memory, name in PHASE.findall(text)]

@@ -1,6 +1,6 @@
-# Sourced in the project's folder: has programs find CUDA's libraries on this machine.
-# In a bundle (gpu_bundle.sh) they find those that the bundle carries, too. report_libraries says
-# where each was found.
+# To be sourced in the project's folder: lets programs find CUDA's libraries on this machine.
+# In a bundle (gpu_bundle.sh) they also find the bundle's own libraries. report_libraries prints
+# where each library was found.
 
 PATH=$PATH:/usr/local/cuda/bin
 declare -A found_by_loader=()
@@ -8,7 +8,7 @@ while read -r name path; do
   [ -n "${found_by_loader[$name]:-}" ] || found_by_loader[$name]=$path
 done < <(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | awk '/x86-64/ && /=>/ {print $1, $NF}')
 
-# Folders that the loader does not know: of python's packages (those of torch belong together), then the toolkit's.
+# Prints folders that the loader does not search: Python packages' (torch's belong together), then the toolkit's.
 cuda_folders() {
   local folder
   "${PEER_PYTHON:-python3}" - << 'EOF'
@@ -25,7 +25,7 @@ EOF
 }
 mapfile -t cuda_folders < <(cuda_folders)
 
-# library SONAME MEANING_OF_ITS_ABSENCE: makes the loader find it, and records where.
+# library SONAME CONSEQUENCE_OF_ITS_ABSENCE: lets the loader find the library, and records where it is.
 library() {
   local folder place=${found_by_loader[$1]:-}
   for folder in ${LD_LIBRARY_PATH//:/ }; do
@@ -46,7 +46,7 @@ library() {
   libraries+=("$1: ${place:-MISSING ($2)}")
 }
 
-# Of the bundle's libraries those that this machine lacks: its own programs keep theirs. Open MPI's belong together.
+# Uses the bundle's libraries that this machine lacks, so that its programs keep their own, and all of Open MPI's.
 choose_bundled() {
   local file name new=lib/used.$$
   [ ! -d lib/used ] || return 0
@@ -84,8 +84,8 @@ if [ -f bundle.txt ]; then
     export OPAL_BINDIR=$OPAL_PREFIX/bin OPAL_LIBDIR=$OPAL_PREFIX/lib OPAL_PKGLIBDIR=$OPAL_PREFIX/lib/openmpi
     export OPAL_PKGDATADIR=$OPAL_PREFIX/share/openmpi OPAL_SYSCONFDIR=$OPAL_PREFIX/etc
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_btl_vader_single_copy_mechanism=none  # containers refuse it, with a page of text
-    export PMIX_MCA_pcompress_base_silence_warning=1  # its plugins are left out
+    export OMPI_MCA_btl_vader_single_copy_mechanism=none  # containers forbid it, and Open MPI prints a page about that
+    export PMIX_MCA_pcompress_base_silence_warning=1  # the bundle has no such plugins
   fi
 fi
 libraries+=("mpirun: $(command -v mpirun || echo "MISSING (tests of several processes are skipped)")")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh of a bundle (gpu_bundle.sh): unpacks it once and runs a command in it.
-# It unpacks what lies beside it to ${TMPDIR:-/tmp}. The command finds the bundle's libraries and
-# CUDA's. Paths of results are absolute.
+# It unpacks bundle.tar.xz, which is beside it, to ${TMPDIR:-/tmp}. The command finds the bundle's
+# and CUDA's libraries. Give absolute paths for results.
 #   run.sh scripts/gpu/gpu_check.sh [CHECK...]
 #   run.sh build/finetune doctor
 #   run.sh scripts/bench/compare_gpu.sh --works base-squad --output /tmp/section.md
