@@ -5,7 +5,7 @@
     scripts/generate/copy_golden.py --sums              only rewrites tests/golden/SHA256SUMS
 
 tests/golden/README.md says where each file comes from and which licence it has. The thirteen model formats hold the
-same weights, so one compressed archive of all of them is a seventh of their size; scripts/generate/make_models.py
+same weights, so one compressed archive of all formats has a seventh of their size; scripts/generate/make_models.py
 unpacks it when a build is configured.
 """
 import hashlib
@@ -49,7 +49,7 @@ BESIDE = ["tokenizers/bert-base-uncased", "tokenizers/bert-base-cased", "tokeniz
           "tokenizers/sentencepiece-tests/test_model.model",
           "weights/camphr_tiny_ner_bert", "weights/keras_bert_tf_ckpt", "weights/tf_ckpt_index_only",
           "hostile/external-passwd-u8", "hostile/h5-dense-links", "hostile/long-shard-name"]
-# The graph of a TensorFlow checkpoint, 868 KB that no reader opens; what spm.model beside it has as well.
+# Not copied: a TensorFlow graph of 868 KB that no reader opens, and a tokenizer.json equal to the spm.model beside it.
 LEFT_OUT = ("bert_model.ckpt.meta", "deberta-v3/classification/tokenizer.json")
 
 
@@ -63,7 +63,7 @@ def copy(source, target):
 
 
 def archive(folder, target):
-    """A reproducible tar of the folder: its bytes depend only on the files."""
+    """Writes a reproducible tar of the folder: its bytes depend only on the files."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(folder.rglob("*")):

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Writes tasks/scores/case_tables.inc: what the official SQuAD metric needs of Unicode.
+"""Writes tasks/scores/case_tables.inc: the Unicode data that the official SQuAD metric needs.
 
     scripts/generate/generate_case_tables.py ../shared/data/text/unicode/UnicodeData-15.1.0.txt \\
         > tasks/scores/case_tables.inc
 
 The metric is defined by Python's str.lower, str.split and the regular expression \\w:
   lower           simple lower-case mapping (U+0130 and final sigma are special, in the code)
-  word            str.isalnum() or '_': letters, and all that has a numeric value
+  word            str.isalnum() or '_': letters, and all characters with a numeric value
   cased           Lu, Ll, Lt and Other_Uppercase, Other_Lowercase (PropList.txt)
   case_ignorable  Mn, Me, Cf, Lm, Sk and Word_Break MidLetter, MidNumLet, Single_Quote
                   (WordBreakProperty.txt)
-White space is short enough to stand in the code.
+The list of white space is short enough to be in the code.
 """
 import sys
 
-# PropList.txt of Unicode 15.1, without members that are cased by their category.
+# PropList.txt of Unicode 15.1, without characters whose category alone makes them cased.
 OTHER_LOWERCASE = """00AA 00BA 02B0-02B8 02C0-02C1 02E0-02E4 0345 037A 10FC 1D2C-1D6A 1D78 1D9B-1DBF
 2071 207F 2090-209C 2170-217F 24D0-24E9 2C7C-2C7D A69C-A69D A770 A7F2-A7F4 A7F8-A7F9 AB5C-AB5F AB69
 10780 10783-10785 10787-107B0 107B2-107BA 1E030-1E06D"""

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes tokenizer/unicode/unicode_tables.bin from UnicodeData.txt of Unicode 15.1.
 
-The tables hold what Hugging Face tokenizers 0.22.2 knows of Unicode, which is of several ages:
+The tables hold the Unicode data of Hugging Face tokenizers 0.22.2, which come from several versions:
   categories (control, punctuation, nonspacing mark)  Unicode 8.0
   canonical decomposition and combining classes       Unicode 9.0
   lower case, white space                             Unicode 17 (the Rust release of its wheels)
   word characters                                     Unicode 16 (its regular expressions)
-and, for sentencepiece vocabularies, compatibility decomposition, combining classes and digits as
-they are in UnicodeData.txt.
+For sentencepiece vocabularies they also hold compatibility decomposition, combining classes and
+digits from UnicodeData.txt.
 
   scripts/generate/generate_unicode_tables.py            rewrites tokenizer/unicode/unicode_tables.bin
   scripts/generate/generate_unicode_tables.py --check    exit 1 if the committed file has other tables
@@ -28,15 +28,15 @@ PAGE = 128
 CODE_POINTS = 0x110000
 SPACE, CONTROL, PUNCTUATION, MARK, CJK, WORD, LATE, DIGIT = (1 << i for i in range(8))
 
-# Code points that came after Unicode 8.0 and matter for a category or a combining class (Cc, Cf,
-# P*, Mn, ccc != 0). Ranges run over code points of any age that matter for none of these.
+# Code points added after Unicode 8.0 that have one of these categories or a combining class (Cc, Cf,
+# P*, Mn, ccc != 0). A range may also contain code points of any age without these properties.
 AFTER_8_0 = """
 061D 07FD 0890-08E2 09FD-09FE 0A76 0AFA-0AFF 0B55 0C04-0C3B 0C3C 0C77 0C84 0D00 0D3B-0D3C 0D81 0EBA
 0ECE 1715 180F 1ABF-1ACE 1B7D-1B7E 1DF6-1DFB 2E43-2E5D A82C A8C5 A8FF 10D24-10F89 11070-11074
 110C2-110CD 111CF 1123E-11241 1133B 11438-1145E 11660-1166C 116B9 1182F-11FFF 12FF1-13455
 16E97-16F4F 16FE2-16FF1 1CF00-1CF46 1E000-1E4EF 1E944-1E95F
 """
-# The ones of these that have a combining class since Unicode 9.0.
+# Those of AFTER_8_0 that have had a combining class since Unicode 9.0.
 CLASS_IN_9_0 = "08D4-08E1 1DFB 11442-11446 11C3F 1E000-1E02A 1E944-1E94A"
 # Unicode 8.0 categories of code points that later versions changed.
 ALSO_PUNCTUATION = {0x166D, 0x111C9}
@@ -44,10 +44,10 @@ ALSO_MARK = {0x1734}
 NOT_MARK = {0x1885, 0x1886, 0xA9BD, 0x111C9}
 DECOMPOSED_AFTER_9_0 = {0x11938}
 WHITE_SPACE = "0009-000D 0020 0085 00A0 1680 2000-200A 2028-2029 202F 205F 3000"
-# With the upper end of the fifth range as Hugging Face has it (0x2B920, not 0x2B820).
+# The seventh range begins where Hugging Face's does (at 0x2B920, not 0x2B820).
 IDEOGRAPHS = "3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B73F 2B740-2B81F 2B920-2CEAF 2F800-2FA1F"
 # Word characters (regex \\w) besides letters, marks, decimal digits, letter numbers and connectors
-# of UnicodeData.txt: joiners, circled letters, and what Unicode 16 added.
+# of UnicodeData.txt: joiners, circled letters, and characters that Unicode 16 added.
 OTHER_WORD = """
 200C-200D 24B6-24E9 1F130-1F149 1F150-1F169 1F170-1F189
 0897 1C89-1C8A A7CB-A7CD A7DA-A7DC 105C0-105F3 10D40-10D65 10D69-10D6D 10D6F-10D85 10EC2-10EC4 10EFC
@@ -91,7 +91,7 @@ class Properties:
     def __init__(self, characters):
         self.flags = [0] * CODE_POINTS
         self.combining = [0] * CODE_POINTS
-        self.lower = {}       # code point -> code point, where it differs (U+0130 is special)
+        self.lower = {}       # code point -> its lower case, if that differs (U+0130 is special)
         self.canonical = {}   # code point -> full canonical decomposition (no Hangul)
         self.compatible = {}  # code point -> full compatibility decomposition (no Hangul)
         after_8 = ranges(AFTER_8_0)
@@ -167,7 +167,7 @@ def tables(p):
     for c in sorted(set(p.lower) | set(p.canonical) | set(p.compatible)):
         canonical, compatible = p.canonical.get(c, []), p.compatible.get(c, [])
         if compatible == canonical:
-            compatible = []  # an empty one means: as the canonical
+            compatible = []  # empty: equal to the canonical one
         mapping_of[c] = len(mappings)
         mappings.append((p.lower.get(c, c), place(canonical) if canonical else 0, len(canonical),
                          place(compatible) if compatible else 0, len(compatible)))

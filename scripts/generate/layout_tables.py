@@ -3,8 +3,8 @@
 
     scripts/generate/layout_tables.py [--check] [FINETUNE]
 
-FINETUNE is the program (default: build/finetune). With --check nothing is written: exit status 1 if the document has
-other tables than the program would give.
+FINETUNE is the program (default: build/finetune). --check writes nothing, and exits 1 if the tables in the document
+differ from those that the program would give.
 """
 import json
 import subprocess
@@ -17,7 +17,7 @@ SETTINGS = {"all kept": [], "`--recompute`": ["--recompute"],
             "and `--offload-activations`": ["--recompute", "--offload-activations"]}
 CLUSTER = ["--world", "960", "--hosts", "120", "--batch-size", "960", "--micro-batch-tokens", "1024"]
 LARGEST = [*CLUSTER, "--shape", "96,12288,96,49152"]
-# Name, processes and hosts, shape, sequences of a batch.
+# Name, processes, hosts, shape, sequences per batch.
 SIZES = [("BERT-base", 8, 1, "base", 256), ("BERT-large", 8, 1, "large", 256),
          ("24 layers of 2048", 8, 1, "24,2048,32,8192", 256), ("36 layers of 4096", 16, 2, "36,4096,32,16384", 256),
          ("48 layers of 7168", 960, 120, "48,7168,56,28672", 960),
@@ -47,7 +47,7 @@ def degrees(layout):
 
 def limit():
     memory = 40 * 10**9
-    return memory - memory // 256  # what the driver is left
+    return memory - memory // 256  # the driver keeps a part
 
 
 def sizes_table(program):

@@ -24,7 +24,7 @@ LOST = "bert.encoder.layer.1.output.dense.weight"  # a tensor in the middle of t
 
 
 def split(safetensors):
-    """The header of a safetensors file as a dictionary, and its data."""
+    """Returns the header of a safetensors file as a dictionary, and its data."""
     length = struct.unpack("<Q", safetensors[:8])[0]
     return json.loads(safetensors[8:8 + length]), safetensors[8 + length:]
 
@@ -35,12 +35,12 @@ def joined(header, data):
 
 
 def changed(header, tensor, **entries):
-    """The header with changed entries for one tensor."""
+    """Returns the header with changed entries for one tensor."""
     return {**header, tensor: {**header[tensor], **entries}}
 
 
 def without(header, data, lost):
-    """The file without one tensor; the data behind it moves up."""
+    """Returns the file without one tensor; the data behind it moves forward."""
     begin, end = header[lost]["data_offsets"]
     kept = {}
     for name, entry in header.items():
@@ -52,7 +52,7 @@ def without(header, data, lost):
 
 
 def broken_safetensors():
-    """A model.safetensors for each fault in that file."""
+    """Returns a model.safetensors for each fault that this file can have."""
     header, data = split((TINY / "model.safetensors").read_bytes())
     begin, end = header[LAST]["data_offsets"]
     half = len(data) // 2
@@ -80,18 +80,18 @@ def broken_safetensors():
     }
 
 
-# Appended to a pickled dictionary, this calls os.system if it is unpickled carelessly.
+# With this appended, a pickled dictionary calls os.system when an unsafe unpickler reads it.
 EVIL = b"X\x04\x00\x00\x00evilcposix\nsystem\nX\x0b\x00\x00\x00touch pwned\x85Ru."
 
 
 def with_evil(pickled):
-    """The pickle of a dictionary that ends with SETITEMS and STOP, with one more entry."""
+    """Adds EVIL to the pickle of a dictionary, which must end with SETITEMS and STOP."""
     assert pickled.endswith(b"u."), pickled[-8:]
     return pickled[:-2] + EVIL
 
 
 def evil_legacy(whole):
-    """torch's old format is several pickles and then the numbers; the fourth pickle is the state dictionary."""
+    """Adds EVIL to a file in torch's old format: several pickles, the fourth the state dictionary, then the data."""
     stream = io.BytesIO(whole)
     ends = []
     for _ in range(4):
@@ -112,7 +112,7 @@ def evil_zip(whole):
 
 
 def broken_files(formats):
-    """For each fault, the files that differ from the intact model; None removes a file."""
+    """Returns for each fault the files that differ from the intact model; None removes a file."""
     config = json.loads((TINY / "config.json").read_text())
     faults = {name: {"model.safetensors": content} for name, content in broken_safetensors().items()}
     faults["config-not-json"] = {"config.json": b"{"}

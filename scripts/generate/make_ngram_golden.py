@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/unit/tasks/ngram_golden.h: TF-IDF values of a few texts by scikit-learn.
 
-Needs scikit-learn (1.9.1 wrote the file that is there): scripts/generate/make_ngram_golden.py > FILE
+Needs scikit-learn (version 1.9.1 wrote the present file): scripts/generate/make_ngram_golden.py > FILE
 """
 import textwrap
 

@@ -3,9 +3,9 @@
 
     PEER_PYTHON scripts/generate/make_nomic_golden.py [--check electra]
 
-The vocabulary, texts and windows are ELECTRA's. transformers has no class for answers: the model is NomicBertModel and a
-layer, and its config.json has the keys of the published models. --check: only steps of another architecture's golden
-model, beside those in its trajectories.
+The vocabulary, texts and windows are those of ELECTRA's golden files. transformers has no class for answers, so that
+model is NomicBertModel with a linear layer; its config.json has the keys of the published models. --check makes
+nothing: it compares the steps of another architecture's golden model with those in its trajectories.
 """
 import csv
 import json
@@ -33,7 +33,7 @@ NOTE = "float64 arithmetic, stored as float32; dropout 0; rows at padded positio
 
 
 class Answers(torch.nn.Module):
-    """The encoder of another class and a layer for starts and ends."""
+    """NomicBertModel with a linear layer for starts and ends of answers."""
 
     def __init__(self, config):
         super().__init__()
@@ -52,7 +52,7 @@ def span_output(states, layer):
 
 
 def stored_names(name):
-    """Of the model's parameters: what its files call them; the parts of Wqkv are joined by the caller."""
+    """Converts a parameter's name to the name in the model's files. The caller joins the parts of Wqkv."""
     for old, new in (("embeddings.LayerNorm", "emb_ln"), (".layers.", ".encoder.layers."),
                      ("self_attn.o_proj", "attn.out_proj"), ("up_proj", "fc11"), ("gate_proj", "fc12"),
                      ("down_proj", "fc2"), ("post_attention_layernorm", "norm1"), ("post_mlp_layernorm", "norm2")):
@@ -84,7 +84,7 @@ def span_loss(logits, positions, mask):
 
 
 def forward(model, name, wanted):
-    """`wanted`: of which parameters the gradients are stored."""
+    """Stores a forward pass, and the gradients of the parameters for which wanted(name) is true."""
     given = load_file(SOURCE / f"forward-{name}.safetensors")
     inputs = {key[3:]: value.long() for key, value in given.items() if key.startswith("in.")}
     keys = {key: inputs[key] for key in ("input_ids", "attention_mask", "token_type_ids") if key in inputs}
@@ -130,7 +130,7 @@ def rows(tokenizer, labels):
 
 
 def windows(tokenizer, path):
-    """(ids, types, start, end) of each window of 96 tokens, 32 of which are the one before's."""
+    """Yields (ids, types, start, end) of each window of 96 tokens, which overlaps the one before by 32 tokens."""
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     for paragraph in json.loads(path.read_text())["data"][0]["paragraphs"]:
         context = tokenizer(paragraph["context"], add_special_tokens=False, return_offsets_mapping=True)
@@ -166,7 +166,7 @@ def spans(tokenizer, path):
 
 
 def steps(model, batches, task, common):
-    """Trainer's arithmetic, and the parameters without weight decay."""
+    """Trains with Trainer's arithmetic. Returns the steps, and the parameters without weight decay."""
     keep = set(transformers.trainer_pt_utils.get_parameter_names(model, [torch.nn.LayerNorm], NO_DECAY))
     named = list(model.named_parameters())
     optimizer = torch.optim.AdamW([{"params": [p for n, p in named if n in keep], "weight_decay": common["weight_decay"]},
@@ -191,7 +191,7 @@ def steps(model, batches, task, common):
 
 
 def trajectory(model, folder, task):
-    """`folder`: of the trained architecture; what a run is made of is ELECTRA's."""
+    """Returns ELECTRA's trajectory with steps of this model. `folder`: the folder of this model's architecture."""
     known = json.loads((SOURCE / f"trajectory-{task}.json").read_text())
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(SOURCE / "classification/tokenizer.json"), pad_token="[PAD]", cls_token="[CLS]",

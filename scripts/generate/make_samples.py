@@ -36,7 +36,7 @@ def sample_squad(source, target, titles):
 
 
 def sample_banking(source, target):
-    """The header and 1,000 rows, byte for byte: lines end in CRLF, and some texts have line ends of their own."""
+    """Copies the header and 1,000 rows byte for byte: lines end in CRLF, and some texts contain line ends."""
     with open(source, newline="", encoding="utf-8") as file:
         lines = file.readlines()
     reader = csv.reader(iter(lines))

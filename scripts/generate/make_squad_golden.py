@@ -45,7 +45,7 @@ def questions_of(data):
 
 
 def chosen_questions(shared):
-    """A SQuAD file of the questions whose windows qa-features.jsonl has, in its order."""
+    """Returns a SQuAD file of the questions whose windows are in qa-features.jsonl, in its order."""
     lines = (GOLDEN / "qa-features.jsonl").read_text(encoding="utf-8").splitlines()
     ids = list(dict.fromkeys(json.loads(line)["id"] for line in lines))
     found = {question["id"]: {"context": context, "qas": [question]} for context, question in questions_of(
@@ -54,7 +54,7 @@ def chosen_questions(shared):
 
 
 def positions(window, sequence_ids, offsets, answers):
-    """First and last token of the first answer: (0, 0) if there is none or if it is not wholly inside."""
+    """Returns the first and last token of the first answer; (0, 0) if there is none, or not wholly in the window."""
     if not answers:
         return 0, 0
     begin = answers[0]["answer_start"]
@@ -104,7 +104,7 @@ def digests(shared):
 
 
 def made_up_answers(path, draw):
-    """Right, nearly right, wrong and empty answers in about equal numbers."""
+    """Makes up right, nearly right, wrong and empty answers, in about equal numbers."""
     out = {}
     for context, question in questions_of(read(path)):
         answers = [answer["text"] for answer in question["answers"]]

@@ -40,7 +40,7 @@ def array(declaration, values):
 
 
 def cpp(tables):
-    """The definitions that tokenizer/unicode/unicode_tables.h declares."""
+    """Returns C++ source with the definitions of the tables that tokenizer/unicode/unicode_tables.h declares."""
     entries = (flags | mapping << 16 for flags, mapping in zip(tables["flags"], tables["mapping_of"]))
     mappings = zip(*(tables[column] for column, _ in COLUMNS[3:8]))
     return "\n".join([
