@@ -2,7 +2,7 @@
 """Checks commit messages: a subject of at most 72 characters, and no path of anybody's machine.
 
 usage: check_message.py FILE              a message, as git's commit-msg hook gives it
-       check_message.py --range A..B      all messages of a range, and that none is a merge
+       check_message.py --range A..B      all messages of a range, none of which may be a merge commit
 
 Exits 1 and prints one line for each fault.
 """

@@ -5,17 +5,17 @@ usage: check_tree.py
 
 * Every source file opens with a comment of at most 100 columns whose first sentence ends on that
   line: it says what the file is.
-* No source file but generated tables has more than 400 lines, no folder more than 20 files of its own.
-* A script that opens with "#!" may be executed.
-* Files of src/experiments read files of runs: they include no header of the layers in FOREIGN.
-* Only headers that are meant for it (TASK_INTERFACE) are included from tasks/ by the code above it, and no task
-  includes another one's.
+* No source file except generated tables has more than 400 lines, no folder more than 20 files of its own.
+* A script that opens with "#!" is executable.
+* Files of src/experiments only read files of runs: they include no header of the layers in FOREIGN.
+* Layers above tasks/ include only its public headers (TASK_INTERFACE), and no task includes another
+  task's headers.
 * docs/architecture.md names every folder of the code.
-* Paths and names between `backticks` in the pages about the code (CODE_PAGES) are those of the tree.
-  The last column of the glossary apart, which has other tools' names. The how-tos' paths are, too.
+* Paths and names between `backticks` in the pages about the code (CODE_PAGES) exist in the tree, except in the
+  glossary's last column, which has other tools' names. Paths in the how-tos exist, too.
 * Links between documents lead to a file and a heading, and documents that the code names exist.
 
-One line a finding, then the summary that count_tests.py adds up; exit status 1 if something was found.
+Prints a line for each finding, then the summary that count_tests.py adds up; exits 1 if something was found.
 """
 import os
 import re
@@ -34,7 +34,7 @@ CODE_PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/design/*.md"]
 PAGES_WITH_PATHS = "docs/howto/*.md"
 MOST_COLUMNS, MOST_LINES, MOST_FILES = 100, 400, 20
 TASK_FOLDERS = {path.parent.name for path in ROOT.glob("tasks/*/*_traits.h")}
-# tasks/NAME.h, and folders that every layer above may use.
+# Headers that every layer above tasks/ may include: tasks/NAME.h, and those in labels and scores.
 TASK_INTERFACE = re.compile(r"tasks/(?:(?:labels|scores)/)?\w+\.h")
 TASK_INCLUDE = re.compile(r'#include "(tasks/[^"]+)"')
 C_COMMENT, SCRIPT_COMMENT = re.compile(r"//\s*(\S.*)"), re.compile(r'(?:# |""")\s*(\S.*)')
@@ -42,14 +42,14 @@ SENTENCE_END = re.compile(r'[.:;](\s|"|$)')
 FENCED, DOCUMENT = re.compile(r"^```.*?^```$", re.M | re.S), re.compile(r"\bdocs/[\w/-]+\.md")
 QUOTED, LINK = re.compile(r"`([^`\n]+)`"), re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 INCLUDE = re.compile(r'#include "(\w+)/')
-FOREIGN = {"engine", "distributed", "inference", "model"}  # to src/experiments
+FOREIGN = {"engine", "distributed", "inference", "model"}  # layers that src/experiments does not include
 PATH = re.compile(r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.(h|cpp|cu|md|py|sh|build)")
 NAME = re.compile(r"--[a-z][a-z-]+|[A-Za-z_]\w+(?:::\w+)?")
 TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 
 def tracked_files():
-    """Paths in the folders and the root's build files, new ones included."""
+    """Returns the paths in the checked folders and the root's build files, untracked ones included."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", "-z",
                              *FOLDERS, *BUILD_FILES], capture_output=True, text=True)
     if listed.returncode:
@@ -83,7 +83,7 @@ def check_source(path):
 
 
 def check_task_includes(path):
-    """A task is closed: others know it by its interface."""
+    """Yields includes of headers that are inside a task, in files that must only use its interface."""
     parts = Path(path).parts
     if parts[0] not in ("src", "tasks"):
         return
@@ -104,7 +104,7 @@ def check_folders(paths):
 
 
 class Names:
-    """Words of the sources, and which of them defines a type."""
+    """The words in the sources, and the sources that define each type."""
 
     def __init__(self, sources):
         texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in sources}
@@ -141,14 +141,14 @@ def check_names(page, names):
 
 
 def check_paths(page):
-    """Paths with a folder; NAME stands for what the reader adds."""
+    """Yields paths with a folder that do not exist. In a path, NAME stands for a name that the reader chooses."""
     for quoted in QUOTED.findall(without_code(page)):
         if PATH.fullmatch(quoted) and "/" in quoted and "NAME" not in quoted and not (ROOT / quoted).exists():
             yield f"{page.relative_to(ROOT)}: `{quoted}` is not a path of the project"
 
 
 def check_map(paths):
-    """docs/architecture.md names every folder of the code."""
+    """Yields folders of the code that docs/architecture.md does not name."""
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     for folder in sorted({str(Path(path).parent) for path in paths if path.startswith(CODE_FOLDERS)}):
         if f"`{folder}`" not in text and folder != "src":
@@ -160,7 +160,7 @@ def without_code(page):
 
 
 def anchors(page):
-    """As GitHub names headings: the second of the same name ends with -1."""
+    """Yields the anchors that GitHub gives headings: the second of the same name ends with -1."""
     found = Counter()
     for heading in re.findall(r"^#+ (.+)$", without_code(page), re.MULTILINE):
         anchor = "#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Compares the bits of two versions: this tree's program and another commit's, built beside it.
-# Trains both tasks, in fp32 and bf16, on 1 process and on 2: data parallel, --tp 2 and --pp 2, plain and with --recompute.
+# Compares the bits of two versions: this tree's program and another commit's, which it builds.
+# Trains both tasks in fp32 and bf16, on 1 and 2 processes: data parallel, --tp 2, --pp 2, each also with --recompute.
 #   scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]      COMMIT: a commit, or a program already built
-# Last line: "N of N equal"; exit 1 if one is not.
+# Last line: "N of N equal"; exits 1 if not all are.
 set -euo pipefail
-export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
+export CUDA_VISIBLE_DEVICES=  # use the CPU even if there is a GPU
 cd "$(dirname "$0")/.."
 other=${1:?usage: scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]}
 build=${2:-build}
@@ -53,7 +53,7 @@ for task in classification qa; do
     for layout in "" "--virtual-shards 2" "--tp 2" "--pp 2"; do
       processes=$([ -z "$layout" ] && echo 1 || echo 2)
       for recompute in "" --recompute; do
-        # Unquoted: the layout's words.
+        # $layout is unquoted because it holds several words.
         line=("${data[@]}" --precision "$precision" $layout ${recompute:+"$recompute"})
         mine=$(sum "$ours" "$processes" "${line[@]}")
         its=$(sum "$theirs" "$processes" "${line[@]}")

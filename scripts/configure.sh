@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes a build directory, or makes it anew where this meson cannot use it.
-# A directory that another version of meson made, or that was moved, is made anew with the options
-# it had.
+# Makes a build directory, or makes it anew if this meson cannot use it.
+# A directory that another version of meson made, or that was moved, is made anew with its old
+# options.
 #   scripts/configure.sh DIR [OPTIONS OF MESON SETUP]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A batch of experiments: a sweep that is killed in the middle, continued, compared and reported.
+# Shows a batch of experiments: a sweep that is killed halfway, continued, compared and reported.
 #   scripts/experiments_demo.sh [OUTPUT [PROGRAM [MODEL TRAIN EVAL LABEL-COLUMN]]]
-# OUTPUT is runs/demo unless given, PROGRAM build/finetune. Without a model: MiniLM, fetched once, on the samples of
-# data/samples. Steps of a run: DEMO_STEPS (60). The means of the table are computed again from metrics.json by Python;
-# exit 1 if they differ, or if the killed sweep kept other weights than it had.
+# Defaults: OUTPUT is runs/demo, PROGRAM build/finetune, MODEL MiniLM (fetched once) on the rows of data/samples.
+# $DEMO_STEPS (60) is the number of steps of a run. Python computes the means in the table again from metrics.json.
+# Exits 1 if they differ, or if continuing the sweep changed the metrics of a run that had finished.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

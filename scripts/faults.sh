@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fails every call that commands make on files, one a run, and looks at what is left.
-# It is compared with an undisturbed run's, and the command is done again. An ordinary run of these
-# tests takes a sample.
+# Fails every file call that commands make, one in each run, and checks the files that are left.
+# Compares them with those of an undisturbed run, and repeats the command. The ordinary test suite
+# only tries a sample of the calls.
 #   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FOLDER] [--most N] [COMMAND...]
-# COMMAND: train resume questions evaluate predict convert formats checkpoints ranks (all of them).
-# --report writes faults.csv and a row of runs.csv into FOLDER (docs/reliability). --counts keeps
-# the numbers in FILE, to which the next part adds. --most N takes up to N calls of each walk.
-# Needs a build (meson compile -C build). Exits 1 if one run ended wrongly.
+# COMMAND: train resume questions evaluate predict convert formats checkpoints ranks (default: all).
+# --report writes faults.csv and a row of runs.csv to FOLDER (docs/reliability). --counts keeps the
+# numbers in FILE, to which the next part adds its own. --most N fails at most N calls of each walk.
+# Needs a build (meson compile -C build). Exits 1 if a run ended wrongly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

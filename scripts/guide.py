@@ -3,13 +3,13 @@
 
 usage: guide.py [--write] [--rows N] PROGRAM MODEL
 
-MODEL is the pretrained model that the guide fetches. With --write the pages get the output anew; without it each
-command must end with 0, print something where the page shows something, and the same `exit code N` lines. --rows cuts
-the samples to N rows each, for a test with a tiny model, whose results have other bounds: --assert's are then 0.
+MODEL is the pretrained model that the guide fetches. --write puts the new outputs into the pages. Without it each
+command must exit with 0, print something if the page shows something, and print the same `exit code N` lines. --rows
+cuts the samples to N rows each, for a test with a tiny model; as its results are worse, --assert's bounds are then 0.
 
-In the pages, a block ```console holds commands (after "$ ") and their output, a block ```sh commands alone. A comment
-before a block says more: <!-- show: 3 ... 5 --> the first 3 and last 5 lines of each output, <!-- elsewhere: FILE -->
-that FILE runs the block. A command that ends with \\, | or && goes on in the next line.
+In the pages, a block ```console holds commands (after "$ ") and their output, a block ```sh only commands. A comment
+before a block can say: <!-- show: 3 ... 5 -->, show the first 3 and last 5 lines of each output, or <!-- elsewhere:
+FILE -->, FILE runs the block. A command that ends with \\, | or && continues on the next line.
 """
 import argparse
 import os
@@ -54,15 +54,15 @@ def commands_of(match):
 
 
 def aligned(lines):
-    """A table's lines with columns as wide as they need to be. Two blanks or more are between columns."""
+    """Returns a table's lines with columns as wide as needed. In `lines`, two or more blanks separate columns."""
     rows = [[line[:3], *re.split(r" {2,}", line[3:].strip())] for line in lines]
     widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
     return [row[0] + "  ".join(cell.ljust(width) for cell, width in zip(row[1:], widths[1:])).rstrip() for row in rows]
 
 
 def without_folder(output, folder):
-    """As a reader would see it: without the name of this folder, and without a sweep's lines of progress, which come
-    by the clock."""
+    """Returns the output as a reader would see it: without the name of this folder, and without a sweep's progress
+    lines, whose number depends on the time."""
     lines = [line for line in output.splitlines() if not re.match(r"run \d+/\d+ ", line)]
     is_row = [f"  {folder}/" in line for line in lines]
     shown = [line.replace(f"{folder}/bank/", "") for line in lines]
@@ -88,7 +88,7 @@ def with_outputs(match, commands):
 
 
 def run_page(commands, folder, environment):
-    """All of a page's commands in one shell, so that `cd` and variables last as they would for a reader."""
+    """Runs all of a page's commands in one shell, so that `cd` and variables last as they would for a reader."""
     script = "exec 2>&1\n" + "".join(f"printf '\\036'\n{c.text}\nprintf '\\036%d' $?\n" for c in commands)
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True)
@@ -114,7 +114,7 @@ def mistakes(page, commands):
 
 
 def prepare(folder, options):
-    """The files of a checkout that the guide uses."""
+    """Links and copies the files of a checkout that the guide uses."""
     (folder / "scripts").symlink_to(ROOT / "scripts")
     (folder / "data" / "samples").mkdir(parents=True)
     for name in SAMPLES:

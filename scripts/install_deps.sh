@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs Debian packages for building and testing. Does nothing if all are installed.
-#   scripts/install_deps.sh                 all of it
-#   scripts/install_deps.sh --program       what the program alone needs, without tests
+#   scripts/install_deps.sh                 packages for the program and the tests
+#   scripts/install_deps.sh --program       only packages for the program, without tests
 #   scripts/install_deps.sh --quickstart    the same, and pip, which fetches quickstart.sh's model
-#   scripts/install_deps.sh --fuzz          what scripts/fuzz.sh needs: the program's, and clang with its fuzzer
+#   scripts/install_deps.sh --fuzz          packages for scripts/fuzz.sh: the program's, and clang with its fuzzer
 # Optional and not installed here: the CUDA toolkit (nvcc, cuBLASLt, cuDNN, NCCL) and oneDNN (libdnnl-dev).
 set -euo pipefail
 

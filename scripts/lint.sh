@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Looks for defects in the C++ sources with clang-tidy 14, as .clang-tidy says.
-#   scripts/lint.sh [FILE...]     default: all of the project's that are compiled without CUDA
-# One line a finding; exit 1 if there is any. Each file is read as the build folder build-lint would compile it; nothing
-# is compiled.
+#   scripts/lint.sh [FILE...]     default: all sources of the project that are compiled without CUDA
+# Prints one line for each finding, and exits 1 if there are any. Each file is read with the flags with which the build
+# folder build-lint would compile it; nothing is compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ fi
 build=build-lint
 scripts/configure.sh $build -Dcuda=disabled -Db_pch=false > /dev/null
 
-# Units to read, the largest first: those of the build folder, but not the CUDA sources that it writes for the host.
+# The units to read, largest first: the build folder's, without the CUDA sources that it rewrites for the host.
 listed=$(python3 - "$build" "$@" << 'END'
 import json, sys
 from pathlib import Path
@@ -33,20 +33,20 @@ mapfile -t units <<< "$listed"
 
 output=$(mktemp -d)
 trap 'rm -rf "$output"' EXIT
-# Clang 14 cannot ask a processor for tiles: the tests' tiles in software stand for them.
+# Clang 14 does not know the AMX tile instructions, so the tests' software emulation replaces them.
 export build tidy output
 lint_unit() {
   local told=$output/$BASHPID
   "$tidy" -p "$build" --quiet --extra-arg-before="-I$PWD/tests/unit/ops/software_tiles" --warnings-as-errors='*' "$1" \
     > "$told" 2> "$told.log" && return
-  # Ending badly without a finding is a finding too.
+  # A failure without a finding is reported as a finding.
   grep -qE ': (warning|error): ' "$told" && return
   echo "$1:1:1: error: $tidy fails: $(tail -n 1 "$told.log")" > "$told"
 }
 export -f lint_unit
 printf '%s\0' "${units[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'lint_unit "$1"' lint_unit
 
-# A header's finding comes with every unit that includes it, by several paths.
+# A finding in a header is repeated by every unit that includes it, under several paths.
 findings=$(find "$output" -type f ! -name '*.log' -exec cat {} + | { grep -E '^[^ ]+:[0-9]+:[0-9]+: (warning|error): ' || true; } |
   while IFS=: read -r path rest; do
     [[ $path == /* ]] || path=$build/$path

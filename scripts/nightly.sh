@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests that take hours, for a nightly job.
-# Costly variations of the suite's tests (@nightly), sanitizers, fuzzing, injected faults, kills, layouts, a soak, lint
+# Parts: the suite's costly tests (@nightly), sanitizers, fuzzing, injected faults, kills, layouts, a soak test, lint
 # and the tests beside Hugging Face.
-# Each part is a script that can run alone. Prints one line a part, "ok" or "FAILED" with its time and log, and last
-# "N of N parts passed"; exits 1 if one failed. Needs what `install_deps.sh --fuzz` installs, too.
+# Each part is a script that can run alone. Prints a line for each part, "ok" or "FAILED" with its time and log, then
+# "N of N parts passed"; exits 1 if one failed. Also needs the packages of `install_deps.sh --fuzz`.
 #   scripts/nightly.sh [PART...]       parts: variations peers sanitizers threads fuzz faults chaos matrix soak lint (default: all)
-# NIGHTLY_LOGS=DIR says where the logs go (default: build-nightly).
+# $NIGHTLY_LOGS is the folder of the logs (default: build-nightly).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,7 +43,7 @@ fi
 passed=0
 for part in "${parts[@]}"; do
   start=$SECONDS
-  # Unquoted: the command's words.
+  # Unquoted, because the command has several words.
   if $(command_of "$part") > "$logs/$part.log" 2>&1; then verdict=ok; passed=$((passed + 1)); else verdict=FAILED; fi
   echo "$verdict $part, $(((SECONDS - start) / 60)) min, $logs/$part.log: $(tail -n 1 "$logs/$part.log")"
 done

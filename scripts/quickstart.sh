@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The main job from nothing: installs, builds, fetches a small BERT, fine-tunes it, predicts.
-# It builds the program alone (no tests, no CUDA) in build-quickstart, fetches a small
-# pretrained BERT meanwhile, fine-tunes it on 4,000 real purchasing-card transactions, prints metrics and a few
-# predictions. On 2 idle cores training begins after about four minutes and takes a few more.
+# Does the main job from scratch: installs, builds, fetches a small BERT, fine-tunes it, predicts.
+# It builds only the program (no tests, no CUDA) in build-quickstart and fetches a small pretrained BERT meanwhile.
+# Then it fine-tunes the model on 4,000 real purchasing-card transactions, and prints metrics and a few predictions. On
+# 2 idle cores training begins after about four minutes and takes a few more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

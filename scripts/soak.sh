@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Trains, evaluates and predicts for hours, with kills: nothing may grow or change.
-# Each round has data of its own, drawn from the seed, and the same work as all others. Results are compared with
-# those of undisturbed runs; memory may change by 1 % from the first third of the rounds to the last, descriptors,
-# shared memory, temporary files and processes not at all.
+# Trains, evaluates and predicts for hours, with kills, and finds leaks and changed results.
+# Each round has its own data, drawn from the seed, and the same amount of work. Results must equal those of undisturbed
+# runs. From the first third of the rounds to the last, memory may change by 1 %; the numbers of descriptors, shared
+# memory segments, temporary files and processes must not change.
 #   scripts/soak.sh HOURS [--seed S] [--binary FILE] [--report FOLDER]     HOURS may be a fraction; 0: one round
-# --report FOLDER writes soak.csv and a row of runs.csv into FOLDER (docs/reliability). Last line: "N rounds, M
-# findings"; exit 1 if there was one.
+# --report FOLDER writes soak.csv and a row of runs.csv to FOLDER (docs/reliability). Last line: "N rounds, M
+# findings"; exits 1 if there was a finding.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

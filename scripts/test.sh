@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Builds build-test, as README says, and runs tests.
-# The last line is "N passed, N failed, N skipped"; exits 1 if a test failed or none ran. A developer's own build folder
-# is left alone.
+# Builds in build-test, and runs tests.
+# The last line is "N passed, N failed, N skipped"; exits 1 if a test failed or none ran. Does not touch other build
+# folders.
 #   scripts/test.sh                        the whole suite; CI runs this
 #   scripts/test.sh unit|cli|mpi|format    only these suites
-#   scripts/test.sh fast                   after a change, in half a minute: units, one run of each command, two of mpirun
+#   scripts/test.sh fast                   half a minute, after a change: units, each command once, two runs of mpirun
 #   scripts/test.sh --changed [REVISION]   fast, and the suites of the files that differ from REVISION (default: HEAD)
-# The whole suite first runs as in a stranger's clone, without the folder of large data; where ../shared (or
-# $FINETUNE_SHARED) exists, the test cases that lacked it then run once more with it.
+# The whole suite first runs as in a fresh clone, without the folder of large data. If ../shared (or $FINETUNE_SHARED)
+# exists, the test cases that were skipped without it then run with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
 build="build-test"
-export CCACHE_SLOPPINESS=pch_defines,time_macros  # a ccache that is there takes the precompiled headers, too
+export CCACHE_SLOPPINESS=pch_defines,time_macros  # lets ccache, if installed, cache precompiled headers, too
 logs=$build/meson-logs
-# For the oldest GPUs alone: what compiles for them compiles for all. nightly.sh builds for all.
+# Compiles only for the oldest GPUs: code that compiles for them compiles for all. nightly.sh builds for all.
 scripts/configure.sh $build -Dgpu_architectures=80
 
 chosen=()           # arguments of meson test; none: all tests
-targets=()          # of ninja; none: everything
-runs_tests=yes      # no: the format check alone
+targets=()          # arguments of ninja; none: everything
+runs_tests=yes      # no: only the format check
 checks_format=
-as_a_stranger=yes   # without large data first
+as_a_stranger=yes   # yes: first without large data
 case "${1:-}" in
   '')
     checks_format=yes ;;
@@ -61,8 +61,8 @@ shared=$(realpath -m "${FINETUNE_SHARED:-../shared}")
 lacking=$shared
 [ -z "$as_a_stranger" ] || lacking=$PWD/$build/no-large-data
 if [ -n "$runs_tests" ]; then
-  # Runs wait for the disk after each file that they write: where memory can hold the tests' files, they are there.
-  # Its name is not one that a test takes for something the program has left.
+  # Runs wait for the disk after each file that they write, so the tests' files are in memory if they fit there. No test
+  # mistakes this folder's name for a file that the program left.
   room=$(df --output=avail -BM /dev/shm 2> /dev/null | tail -n 1 | tr -dc 0-9) || true
   if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -ge 6000 ] && ! grep -q '^[^ ]* /dev/shm .*noexec' /proc/mounts; then
     TMPDIR=$(mktemp -d /dev/shm/test-suite.XXXXXX)
@@ -70,12 +70,12 @@ if [ -n "$runs_tests" ]; then
     export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
   fi
-  # A few at a time: many have several processes, and time limits that await each other.
+  # Runs a few tests at a time, because many have several processes, which wait for each other with time limits.
   jobs=$(nproc)
   [ "$jobs" -le 4 ] || jobs=4
   FINETUNE_SHARED=$lacking meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs \
     ${chosen[@]+"${chosen[@]}"} || status=$?
-  # If no test ran, this is a failure, whatever the format check has found.
+  # If no test ran, the result is a failure, whatever the format check found.
   [ -s $logs/testlog.json ] || echo "exit status: 1" > $logs/programs.log
   if [ -n "$as_a_stranger" ] && [ -d "$shared" ] && [ -s $logs/testlog.json ]; then
     echo "Test cases that lacked large data, with $shared:"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Runs the tests beside Hugging Face (tests/peers).
-# Exported models in transformers, training step by step beside torch, tokens beside the package
-# tokenizers, a run as TensorBoard, pandas, DVC and JUnit readers see it. Its last line is "N passed, N failed, N skipped". The packages go into a virtual
-# environment, made once (2 GB).
+# They load exported models in transformers, compare training steps with torch and tokens with the package tokenizers,
+# and read a run's files with TensorBoard, pandas, DVC and JUnit readers. The last line is "N passed, N failed, N
+# skipped". The packages go into a virtual environment (2 GB), which is made once.
 #   scripts/test_peers.sh [NAME...]          only tests/peers/NAME_test.py
-#   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter that has them, or transformers 5.24.0; nothing is installed
+#   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter with these packages (or transformers 5.24.0)
 #   PEER_VENV=DIR                                 another place for the environment (.venv-peers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(torch transformers==4.57.1 tokenizers==0.22.2 accelerate numpy sentencepiece protobuf)
-readers=(tensorboard pandas dvc junitparser lxml cleanlab)  # tests are skips without them
+readers=(tensorboard pandas dvc junitparser lxml cleanlab)  # tests that need a missing one are skipped
 check='import sys, torch, numpy, accelerate, transformers, tokenizers
 sys.exit((transformers.__version__, tokenizers.__version__) not in (("4.57.1", "0.22.2"), ("5.24.0", "0.23.3")))'
 
@@ -30,7 +30,7 @@ else
   fi
 fi
 
-# An existing binary may be named, then nothing is built.
+# If $FINETUNE_BINARY names a program, nothing is built.
 if [ -z "${FINETUNE_BINARY:-}" ]; then
   scripts/install_deps.sh
   scripts/configure.sh build

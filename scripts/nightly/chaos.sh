@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Kills random processes of a small training run at random moments and resumes it, again and again.
-# It resumes at random numbers of processes and hosts in a random layout (replicas, stages, tensor
-# ranks, placement, schedule, --recompute), and compares the end with that of an undisturbed run.
+# Each time it uses a random number of processes and hosts and a random layout (replicas, stages, tensor
+# ranks, placement, schedule, --recompute). The final result must equal that of an undisturbed run.
 #   scripts/nightly/chaos.sh N [--seed S] [--architecture NAME|all] [--model DIR] [--binary FILE]
 # N trials of each architecture: bert (default), or a folder of tests/golden/family. The seed is printed.
-# Last line: "N of N equal"; exit 1 if one is not. Nothing is left behind. Open MPI 4's mpirun can
-# hang when a process dies in the very moment in which it reports to it: ended here, and counted.
+# Last line: "N of N equal"; exits 1 if not all are. Leaves no files. Open MPI 4's mpirun can hang if
+# a process dies just while it reports to mpirun: this script then ends mpirun, and counts the hangs.
 set -euo pipefail
-export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
+export CUDA_VISIBLE_DEVICES=  # use the CPU even if there is a GPU
 cd "$(dirname "$0")/../.."
 
 trials=${1:?usage: scripts/nightly/chaos.sh N [--seed S] [--architecture NAME|all] [--model DIR] [--binary FILE]}
@@ -48,7 +48,7 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 
-if [ -z "$model" ]; then  # four layers, for four stages
+if [ -z "$model" ]; then  # a model of four layers, for four stages
   model=$work/model
   FINETUNE_BINARY=$binary python3 "$models" "$architecture" "$model"
 fi
@@ -57,8 +57,8 @@ counts=(1 2 3 4 8)
 # For each number of processes, the undisturbed run uses the slowest layout.
 declare -A duration slowest=([1]="" [2]="--tp 2" [3]="" [4]="--pp 2 --tp 2" [8]="--pp 4 --tp 2")
 
-# start OUTPUT PROCESSES HOSTS LAYOUT...: a run in the background, which a time limit keeps from
-# hanging.
+# start OUTPUT PROCESSES HOSTS LAYOUT...: starts a run in the background, with a time limit in case
+# it hangs.
 start() {
   local output=$1 processes=$2 hosts=$3
   shift 3
@@ -74,13 +74,13 @@ start() {
   job=$!
 }
 
-# finish OUTPUT: waits for the run. Its exit code in $code; in $hung whether the launcher was still
-# there 20 seconds after the last of its processes.
+# finish OUTPUT: waits for the run. Sets $code to its exit code, and $hung if the launcher was still
+# running 20 seconds after the last of its processes.
 finish() {
   local looks=0
   hung=
   code=0
-  {  # keeps bash from reporting every kill
+  {  # redirected below, so that bash does not report every kill
     while kill -0 "$job"; do
       sleep 0.1
       looks=$((looks + 1))
@@ -120,14 +120,14 @@ milliseconds() {
   echo $(($(date +%s%N) / 1000000))
 }
 
-# any WORD...: sets $word to a random one.
+# any WORD...: sets $word to one of the words at random.
 any() {
   shift $((RANDOM % $#))
   word=$1
 }
 
-# choose: a number of processes in $p, of hosts in $h, and a layout that these can have in $layout.
-# Virtual and tensor shards are two, the layers four.
+# choose: sets $p to a number of processes, $h to a number of hosts, $layout to a layout for them.
+# There are two virtual shards, two tensor shards and four layers.
 choose() {
   local pp tp placements=(DPT PDT DTP TDP PTD TPD cluster spread) schedules=(1f1b gpipe simple)
   p=${counts[RANDOM % ${#counts[@]}]}
@@ -153,8 +153,8 @@ choose() {
   fi
 }
 
-# die OUTPUT: a run in which one process is killed at any moment, the start and the end included.
-# In $died whether one was; a run that ends before it must have succeeded.
+# die OUTPUT: runs, and kills one process at a random moment, which may be at the start or the end.
+# Sets $died if a process was killed; a run that ended before that must have succeeded.
 die() {
   local pids delay begun
   choose
@@ -180,7 +180,7 @@ die() {
 
 for p in "${counts[@]}"; do
   begun=$(milliseconds)
-  # shellcheck disable=SC2086  # words
+  # shellcheck disable=SC2086  # several words
   start "$work/straight-$p" "$p" 1 ${slowest[$p]}
   finish "$work/straight-$p"
   if [ "$code" -ne 0 ]; then cat "$work/log"; exit 1; fi

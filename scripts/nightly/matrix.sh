@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Trains both tasks on several numbers of processes and hosts, and compares the results.
-# On 1, 2, 3, 4, 6 and 8 processes, as replicas, stages of a pipeline and tensor ranks: plain, with
-# --recompute, with --shard-optimizer and with micro-batches, each interrupted and continued in
-# another layout. Compares weights, metrics and prediction files of all. Last line: "N of N equal".
+# Uses 1, 2, 3, 4, 6 and 8 processes as replicas, pipeline stages and tensor ranks: plain, with
+# --recompute, with --shard-optimizer and with micro-batches. Interrupts each run and continues it in
+# another layout. Compares all weights, metrics and prediction files. Last line: "N of N equal".
 #   scripts/nightly/matrix.sh [BUILD_DIRECTORY [PART/PARTS]] [--architecture NAME|all]
 # PART/PARTS: 2/4 is the second quarter of the lines. NAME: bert (default), or a folder of tests/golden/family.
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the packages: a wheel and a .deb of the program, without CUDA, into dist/.
-# One build folder, build-package: what differs between the programs is how they are linked, and the layer of MPI.
+# One build folder, build-package, serves all: the programs differ only in how they are linked and in the layer of MPI.
 #   scripts/package/build_packages.sh [wheel|deb]...     both, unless one is named
-# Needs what scripts/install_deps.sh --program installs, patchelf and dpkg-dev. $PACKAGE_BUILD names another build
-# folder, $JOBS limits the compilers.
+# Needs the packages of scripts/install_deps.sh --program, patchelf and dpkg-dev. $PACKAGE_BUILD names another build
+# folder; $JOBS limits the number of compilers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -20,10 +20,10 @@ for tool in patchelf dpkg-shlibdeps; do
 done
 
 options=(-Dcuda=disabled -Dtests=false -Donednn=disabled -Dprefix=/usr -Dlibdir=lib)
-# The program linked in one of the ways.
+# compile OPTIONS...: builds the program with these options of meson.
 compile() {
   if [ -f "$build/build.ninja" ]; then
-    meson configure --clearcache "$build"  # alone: with options it is not heeded
+    meson configure --clearcache "$build"  # a call of its own, because meson ignores it beside options
     meson configure "$build" "${options[@]}" "$@"
   else
     meson setup "$build" "${options[@]}" "$@" > /dev/null
@@ -36,7 +36,7 @@ for kind in "${kinds[@]}"; do
   stage=$build/stage-$kind
   rm -rf "$stage"
   if [ "$kind" = wheel ]; then
-    # HDF5, OpenSSL and the compressions are part of the program; it has MPI as a second one beside it.
+    # HDF5, OpenSSL and the compression libraries are linked in. A second program beside it has MPI.
     compile -Dprefer_static=true -Dmpi=disabled
     DESTDIR=$PWD/$stage meson install -C "$build" --no-rebuild --quiet
     compile -Dprefer_static=true -Dmpi=enabled

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a .deb of an installed program. What it depends on follows from what it is linked with.
-#   scripts/package/make_deb.sh STAGE OUTPUT      STAGE/usr is what meson install made
+# Makes a .deb of an installed program. Its dependencies follow from the libraries of the program.
+#   scripts/package/make_deb.sh STAGE OUTPUT      meson install made STAGE/usr
 # $PACKAGE_MAINTAINER is the package's maintainer, "Name <address>"; $SOURCE_DATE_EPOCH its date.
 set -euo pipefail
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Makes a wheel of an installed program and the libraries that it needs.
+"""Makes a wheel that contains an installed program and the libraries that it needs.
 
 usage: make_wheel.py PREFIX OUTPUT
 
-PREFIX has bin/finetune, lib/finetune and share as `meson install` makes them. They come to lie the same way below the
-environment's folder: pip puts a wheel's scripts into its bin and the wheel's data beside it. So the program starts
-without Python, and finds its libraries by a path relative to its own ($ORIGIN).
+PREFIX has bin/finetune, lib/finetune and share as `meson install` makes them. pip installs them in the same places
+below the environment's folder: a wheel's scripts into bin, and its data beside bin. So the program starts without
+Python, and finds its libraries by a path relative to its own ($ORIGIN).
 
-What every Linux of that age has (glibc, libstdc++, libgcc_s) is not carried, nor is Open MPI's library: processes under
-mpirun need the one that belongs to that mpirun. The wheel's tag names the glibc of the machine that it is made on.
+The wheel omits libraries that every Linux of that age has (glibc, libstdc++, libgcc_s), and Open MPI's: processes under
+mpirun need the library of that mpirun. The wheel's tag names the glibc of the machine on which the wheel is made.
 """
 import base64
 import hashlib
@@ -24,9 +24,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "finetune_bert"
-# Libraries of every system that the tag names, or of its Open MPI.
+# Libraries that every system with the tag's glibc has, and Open MPI's.
 OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mpi))\.so")
-# Packages whose code is in the programs themselves.
+# Packages whose code is linked into the programs.
 LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "liblinear-dev",
              "nlohmann-json3-dev"]
 # Versions of Debian 12's GCC 12: systems with the same glibc may lack later ones.
@@ -42,7 +42,7 @@ def needed(file):
 
 
 def libraries(programs):
-    """Name and file of each library to include, with the libraries that these need."""
+    """Returns the name and file of each library to include, also of those that other libraries need."""
     found, places = {}, {}
     for program in programs:
         places |= dict(re.findall(r"^\s*(\S+) => (/\S+)", output_of("ldd", program), re.M))
@@ -65,7 +65,7 @@ def newest_version(files, family):
 
 
 def check_versions(files):
-    """The glibc version of the tag: this machine's, which suffices for all files."""
+    """Returns the glibc version for the tag: this machine's, which all files can use."""
     glibc = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
     for family, most in {**NEWEST, "GLIBC": glibc}.items():
         version = newest_version(files, family)
@@ -76,7 +76,7 @@ def check_versions(files):
 
 
 def licences_of(files):
-    """The packages whose code is in the wheel, each with its licence file."""
+    """Returns the packages whose code is in the wheel, each with its licence file."""
     done = subprocess.run(["dpkg-query", "-S", *(f"*/{file.name}" for file in files)], capture_output=True, text=True)
     packages = {Path(path).name: package
                 for package, path in re.findall(r"^([^:\s]+)(?::\S+)?: (\S+)$", done.stdout, re.M)}

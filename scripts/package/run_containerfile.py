@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Carries out a Containerfile's steps in plain folders by chroot, where no container engine is.
+"""Executes a Containerfile's steps in plain folders by chroot, without a container engine.
 
 usage: run_containerfile.py CONTAINERFILE CONTEXT BASE_TAR FOLDER
 
-Every FROM is BASE_TAR unpacked to FOLDER/NUMBER, whatever image it names: a minimal Debian 12 of debootstrap. It knows
-FROM, WORKDIR, COPY, RUN and ENTRYPOINT as scripts/package/Containerfile has them, and nothing of layers or caches.
-The last line printed is the folder of the last stage. Mounts are in a namespace of their own and go away with it.
+For every FROM it unpacks BASE_TAR (a minimal Debian 12 of debootstrap) to FOLDER/NUMBER, whatever image FROM names. It
+knows FROM, WORKDIR, COPY, RUN and ENTRYPOINT as scripts/package/Containerfile uses them, but no layers or caches. The
+last line printed is the folder of the last stage. Mounts are in a namespace of their own and end with it.
 """
 import os
 import shutil
@@ -32,7 +32,7 @@ def steps(path):
 
 
 def copied_names(context):
-    """Applies .dockerignore: names, or beginnings of names, at the top level."""
+    """Applies .dockerignore, which holds names, or beginnings of names, at the top level."""
     left_out = (context / ".dockerignore").read_text().split()
     for path in context.iterdir():
         if not any(path.match(pattern) for pattern in left_out):

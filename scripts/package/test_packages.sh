@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tries the packages in dist/ in clean Debian 12 systems: .deb, wheel, the container's steps.
+# Tests the packages in dist/ in clean Debian 12 systems: .deb, wheel, the container's steps.
 # Each is a minimal system that debootstrap makes, entered by chroot: it has no compiler and none of the libraries
-# that the build has. No container engine is needed; that one builds the image is not shown, but its steps are.
-#   scripts/package/test_packages.sh [deb|wheel|container]...    deb and wheel, unless some are named
-# Needs root, debootstrap, Debian's archive, and what build_packages.sh has made; container compiles everything anew.
-# $PACKAGE_MODEL is a directory with a BERT (MiniLM, fetched once, unless given). A skip is said and exits with 77.
+# that the build uses. No container engine is needed: the steps of the image are tested, but not an engine's build.
+#   scripts/package/test_packages.sh [deb|wheel|container]...    default: deb and wheel
+# Needs root, debootstrap, Debian's archive, and the output of build_packages.sh; container compiles everything anew.
+# $PACKAGE_MODEL is a directory with a BERT (default: MiniLM, fetched once). Exits with 77 if it cannot run here.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -52,11 +52,11 @@ quietly() {
   "$@" > "$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; exit 1; }
 }
 fail() { echo "test_packages: error: $1" >&2; exit 1; }
-must_say() {  # the words, in what is on standard input
+must_say() {  # fails unless standard input contains the words
   grep -q -- "$1" || fail "no '$1'"
 }
 
-# A run on two processes has the bits of one.
+# Checks that a run on two processes has the same bits as one process.
 several_processes() {
   local train="train --model model --train data/samples/toronto-dev.csv --label-column category --max-steps 4"
   within "$1" "$2 $train --virtual-shards 2 --output /tmp/one --quiet; \
@@ -101,7 +101,7 @@ try_wheel() {
   within "$root" "OMPI_COMM_WORLD_SIZE=2 /venv/bin/finetune doctor 2>&1 || echo code \$?" > "$work/without-mpi"
   must_say "install Open MPI" < "$work/without-mpi"
   must_say "code 5" < "$work/without-mpi"
-  # That its commands run is what this shows, so the tiny model will do: MiniLM takes an hour.
+  # This only shows that the guide's commands run, so a tiny model is enough: MiniLM takes an hour.
   within "$root" "python3 scripts/guide.py --rows 900 /venv/bin/finetune tiny" | sed 's/^/  guide: /'
   quietly within "$root" "apt-get install -y --no-install-recommends openmpi-bin"
   several_processes "$root" /venv/bin/finetune

@@ -5,7 +5,7 @@ from pages import table
 from svg import Picture
 
 CODE = ("src", "tokenizer", "tasks", "data")
-# The house plan, from the roof down: (layer, what it does).
+# The plan of layers, from the top down: (layer, what it does).
 HOUSE = [
     [("cli", "commands, options, exit codes")],
     [("bench", "throughput, layouts")],
@@ -21,11 +21,11 @@ HOUSE = [
 SIDE = [("comm", "between processes"), ("weights", "weight files"), ("tokenizer", "bytes to ids"),
         ("data", "files to rows, batches")]
 BASE = ("core", "errors, text, files, threads, random numbers")
-LINKS = {"comm": "engine", "weights": "engine", "tokenizer": "tasks", "data": "tasks"}  # who uses them
+LINKS = {"comm": "engine", "weights": "engine", "tokenizer": "tasks", "data": "tasks"}  # layer: the layer that uses it
 
 
 def layers_of_the_build(root):
-    """{layer: folder} as meson.build has them."""
+    """Returns {layer: folder} from meson.build."""
     found = re.search(r"^layers = \{(.*?)^\}", (root / "meson.build").read_text(encoding="utf-8"),
                       re.MULTILINE | re.DOTALL)[1]
     return dict(re.findall(r"'(\w+)': '([\w/]+)'", found))
@@ -134,7 +134,7 @@ def checkpoint():
 
 
 def map_table(root):
-    """A row a layer: its folder, what its meson.build says first, and the folders in it."""
+    """Returns a table with a row for each layer: its folder, the first comment of its meson.build, and its folders."""
     folders = sorted({
         path.parent.relative_to(root).as_posix()
         for code in CODE

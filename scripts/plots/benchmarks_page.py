@@ -20,18 +20,18 @@ ENCODER_SERIES = {"fp32, small shape": "ours", "fp32, base shape": "ours2", "bf1
 
 
 def grouped(number):
-    """With commas between thousands."""
+    """Puts commas between thousands."""
     whole, dot, rest = number.partition(".")
     return f"{int(whole):,}{dot}{rest}"
 
 
 def titled(machine):
-    """A machine that was measured elsewhere has the name that it was given there."""
+    """Returns a machine's title; without one in TITLES, the name in the CSV file."""
     return TITLES.get(machine, machine)
 
 
 def short(work):
-    """Two lines: the model, and the data with the batch."""
+    """Returns two lines: the model, and the data with the batch."""
     model, _, data = work.replace(" shape", "").partition(", ")
     return f"{model}\n{data}"
 
@@ -54,7 +54,7 @@ class Figures:
 
 
 def speed(figures):
-    """The README's plot: samples a second of one work on each processor."""
+    """Draws the README's plot: samples per second of one work on each processor."""
     groups = []
     for machine, precision in (("xeon-amx", "bf16"), ("xeon-amx", "fp32"), ("zen4", "bf16"), ("zen4", "fp32"),
                                ("zen3", "fp32")):
@@ -69,7 +69,7 @@ def speed(figures):
 
 
 def times(figures, name, title, note, **wanted):
-    """How many times as fast as transformers: each work on each processor."""
+    """Draws how many times as fast as transformers each work is on each processor."""
     groups = []
     for work in dict.fromkeys(row["work"] for row in figures.rows[name] if row["part"] == wanted["part"]):
         values = {}
@@ -83,7 +83,7 @@ def times(figures, name, title, note, **wanted):
 
 
 def encoders(figures):
-    """How many times as fast as transformers: each architecture on each kind of text."""
+    """Draws how many times as fast as transformers each architecture is on each kind of text."""
     groups = {}
     for row in figures.rows["encoders"]:
         shape, kind, _ = row["work"].split(", ")
@@ -200,7 +200,7 @@ def scaling_table(figures):
 
 
 def made(docs):
-    """The page's pictures by file name, and its tables by name."""
+    """Returns the page's pictures by file name, and its tables by name."""
     figures = Figures(docs / "benchmarks")
     pictures = {
         "speed": speed(figures), "training": times(

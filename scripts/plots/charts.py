@@ -17,7 +17,7 @@ def scale_text(value):
 
 
 def legend(picture, entries, y, x=16):
-    """`entries`: (words, colour, shape); widths are estimated, since nobody measures text here."""
+    """`entries`: (words, colour, shape). Widths of words are estimates, because the font is not known."""
     for words, colour, shape in entries:
         picture.dot(x + 5, y - 4, colour, shape)
         picture.text(x + 16, y, words, "muted", style="small")
@@ -25,7 +25,7 @@ def legend(picture, entries, y, x=16):
 
 
 def axis(picture, left, right, top, bottom, low, high, step, unit):
-    """Upright lines at multiples of `step` with their values below. Returns the place of a value."""
+    """Draws vertical lines at multiples of `step`, with values below. Returns a function from values to positions."""
     def place(value):
         return left + (right - left) * (value - low) / (high - low)
 
@@ -39,8 +39,8 @@ def axis(picture, left, right, top, bottom, low, high, step, unit):
 
 
 def bars(title, note, groups, series, unit, width=720, left=200, bar=14, mark=None, high=None):
-    """`groups`: (label, {series: (value, text)}), each a block of bars; `series`: {name: colour}. `mark`: a value at
-    which a line stands, such as 1 for "as fast as"."""
+    """`groups`: (label, {series: (value, text)}), each a block of bars; `series`: {name: colour}. `mark`: a value that
+    a line marks, such as 1 for "as fast as"."""
     gap = 12
     used = [max(len(values) * (bar + 2), 16 * len(label.split("\n"))) for label, values in groups]
     top = TOP + (LEGEND if len(series) > 1 else 0) + 8
@@ -73,7 +73,7 @@ def bars(title, note, groups, series, unit, width=720, left=200, bar=14, mark=No
 
 
 def marks(title, note, rows, series, unit, low, high, width=720, left=210, row=34):
-    """`rows`: (label, {series: (value, spread)}): a mark at each value, a line as long as its spread to both sides.
+    """`rows`: (label, {series: (value, spread)}). Each value gets a mark, and a line over its spread to both sides.
     `series`: {name: (colour, shape)}."""
     top = TOP + LEGEND + 8
     height = top + row * len(rows) + BOTTOM + (18 if note else 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read(path):
-    """The rows of a CSV file as dictionaries; none where there is no file."""
+    """Returns the rows of a CSV file as dictionaries; [] if there is no file."""
     if not path.is_file():
         return []
     with open(path, encoding="utf-8", newline="") as file:
@@ -15,7 +15,7 @@ def read(path):
 
 
 def update(path, rows, key):
-    """Puts rows in place of those with the same values of the key columns; new columns come last."""
+    """Replaces the rows that have the same values in the key columns. New columns come last."""
     replaced = {tuple(row[name] for name in key) for row in rows}
     old = read(path)
     kept = [row for row in old if tuple(row[name] for name in key) not in replaced]
@@ -25,7 +25,7 @@ def update(path, rows, key):
 
 
 def write(path, rows):
-    """The old file stays whole until the new one is."""
+    """Writes a CSV file atomically: the old file stays until the new one is complete."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")

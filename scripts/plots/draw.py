@@ -23,7 +23,7 @@ PAGES = {
 
 
 def made():
-    """The text of every picture and page, by path."""
+    """Returns the text of every picture and page by its path."""
     for name, page in PAGES.items():
         pictures, tables = page.made(DOCS)
         yield from ((DOCS / "plots" / f"{picture}.svg", str(drawn)) for picture, drawn in pictures.items())

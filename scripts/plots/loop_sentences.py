@@ -1,8 +1,8 @@
-"""The sentences of docs/quality.md about docs/quality/loop.csv."""
+"""Makes the sentences of docs/quality.md about the figures in docs/quality/loop.csv."""
 
 
 class Figures(dict):
-    """Of one data set: value by quantity."""
+    """The figures of one data set: values by quantity; "?" for a missing one."""
 
     def __missing__(self, name):
         return "?"
@@ -40,7 +40,7 @@ def next_rows(by_data):
 
 
 def columns(by_data):
-    """Without columns, then with each choice of them: the mix."""
+    """Gives the accuracy of the mix without columns, then with each choice of columns."""
     mixed = ": mixed, %"
     shown = []
     for data, figures in by_data.items():
@@ -62,7 +62,7 @@ def drift(by_data):
 
 
 def names(by_data):
-    """By rows a label: quick with names and without them, and auto."""
+    """Gives accuracies by rows a label: quick with label names and without, then auto."""
     figures = by_data["banking77"]
     shown = []
     for rows in (1, 3, 5, 10):

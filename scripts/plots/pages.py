@@ -5,13 +5,13 @@ BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re
 
 
 def table(head, rows, right=()):
-    """Markdown lines; the columns whose names are in `right` are set to the right."""
+    """Returns a Markdown table. Columns whose names are in `right` are aligned to the right."""
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join("---:" if name in right else "---" for name in head) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
 def filled(text, tables, page):
-    """The page's text with these tables in their places. Error: a place without a table, or a table without a place."""
+    """Returns the page's text with these tables in their places. Exits if a place or a table is without the other."""
     names = [name for _, name, _ in BLOCK.findall(text)]
     if sorted(names) != sorted(tables):
         raise SystemExit(f"draw: error: {page} has places for {', '.join(names) or 'no tables'}; "

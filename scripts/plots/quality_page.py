@@ -9,7 +9,7 @@ LOOKS = {
     "finetune after adapt": ("fourth", "circle")
 }
 SYSTEMS = {"ngrams": "linear n-grams", "hugging-face": "Hugging Face Trainer", "quick": "`--recipe quick`",
-           "auto": "finetune", "auto-adapted": "finetune after adapt"}  # the plot has those in LOOKS
+           "auto": "finetune", "auto-adapted": "finetune after adapt"}  # the plot shows only those in LOOKS
 SHORT = {
     "toronto-500": "Toronto, 500 rows", "toronto-4000": "Toronto, 4,000 rows", "toronto-20000": "Toronto, 20,000 rows",
     "toronto": "Toronto, 100,000 rows", "toronto-gl": "Toronto, 495 accounts", "banking77": "banking77",
@@ -18,7 +18,7 @@ SHORT = {
 
 
 def score(row):
-    """Of a row: its first metric and the standard deviation over seeds, as text."""
+    """Returns a row's first metric and its standard deviation over seeds, as text."""
     name = "F1, %" if row["data"] == "squad-4000" else "accuracy, %"
     return row[name], row[f"{name} sd"]
 
@@ -28,7 +28,7 @@ def with_spread(value, spread):
 
 
 def of_kind(rows, kind):
-    """{data: {system: row}}"""
+    """Returns {data: {system: row}} of the rows of this kind."""
     found = {}
     for row in rows:
         if row["rows"] == kind:

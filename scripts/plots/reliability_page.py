@@ -18,7 +18,7 @@ def fuzz_table(rows):
 
 
 def faults_table(rows):
-    """Of each command, the sums over the kinds of faults; what is wrong in any way is one column."""
+    """Returns a table with sums over all kinds of faults for each command. One column counts all wrong outcomes."""
     sums = {}
     for row in rows:
         values = [*(int(row[name]) for name in COUNTS), sum(int(row[name]) for name in MISTAKES)]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Takes the pictures of reports in docs/pictures: of a run, wide and narrow, and of a sweep.
-# Needs Chromium. After a change of the report's look:
+# Makes the screenshots of reports in docs/pictures: a run, wide and narrow, and a sweep.
+# Needs Chromium. Run it after a change of the report's look:
 #   scripts/plots/report_pictures.sh PROGRAM RUN SWEEP
 set -eu
 cd "$(dirname "$0")/../.."
@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 "$program" report "$run" --output "$work/run.html"
 "$program" report "$sweep" --output "$work/sweep.html"
 
-# take PAGE NAME WIDTH,HEIGHT SCHEME (0 dark, 1 light)
+# take PAGE NAME WIDTH,HEIGHT SCHEME (0: dark, 1: light)
 take() {
   chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="$3" --user-data-dir="$work/profile" \
     --blink-settings=preferredColorScheme="$4" --screenshot="docs/pictures/$2.png" "file://$work/$1.html" 2> /dev/null

@@ -30,7 +30,7 @@ def number(value):
 
 
 class Picture:
-    """`title` is what a screen reader says; the frame makes the picture legible on any background."""
+    """`title` is for screen readers. The frame makes the picture legible on any background."""
 
     def __init__(self, width, height, title):
         self.width, self.height, self.title, self.parts = width, height, title, []
@@ -52,7 +52,7 @@ class Picture:
         self.parts.append(f'<path class="line s-{colour}" d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"/>')
 
     def arrow(self, points, colour="muted"):
-        """A path through the points with a head at the last; its last stretch is level or upright."""
+        """Draws a path through the points, with a head at the last. The last segment must be horizontal or vertical."""
         path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
         (x0, y0), (x, y) = points[-2:]
         dx, dy = (x > x0) - (x < x0), (y > y0) - (y < y0)
