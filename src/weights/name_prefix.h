@@ -16,12 +16,12 @@ struct NamePrefix {
   std::string advice;
 };
 
-// The word embedding's name, with the base prefix or without it, shows the wrapper's prefix. It is
-// removed if each of its parts is a name that wrappers use: _orig_mod, model, module, encoder, net,
-// ..., or if all names begin with it and it is not the name of another encoder. A file with several
-// word embeddings, each behind a prefix, holds several models: nothing is removed. Only module and
-// _orig_mod are removed if the file has no word embedding, as a part of a model, or if the base
-// prefix is empty.
+// Finds the wrapper's prefix: the text before the word embedding's name, with or without the base
+// prefix. It is removed if each of its parts is a name that wrappers use (_orig_mod, model, module,
+// encoder, net, ...), or if all names begin with it and it is not the name of another encoder. A
+// file with several prefixes of word embeddings holds several models: nothing is removed. If there
+// is no word embedding (the file holds a part of a model) or the base prefix is empty, only module
+// and _orig_mod are removed.
 NamePrefix find_name_prefix(const std::vector<std::string>& stored, const TensorNames& names);
 
 // Removes the modules that FSDP and activation checkpointing put around others, wherever they are

@@ -100,7 +100,7 @@ std::optional<int64_t> element_count(const std::vector<int64_t>& shape) {
   bool is_empty = false;
   for (int64_t dimension : shape) {
     is_empty = is_empty || dimension == 0;
-    // Strides are also products of dimensions, whose overflow a dimension of 0 would hide.
+    // Strides are also products of dimensions. Counting 0 as 1 keeps their overflow visible.
     const int64_t factor = std::max<int64_t>(dimension, 1);
     if (dimension < 0 || __builtin_mul_overflow(count, factor, &count)) return std::nullopt;
   }

@@ -70,7 +70,7 @@ std::vector<Changed> recomposed(const std::vector<Changed>& parts) {
   return out;
 }
 
-// Bits of the characters that NFC may change, or that may join the one before them.
+// The set of characters that NFC may change, or that may join the character before them.
 class ComposingChars {
  public:
   ComposingChars() : bits_(kSimpleFrom) {

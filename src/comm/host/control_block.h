@@ -1,5 +1,5 @@
 // How the processes of one host watch each other: a block of shared memory with each process's
-// phase, what it waits for, and the state of the job's end; sleeps on it; the kernel's status.
+// phase, what it waits for, and whether the job ends. Also sleeping on it, and the kernel's status.
 #pragma once
 
 #include <linux/futex.h>

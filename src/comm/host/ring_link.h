@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// Starts as zeros. One side writes, the other reads; each sleeps on the other's counter of turns.
+// Starts as zeros. One side writes, the other reads. Each sleeps until the other's `turns` changes.
 struct RingState {
   struct Side {
     alignas(128) std::atomic<uint64_t> bytes;  // bytes written or read so far

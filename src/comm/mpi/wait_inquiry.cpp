@@ -1,4 +1,4 @@
-// Questions and answers are messages of 0 bytes.
+// Asks processes whether they wait, too. Questions and answers are messages of 0 bytes.
 #include "comm/mpi/wait_inquiry.h"
 
 #include <unistd.h>

@@ -7,7 +7,7 @@
 namespace finetune {
 namespace {
 
-// Every function returns nothing where the text is not a string.
+// Every function returns nothing if the text is not a string.
 class StringReader {
  public:
   StringReader(std::string_view text, size_t& at) : text_(text), at_(at) {}

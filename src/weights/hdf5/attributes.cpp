@@ -68,7 +68,7 @@ class AttributeReader {
         {std::string(parts_of(message, bytes_.widths()).name), std::string(message)});
   }
 
-  // Used for many attributes. With few, the address is undefined.
+  // Many attributes are in dense storage. With few, the address is undefined.
   void read_dense_attributes(std::string_view body) {
     constexpr uint8_t kHasOrder = 1;
     Cursor at(body, bytes_.widths(), kAttribute);

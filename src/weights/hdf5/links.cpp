@@ -140,7 +140,7 @@ class LinkReader {
     return rest.substr(0, rest.find('\0'));
   }
 
-  // New groups with many links. With few, the address is undefined.
+  // New groups have many links in dense storage. With few, the address is undefined.
   void read_dense(std::string_view body) {
     constexpr uint8_t kOrder = 1;
     Cursor at(body, bytes_.widths(), kLink);

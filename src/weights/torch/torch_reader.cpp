@@ -115,7 +115,7 @@ class ZipReader {
     return entry;
   }
 
-  // Values of 0xFFFFFFFF are in extra field 1 as 64-bit numbers, in this order.
+  // For each value of 0xFFFFFFFF, extra field 1 has a 64-bit number, in this order.
   void read_zip64_extra(std::string_view extra, uint64_t& size, uint64_t& compressed,
                         uint64_t& local) const {
     while (extra.size() >= 4) {
