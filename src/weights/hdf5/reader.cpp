@@ -116,8 +116,8 @@ uint64_t read_superblock(Bytes& bytes) {
   const Superblock block = version < 2 ? read_old(bytes, version, std::move(beginning))
                                        : read_new(bytes, version, std::move(beginning));
   bytes.set_layout(*start, block.widths);
-  // The end counts from the beginning of the file as written. Since then, a user block may have been
-  // added or removed.
+  // The end counts from the beginning of the file as written. A user block may have been added or
+  // removed since then.
   if (block.end < block.base || block.end - block.base > bytes.size() - *start) {
     throw fault("is a truncated file: ", bytes.size(), " bytes, its end is at ", block.end);
   }
