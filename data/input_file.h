@@ -12,8 +12,8 @@ struct InputFile {
   InputFile(std::filesystem::path path) : name(std::move(path)), content(name) {}
 
   std::filesystem::path name;        // as given: in messages, and its suffix tells the format
-  std::filesystem::path content;     // keeps a pipe's copy alive
-  std::shared_ptr<const void> copy;  // of a pipe: keeps `content` readable
+  std::filesystem::path content;     // the file to read: `name`, or the copy of a pipe
+  std::shared_ptr<const void> copy;  // owns the copy of a pipe, so that `content` is readable
 };
 
 // Returns whether `path` can be read only once: a pipe, a device, or "-" (standard input).

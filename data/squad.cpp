@@ -34,7 +34,7 @@ struct Origin {
 struct WrittenQuestion {
   std::string id, question;
   bool has_id = false, has_question = false, has_answers = false;
-  bool has_null = false;  // in place of answers
+  bool has_null = false;  // "answers" is null
   std::optional<bool> is_impossible;
   std::vector<WrittenAnswer> answers;
   std::optional<JsonFault> fault;  // the first one among its values
@@ -344,7 +344,7 @@ class SquadReader {
   int64_t limit_;
   bool need_answers_;
   std::string file_;
-  std::string_view text_;  // that is read, without its byte order mark
+  std::string_view text_;  // of the file being read, without its byte order mark
   SquadData data_;
   std::vector<std::string> files_;
   size_t questions_before_ = 0;                      // in the files before this one

@@ -21,8 +21,8 @@ class TextArena {
     size_t size = 0;
   };
   std::vector<Block> blocks_;
-  size_t used_blocks_ = 0;  // the last one is in use
-  size_t used_ = 0;         // bytes of the last block
+  size_t used_blocks_ = 0;  // the last of them is being filled
+  size_t used_ = 0;         // bytes used in the last block
   size_t capacity_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Hashes the lengths and bytes of a text's parts twice, for 16 bytes.
+// Hashes a text's parts with two functions of 8 bytes each.
 #include "data/text_sum.h"
 
 #include <functional>

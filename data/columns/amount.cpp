@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMostBytes = 64;                                          // of an amount
 constexpr std::string_view kMinuses[] = {"\xE2\x88\x92", "\xE2\x80\x93"};  // U+2212, U+2013
-// No-break spaces of two widths, and the apostrophe of Swiss amounts as typesetters have it.
+// No-break spaces of two widths, and the typographic apostrophe (U+2019) of Swiss amounts.
 constexpr std::string_view kWideSeparators[] = {"\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x99"};
 // Dollars and reais, then $, pound, yen; zł, Kč, лв, руб; and U+20A0 to U+20BF, the block of
 // currencies.
@@ -38,7 +38,7 @@ constexpr std::string_view kCurrencies[] = {"R$",
                                             "\xD0\xBB\xD0\xB2",
                                             "\xD1\x80\xD1\x83\xD0\xB1"};
 constexpr std::string_view kCurrencyBlock = "\xE2\x82";
-// Words beside an amount. Those of other units, such as "k" or "Mio", are not here.
+// Currency words beside an amount. Words for units such as "k" or "Mio" are not accepted.
 constexpr std::string_view kCurrencyWords[] = {"eur", "usd", "gbp", "chf",  "kr",   "Kr",
                                                "Fr",  "SFr", "Rs",  "Euro", "euro", "Eur"};
 constexpr std::string_view kDebits[] = {"DR", "Dr", "dr"}, kCredits[] = {"CR", "Cr", "cr"};
@@ -56,7 +56,7 @@ bool may_stand_beside(std::string_view word) {
          is_one_of(word, kCredits);
 }
 
-// Takes letters off the end, or the beginning, and returns them.
+// Removes letters from the end or the beginning, and returns them.
 std::string take_letters(std::string& text, bool at_end) {
   const auto count =
       size_t(at_end ? std::find_if_not(text.rbegin(), text.rend(), is_letter) - text.rbegin()
@@ -67,7 +67,7 @@ std::string take_letters(std::string& text, bool at_end) {
   return letters;
 }
 
-// Takes the dashes off that stand for no cents: "100,-", "100.--". Returns whether a comma was
+// Removes the dashes that stand for no cents: "100,-", "100.--". Returns whether a comma was
 // before them.
 bool take_no_cents(std::string& text) {
   const size_t point = text.find_last_not_of('-');
@@ -77,7 +77,7 @@ bool take_no_cents(std::string& text) {
   return is_comma;
 }
 
-// Takes one sign off either end. Returns false if the number is negative.
+// Removes one sign from either end. Returns false if the number is negative.
 bool take_sign(std::string& text) {
   if (text.empty()) return true;
   const bool is_before = text.front() == '-' || text.front() == '+';
@@ -88,14 +88,14 @@ bool take_sign(std::string& text) {
   return is_positive;
 }
 
-// Whether a lone separator before three digits may be one of thousands or of decimals: 1.234.
+// Whether the only separator may separate thousands or decimals: three digits follow it (1.234).
 bool is_unsure(std::string_view text) {
   const size_t at = text.find_first_of(".,");
   return at != text.npos && at >= 1 && at <= 3 && text.size() - at == 4 && text[0] != '0' &&
          std::count_if(text.begin(), text.end(), is_digit) == ptrdiff_t(text.size()) - 1;
 }
 
-// The place of the separator of decimals, or npos.
+// Returns the position of the decimal separator, or npos.
 size_t decimal_separator(std::string_view text, bool comma_decimals) {
   const size_t last = text.find_last_of(".,");
   if (last == text.npos || std::count(text.begin(), text.end(), text[last]) > 1) return text.npos;
@@ -103,7 +103,7 @@ size_t decimal_separator(std::string_view text, bool comma_decimals) {
   return is_thousand ? text.npos : last;
 }
 
-// Digits in groups: of three, or as in India of two with three at the end.
+// Whether the digits are one group, groups of three, or as in India groups of two and a last three.
 bool has_whole_groups(std::string_view whole) {
   std::vector<size_t> sizes{0};
   for (const char c : whole) {
@@ -124,7 +124,7 @@ bool has_whole_groups(std::string_view whole) {
   return all_have(3) || is_indian;
 }
 
-// Digits and at most one point, or an empty string.
+// Returns digits and at most one point, or an empty string if the text is malformed.
 std::string plain_digits(std::string_view text, bool comma_decimals) {
   const size_t point = decimal_separator(text, comma_decimals);
   const std::string_view whole = text.substr(0, point);
@@ -135,7 +135,7 @@ std::string plain_digits(std::string_view text, bool comma_decimals) {
   return point == text.npos ? out : out + "." + std::string(behind);
 }
 
-// Digits and separators of an amount.
+// An amount without its sign and currency.
 struct Bare {
   std::string digits;
   bool is_negative = false;
@@ -151,7 +151,7 @@ void take_currencies(std::string& text) {
   }
 }
 
-// "kr." and "Fr." are abbreviations.
+// Removes the point of an abbreviation such as "kr." or "Fr.".
 void take_abbreviation(std::string& text) {
   if (text.size() > 1 && text.back() == '.' && is_letter(text[text.size() - 2])) text.pop_back();
 }

@@ -13,11 +13,11 @@ namespace finetune {
 // else.
 std::optional<double> amount_of(std::string_view text, bool comma_decimals = false);
 
-// What a value shows about the decimals of its column. 1.234 and 1,234 show nothing.
+// How a value separates its decimals. 1.234 and 1,234 are unsure: they may have thousands.
 enum class Decimals { not_shown, behind_point, behind_comma, unsure_point, unsure_comma };
 Decimals decimals_in(std::string_view text);
 
-// Decides by the values of a column whether commas are before its decimals.
+// Decides from a column's values whether its decimal separator is a comma.
 class DecimalVotes {
  public:
   void add(std::string_view text) { ++votes_[size_t(decimals_in(text))]; }
@@ -31,7 +31,7 @@ class DecimalVotes {
   int64_t votes_[5] = {};
 };
 
-// What training says of a column of numbers.
+// Facts about a column of numbers that training reports.
 struct NumberColumn {
   int64_t unnumbered = 0;  // rows without a number
   DecimalVotes votes;

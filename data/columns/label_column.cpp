@@ -10,18 +10,18 @@
 namespace finetune {
 namespace {
 
-// Fewer labels than that may be anything; so many amounts are hardly grades.
+// Fewer than kFewLabels labels are not judged. kManyAmounts different amounts are hardly grades.
 constexpr int64_t kFewLabels = 20, kManyAmounts = 100;
-// Classes with fewer rows than that, on average, are not learnt.
+// The fewest rows per label, on average, with which amounts and other classes can be learnt.
 constexpr int64_t kRowsOfAmount = 4, kRowsOfClass = 2;
 constexpr double kNearlyAll = 0.9;
 
-// A sign, a bracket, a currency: "EUR", but no word.
+// Whether `c` may be part of a sign, bracket or currency ("EUR"). Lower-case letters are words.
 bool may_stand_around(char c) {
   return !is_digit(c) && !(c >= 'a' && c <= 'z');
 }
 
-// Without a sign and a currency before or behind the digits.
+// Removes a sign and a currency before or behind the digits.
 std::string_view digits_of(std::string_view value) {
   constexpr size_t kMostAround = 4;  // bytes
   size_t begin = 0, end = value.size();
@@ -38,7 +38,7 @@ bool is_amount(std::string_view value) {
   if (text.empty() || !is_digit(text.front()) || point == text.npos) return false;
   const std::string_view behind = text.substr(point + 1);
   const bool is_fraction = !behind.empty() && std::all_of(behind.begin(), behind.end(), is_digit);
-  // Thousands are told apart by another character; 25.11.2026 and 1.2.3 are no amounts.
+  // Thousands and decimals have different separators: 25.11.2026 and 1.2.3 are not amounts.
   const char mark = text[point];
   return is_fraction && std::all_of(text.begin(), text.begin() + ptrdiff_t(point), [&](char c) {
            return is_digit(c) || (c != mark && (c == '.' || c == ',' || c == ' ' || c == '\''));

@@ -98,7 +98,7 @@ std::string advice(const std::vector<std::string>& columns, std::string_view nam
   return later.empty() ? concat("; choose one with ", option) : later;
 }
 
-// The columns of an option beside the text.
+// Returns the columns that --number-columns or --category-columns names.
 std::vector<size_t> side_columns(const std::vector<std::string>& words,
                                  const std::vector<std::string>& columns,
                                  const std::filesystem::path& file, const std::string& label,

@@ -22,7 +22,7 @@ struct ColumnNames {
   std::string label = "label";
   std::vector<std::string> numbers, categories;  // beside the text
 
-  // The columns that are read, without the label; a text column that nobody names is "text".
+  // The columns to read, except the label. Without --text-column the text column is "text".
   std::vector<std::string> of_texts() const;
 };
 

@@ -27,7 +27,7 @@ std::string json_of_python(std::string_view text) {
     const char c = text[at];
     if (c == '\'' || c == '"') {
       const std::optional<std::string> string = read_quoted(text, at);
-      if (!string) return std::string(text);  // not a literal, and no JSON either
+      if (!string) return std::string(text);  // neither a literal nor JSON
       out += double_quoted(*string);
     } else if (text.substr(at).starts_with("array(")) {
       at += 6;

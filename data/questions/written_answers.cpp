@@ -1,4 +1,4 @@
-// Answers as SQuAD, Hugging Face and pandas write them, and as people do.
+// Reads answers as SQuAD, Hugging Face, pandas and people write them.
 #include "data/questions/written_answers.h"
 
 #include <cmath>

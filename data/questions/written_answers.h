@@ -13,7 +13,7 @@ namespace finetune {
 
 struct WrittenAnswer {
   std::string text;
-  int64_t start = -1;  // code points; -1: the file does not know
+  int64_t start = -1;  // code points; -1: not in the file
   bool has_start = false;
 };
 

@@ -1,4 +1,4 @@
-// Quotes CSV values, and tells the ones that a spreadsheet would compute.
+// Quotes CSV values, and recognises values that a spreadsheet would compute.
 #include "data/rows/csv_line.h"
 
 namespace finetune {

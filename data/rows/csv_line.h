@@ -10,11 +10,11 @@ namespace finetune {
 // and is not a number.
 bool begins_formula(std::string_view value);
 
-// One value: quoted if it holds a comma, quote or line break. With `spreadsheet_safe` a value that
-// begins a formula gets an apostrophe in front.
+// Appends a value, quoted if it holds a comma, quote or line break. With `spreadsheet_safe` a value
+// that begins a formula gets an apostrophe in front.
 void append_csv_value(std::string_view value, std::string& line, bool spreadsheet_safe = false);
 
-// One row with its line end.
+// Appends a row with its line end.
 template <typename Values>
 void append_csv_row(const Values& values, std::string& out, bool spreadsheet_safe = false) {
   bool first = true;

@@ -204,7 +204,7 @@ class FirstKeys {
   std::vector<std::string>& keys_;
   std::string rows_key_;
   size_t objects_ = 0;
-  size_t lists_ = 0;  // of other things than objects
+  size_t lists_ = 0;  // arrays, except arrays of objects
 };
 
 // Returns the next array or object as written.

@@ -1,5 +1,5 @@
-// Streams the rows of several files, one file after the other, as often as needed. Columns as in
-// Table; memory as in RowReader. A pipe is first copied to an unnamed file in $TMPDIR.
+// Streams the rows of several files, one after the other, as often as needed. Columns are joined as
+// in Table, memory is bounded as in RowReader. A pipe is first copied to a file in $TMPDIR.
 #pragma once
 
 #include <cstdint>

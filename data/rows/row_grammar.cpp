@@ -133,7 +133,7 @@ RowScan scan_plain_text(std::string_view text, bool last, Values& values) {
   return scan;
 }
 
-// fastText's words end at these; "\r\n" has been taken off the line.
+// fastText's words end at these characters; the line's "\r\n" is already removed.
 constexpr std::string_view kFasttextBlanks(" \t\v\f\r\0", 6);
 
 bool has_fasttext_label(std::string_view line) {

@@ -21,7 +21,7 @@ struct RowScan {
   enum class State { row, incomplete, bad };
   State state = State::row;
   size_t size = 0;            // bytes of the row with its line end
-  uint32_t lines = 0;         // line ends among them
+  uint32_t lines = 0;         // line ends in the row
   std::string problem{};      // bad: what is wrong, for the user
   uint32_t problem_line = 0;  // bad: lines below the row's first line
 };

@@ -86,7 +86,7 @@ void RowStream::find_format(const fs::path& path) {
   }
 }
 
-// For a pipe only the bytes in memory can be looked at.
+// For a pipe, this sees only the bytes in memory.
 void RowStream::find_quotes() {
   if (options_.rows.format || options_.rows.first_line_decides) return;
   std::string_view seen = window_.bytes();

@@ -32,12 +32,12 @@ constexpr std::pair<std::string_view, RowFormat> kFormats[] = {{"csv", RowFormat
 bool begins_object(std::string_view text) {
   if (!text.starts_with('{')) return false;
   text = trim(text.substr(1));
-  // Python's dict: no JSON, and the error says so.
+  // A Python dict is not JSON; read as JSON it gives an error that says so.
   const bool is_dict = text.starts_with('\'') && text.find("':") != std::string_view::npos;
   return text.empty() || text[0] == '"' || text[0] == '}' || is_dict;
 }
 
-// Of other elements, as in ["a", "b"] or [["a"]], the first one must be whole.
+// If the first element is not an object, as in ["a", "b"] or [["a"]], it must be complete.
 bool begins_array(std::string_view text) {
   if (!text.starts_with('[')) return false;
   const std::string_view rest = trim(text.substr(1));

@@ -23,7 +23,7 @@ struct RowOptions {
   // The columns to read; default all. Other columns may share a name, and may be missing in a later
   // file or row; their values are then empty.
   std::optional<std::vector<std::string>> columns{};
-  // Of these a row of JSON may lack the key: its value is empty.
+  // A JSON row may lack the keys of these columns; their values are then empty.
   std::vector<std::string> optional_columns{};
   // The label column. With `label_lists` its JSON values may be arrays, which are returned as JSON.
   std::string label_column{};

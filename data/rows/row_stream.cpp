@@ -145,7 +145,7 @@ void RowStream::step_over(const RowScan& row) {
   in_first_element_ = false;
 }
 
-// Skips one line after a row whose end is unknown: a stray quote has swallowed the good rows below.
+// Skips only one line of a row whose end is unknown: a stray quote may hide good rows below.
 void RowStream::step_over_line() {
   for (size_t left = kMostLineBytes;;) {
     size_t end = window_.bytes().substr(0, left).find_first_of("\r\n");

@@ -1,4 +1,4 @@
-// Reads a TSV line by line, and as CSV if quotes explain lines of different widths.
+// Reads a TSV line by line, and again as CSV if its lines have different widths.
 #include "data/rows/tab_quotes.h"
 
 #include <algorithm>

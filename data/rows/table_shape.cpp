@@ -101,7 +101,7 @@ bool is_table(const std::vector<FirstRow>& rows, std::string_view text, char del
   return delimiters == 0 || spaced < delimiters || has_figures(rows);
 }
 
-// The first row names columns, and each row has as many values: no lines stand before the header.
+// Whether the first row is the header: it names columns, and all rows have as many values.
 bool begins_with_header(const std::vector<FirstRow>& rows) {
   return rows.size() > 1 && are_names(rows[0].values) &&
          std::all_of(rows.begin(), rows.end(), [&](const FirstRow& row) {
@@ -135,7 +135,7 @@ std::optional<size_t> place_of_header(const std::vector<FirstRow>& rows,
 std::optional<char> table_delimiter(std::string_view text, bool last) {
   std::optional<char> best;
   size_t most = 1;
-  bool is_first = false;  // the header, by one of the delimiters
+  bool is_first = false;  // whether the first row is a header by one of the delimiters
   for (const char delimiter : kTried) {
     const std::vector<FirstRow> rows = first_rows(text, last, delimiter);
     is_first = is_first || begins_with_header(rows);
@@ -174,7 +174,7 @@ std::optional<char> header_delimiter(std::string_view text, bool last, char deli
 std::optional<HeaderBelow> header_below(std::string_view text, bool last, char delimiter,
                                         const std::vector<std::string>& columns) {
   std::optional<HeaderBelow> best;
-  bool is_first = false;  // the header, by one of the delimiters
+  bool is_first = false;  // whether the first row is a header by one of the delimiters
   for (const char tried : delimiter != '\0' ? std::string_view(&delimiter, 1) : kTried) {
     std::vector<FirstRow> rows = first_rows(text, last, tried);
     if (!rows.empty() && has_any(rows[0].values, columns)) return std::nullopt;
@@ -185,7 +185,7 @@ std::optional<HeaderBelow> header_below(std::string_view text, bool last, char d
     if (best && header.values.size() <= best->names.size()) continue;
     best = {header.line, std::move(header.values)};
   }
-  // Texts may have other delimiters in them; a named column is surer.
+  // If the first row is a header by another delimiter, only a named column proves a header below.
   if (best && is_first && !has_any(best->names, columns)) return std::nullopt;
   return best;
 }

@@ -96,7 +96,7 @@ std::unique_ptr<ByteSource> stages(std::unique_ptr<ByteSource> bytes, const fs::
   if (encoding != kAutoEncoding) {
     if (!is_utf8_name(encoding)) needs.encoding = encoding;
   } else {
-    // Looks at as few bytes as possible: the writer of a pipe may wait for an answer.
+    // Peeks at as few bytes as possible: the writer of a pipe may wait for an answer.
     needs.encoding =
         wide_encoding_of(source->peek([](std::string_view b) { return b.size() < 4; }));
   }

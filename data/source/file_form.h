@@ -8,7 +8,7 @@ namespace finetune {
 
 enum class Packing { none, gzip, zstd };
 
-// Returns whether a longer beginning might give another answer.
+// Returns whether more bytes are needed to recognise the file.
 bool may_be_form(std::string_view beginning);
 
 Packing packing_of(std::string_view beginning);
