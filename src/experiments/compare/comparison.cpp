@@ -22,11 +22,11 @@ namespace {
 
 constexpr const char* kIncomplete = "incomplete";
 
-// What may differ between runs of the same options: what files held, what computed, what failed.
+// Runs with the same options can differ in these: file contents, mixing, device, failed parts.
 constexpr std::array<const char*, 5> kOutcomes{"model", "train", "ngram-mix", "device",
                                                kIncomplete};
 
-// The options that may change a result, in the order of --help, the seed apart; and "incomplete".
+// Options that may change a result, in the order of --help, except the seed; then "incomplete".
 std::vector<std::string> names_that_matter() {
   const std::vector<std::string> result = result_option_names();
   const auto has = [](const auto& names, const std::string& name) {
@@ -43,7 +43,7 @@ std::vector<std::string> names_that_matter() {
   return names;
 }
 
-// Data and models are files: their content counts.
+// Data and models are compared by the content of their files.
 std::string content_of(const RunRecord& run, const std::string& name) {
   if (name == "model") return run.model_sha256;
   return name == "train" ? run.data_sha256 : run.effective(name);
@@ -62,7 +62,7 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
   return names;
 }
 
-// Of runs that have the same weights from the same options and seed only the first one counts.
+// Leaves out each run that has the weights, options and seed of an earlier run.
 std::vector<size_t> distinct_runs(const std::vector<RunRecord>& runs,
                                   std::vector<RepeatedRun>& repeated) {
   const std::vector<std::string> names = names_that_matter();
@@ -80,7 +80,7 @@ std::vector<size_t> distinct_runs(const std::vector<RunRecord>& runs,
   return distinct;
 }
 
-// The outcomes that differ between runs of the same options in one row of `by`.
+// Returns the kOutcomes that differ between runs with the same options in one row of `by`.
 std::vector<std::string> differing_outcomes(const std::vector<RunRecord>& runs,
                                             const std::vector<size_t>& among,
                                             const std::vector<std::string>& by) {
@@ -106,7 +106,7 @@ std::vector<std::string> differing_outcomes(const std::vector<RunRecord>& runs,
   return out;
 }
 
-// What a row shows of an option: its value, or the sha256 of files that differ under one name.
+// Returns an option's value as a row shows it: for files with an ambiguous name, their sha256.
 std::string shown_value(const std::vector<RunRecord>& runs, const RunRecord& run,
                         const std::string& name) {
   if (!has_effect(run, name)) return "";
@@ -136,7 +136,7 @@ std::string kind_of_task(const RunRecord& run) {
   return run.option("multi-label").empty() ? run.option("task") : "multi-label classification";
 }
 
-// The metric that decides where --metric names none.
+// Returns the metric that ranks the groups if --metric is not given.
 std::string deciding_metric(const std::vector<RunRecord>& runs,
                             const std::vector<std::string>& common) {
   const RunRecord& first = runs.front();
@@ -195,13 +195,13 @@ std::vector<std::string> chosen_metrics(const std::vector<RunRecord>& runs,
   return chosen;
 }
 
-// Those that a reader looks for; there are some ten more, of calibration and averages.
+// Whether most readers look for this metric. Others measure calibration or are averages.
 bool is_usual(const std::string& metric) {
   const MetricInfo* info = find_metric(metric);
   return info && info->is(kUsual);
 }
 
-// Numbers by size, before all else.
+// Sorts numbers by size, before other values.
 bool comes_before(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i]) continue;
@@ -232,7 +232,7 @@ void check_names(const std::vector<std::string>& by) {
   }
 }
 
-// Makes the rows of these runs, and finds what differs inside them.
+// Groups these runs into rows, and finds the options that differ inside a row.
 void add_groups(const std::vector<RunRecord>& runs, const std::vector<size_t>& among,
                 RunComparison& out) {
   for (size_t run : among) {

@@ -94,7 +94,7 @@ std::string aligned(const std::vector<Cells>& rows) {
   return out;
 }
 
-// Text that Markdown shows as it is: no markup, no HTML, no end of a cell.
+// Escapes text so that Markdown shows it as it is, without markup, HTML or the end of a cell.
 std::string markdown_escaped(std::string_view text) {
   constexpr std::string_view kMarkup = "\\`*[]|~#!$@";
   std::string out;

@@ -1,4 +1,4 @@
-// Walks directories in search of runs; whatever cannot be read is an error, never a run less.
+// Walks directories in search of runs. An unreadable directory is an error: no run may be missed.
 #include "experiments/compare/find_runs.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_run(const fs::path& directory) {
   return is_config_of_run(read_beginning(directory / "config.toml", 64));
 }
 
-// Whether the files beside config.toml are a run's. One name alone may be anybody's.
+// Whether these files look like a run's. Without a config.toml, one matching name is not enough.
 bool has_files_of_run(const std::vector<std::string>& names) {
   constexpr std::array<std::string_view, 4> signs{"run.json", "metrics.jsonl", "evaluations.csv",
                                                   "checkpoints"};
@@ -44,7 +44,7 @@ fs::file_type type_of(const fs::path& path) {
   return status.type();
 }
 
-// Numbers in names by their value: seed=2 comes before seed=10.
+// Compares numbers in names by value: seed=2 comes before seed=10.
 bool comes_before(std::string_view a, std::string_view b) {
   const auto digits_at = [](std::string_view text, size_t at) {
     const size_t end = text.find_first_not_of("0123456789", at);
@@ -53,7 +53,7 @@ bool comes_before(std::string_view a, std::string_view b) {
   size_t i = 0, k = 0;
   while (i < a.size() && k < b.size()) {
     const size_t x = digits_at(a, i), y = digits_at(b, k);
-    if (x > 0 && y > 0 && x != y) return x < y;  // without leading zeros, as sweeps write them
+    if (x > 0 && y > 0 && x != y) return x < y;  // sweeps write no leading zeros
     const int order =
         a.substr(i, std::max<size_t>(x, 1)).compare(b.substr(k, std::max<size_t>(y, 1)));
     if (order != 0) return order < 0;
@@ -97,7 +97,7 @@ class Search {
     }
   }
 
-  // A link that leads nowhere, or where nobody can look, is nobody's run.
+  // Warns if the link leads to a run. Ignores broken and unreadable links.
   static void name_link(const fs::path& link) try {
     if (!is_run(link)) return;
     warn(printable_path(link), ": is a link to a run and is left out; name the run");

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kReplicates = 1000;
 constexpr PhiloxKey kRowsKey{0x626F6F74, 0x73747261};
 
-// How often each of `rows` rows is drawn in a replicate.
+// Returns how often each of `rows` rows is drawn in a replicate.
 std::vector<uint32_t> drawn_counts(int64_t rows, uint32_t replicate) {
   std::vector<uint32_t> counts(static_cast<size_t>(rows));
   for (int64_t i = 0; i < rows; i += 4) {
@@ -31,10 +31,10 @@ std::vector<uint32_t> drawn_counts(int64_t rows, uint32_t replicate) {
   return counts;
 }
 
-// The metric of each run in each replicate, where its predictions can be had.
+// The metric of each run in each replicate, if the run's predictions can be read.
 struct Bootstrap {
-  std::vector<std::vector<double>> replicates;  // of a run; empty: none
-  std::vector<std::string> unknown;             // of a run: why
+  std::vector<std::vector<double>> replicates;  // by run; empty: unknown
+  std::vector<std::string> unknown;             // by run: the reason
 };
 
 Bootstrap bootstrap_of(const std::vector<RunRecord>& runs, const std::string& metric,
@@ -71,7 +71,7 @@ Bootstrap bootstrap_of(const std::vector<RunRecord>& runs, const std::string& me
   return out;
 }
 
-// Of the difference of two groups' means; or why it is not known.
+// Returns the variance of the difference of two groups' means, or sets `unknown` to the reason.
 std::optional<double> row_variance(const Bootstrap& bootstrap, const RunGroup& a, const RunGroup& b,
                                    std::string& unknown) {
   std::vector<double> differences(static_cast<size_t>(kReplicates));
@@ -103,7 +103,7 @@ SeedVariance seed_variance(const Estimate& a, const Estimate& b) {
   return {pooled * (1.0 / double(a.runs) + 1.0 / double(b.runs)), degrees};
 }
 
-// Of the deciding metric over the seeds: runs of one seed that differ in nothing are one run.
+// Estimates the deciding metric over seeds. A seed counts once if a row's runs differ only in seed.
 Estimate over_seeds(const std::vector<RunRecord>& runs, const RunComparison& comparison,
                     const RunGroup& group) {
   if (!comparison.within.empty()) return group.metrics.at(comparison.deciding());
@@ -129,7 +129,7 @@ Difference difference_of(const std::vector<RunRecord>& runs, const RunComparison
   const std::string spread = comparison.within.empty() ? "seeds" : "runs";
   out.noise = !rows ? spread : seeds.degrees > 0 ? concat("rows and ", spread) : "rows";
   const double variance = rows.value_or(0) + seeds.variance;
-  const double share = seeds.variance / variance;  // NaN where nothing varies
+  const double share = seeds.variance / variance;  // NaN if nothing varies
   const double degrees = seeds.variance > 0 ? seeds.degrees / (share * share)
                                             : std::numeric_limits<double>::infinity();
   const double reach = student_95(degrees) * std::sqrt(variance);

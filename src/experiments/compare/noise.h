@@ -14,8 +14,7 @@ namespace finetune {
 // There are two sources of noise, each used if it is known:
 //   rows   another evaluation set. The rows of the saved predictions are drawn 1000 times, the same
 //          rows for all runs (paired bootstrap). The runs must have equal rows.
-//   seeds  another seed: the pooled variance of the metric in the two groups. One of the groups
-//   must
+//   seeds  another seed: the pooled variance of the metric in the two groups. One of them must
 //          have several runs.
 // The variances are added. The interval is Student's, with Satterthwaite's degrees of freedom.
 // The random numbers are fixed, so equal runs give equal results.

@@ -16,7 +16,7 @@
 namespace finetune {
 namespace {
 
-// Mean of a value that each row has.
+// The mean of one value per row.
 class MeanScores final : public RowScores {
  public:
   MeanScores(std::vector<double> values, std::string sha256)
@@ -35,7 +35,7 @@ class MeanScores final : public RowScores {
   std::vector<double> values_;
 };
 
-// Correlation of two values that each row has.
+// The Pearson correlation of two values per row.
 class PearsonScores final : public RowScores {
  public:
   PearsonScores(std::vector<double> truth, std::vector<double> predicted, std::string sha256)
@@ -64,7 +64,7 @@ class PearsonScores final : public RowScores {
   std::vector<double> truth_, predicted_;
 };
 
-// The coefficient of determination of values that each row has.
+// The coefficient of determination of two values per row.
 class R2Scores final : public RowScores {
  public:
   R2Scores(std::vector<double> truth, std::vector<double> predicted, std::string sha256)
@@ -91,7 +91,7 @@ class R2Scores final : public RowScores {
   std::vector<double> truth_, predicted_;
 };
 
-// Of labels: counts for each class, from which the metric follows.
+// Metrics of labels, which follow from counts for each class.
 class LabelScores final : public RowScores {
  public:
   using Score = std::function<double(std::vector<ClassScores> counts, int64_t whole, int64_t rows)>;
@@ -153,7 +153,7 @@ std::optional<double> multi_label_score(std::vector<ClassScores> counts, int64_t
   return named_score(multi_label_scores(std::move(counts), whole, rows), metric);
 }
 
-// The columns of the data, without what the run has added.
+// Returns the sha256 of the data's columns, without the columns that the run added.
 std::string sum_of_rows(const SavedRows& saved) {
   Sha256 sum;
   for (const Table::Row& row : saved.table.rows()) {

@@ -17,7 +17,7 @@ class RowScores {
   int64_t rows() const { return rows_; }
   // Equal for runs that were evaluated on the same rows in the same order.
   const std::string& rows_sha256() const { return rows_sha256_; }
-  // The metric where row i counts counts[i] times. Thread-safe.
+  // Returns the metric if row i counts counts[i] times. Thread-safe.
   virtual double metric(std::span<const uint32_t> counts) const = 0;
 
  protected:
@@ -30,8 +30,8 @@ class RowScores {
 };
 
 // Reads predictions.csv, or predictions.json and the evaluation data. Returns the reason instead if
-// the metric does not follow from the predictions, files are gone, or their metric is not the one
-// in metrics.json.
+// the predictions do not determine the metric, if files are missing, or if the metric differs from
+// metrics.json.
 std::variant<std::unique_ptr<RowScores>, std::string> read_row_scores(const RunRecord& run,
                                                                       const std::string& metric);
 

@@ -16,14 +16,14 @@
 namespace finetune {
 namespace {
 
-// Equal for equal numbers, however they are written.
+// Returns the entry's value, with one spelling for equal numbers.
 std::string value_of(const ConfigEntry& entry, const std::vector<std::string>& known) {
   const bool is_option = std::find(known.begin(), known.end(), entry.name) != known.end();
   if (!is_option || entry.values.size() != 1) return join(entry.values, ",");
   return spelled_value(kind_of_option(entry.name), entry.values[0]);
 }
 
-// Of what recipes decide, those values that all have.
+// The defaults, with the recipes' values that hf and auto have in common.
 TrainOptions default_options() {
   TrainOptions options;
   options.recipe = recipe_of(options);
@@ -58,7 +58,7 @@ bool wants_mix(const RunRecord& run) {
   return is_evaluated && run.option("task") == "classification" && mixes_with_ngrams(options);
 }
 
-// A file of the run itself: a link might lead to anybody's.
+// Throws if the file is missing, or is a link, which might lead outside the run.
 void require_own_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(path, error))) {
@@ -102,7 +102,7 @@ void read_options(const fs::path& path, RunRecord& run) {
   }
 }
 
-// "CPU, AVX-512 with BF16, bf16, 2 threads": threads change no bits.
+// Removes the threads from "CPU, AVX-512 with BF16, bf16, 2 threads": they change no bits.
 std::string device_of(const std::string& code_path) {
   const size_t comma = code_path.rfind(", ");
   const bool has_threads =
@@ -137,7 +137,7 @@ RunRecord read_run(const fs::path& directory) {
   }
   run.metrics = read_metrics(directory / "metrics.json", ExitCode::model);
   run.is_mixed = run.metrics.contains("eval_mix_model");
-  // Versions that only warned of a failure wrote no "incomplete".
+  // Older versions only warned of a failure and wrote no "incomplete".
   const bool has_ngrams = run.metrics.contains("baseline_ngram_runtime");
   if (wants_mix(run) && !has_ngrams && run.lost.empty()) run.lost = "ngrams";
   return run;

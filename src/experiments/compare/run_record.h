@@ -11,8 +11,8 @@ namespace finetune {
 
 struct RunRecord {
   std::filesystem::path directory;
-  // By name, from config.toml; several values are joined by commas. An option that an older version
-  // did not write has the value that this version used, or is empty.
+  // By name, from config.toml; several values are joined by commas. An option that is missing there
+  // has the value that older versions used, or this version's default, which may be empty.
   std::map<std::string, std::string> options;
   std::vector<std::filesystem::path> train_files, eval_files;
   std::vector<std::string> text_columns;
@@ -22,11 +22,11 @@ struct RunRecord {
 
   // Runs with the same options can differ in these:
   bool is_mixed = false;  // its answers are mixed with n-grams
-  std::string device;     // that computed it, if its bits depend on that
+  std::string device;     // the device and code path that computed it; empty: unknown
   std::string lost;       // parts that the options ask for and that failed: "ngrams, calibration"
 
   const std::string& option(const std::string& name) const { return options.at(name); }
-  // The value that had an effect: of ngram-mix yes or no, of device the device that computed, of
+  // Returns the value that had an effect: for ngram-mix yes or no, for device `device`, for
   // "incomplete" `lost`.
   std::string effective(const std::string& name) const {
     if (name == "ngram-mix") return is_mixed ? "yes" : "no";
@@ -35,13 +35,13 @@ struct RunRecord {
   }
 };
 
-// Whether the option says something of the run: --recipe quick trains nothing but a head, whatever
-// its learning rate and batches.
+// Whether the option affects the run: --recipe quick trains only a head and ignores the learning
+// rate and batches.
 bool has_effect(const RunRecord& run, const std::string& name);
 
 // The run's options that are not at their default, in the order of --help.
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run);
-// The same of config.toml, also of a run that has not ended, and options that this version lacks.
+// The same from a config.toml, even of an unfinished run. Keeps options that this version lacks.
 std::vector<std::pair<std::string, std::string>> changed_options(
     const std::filesystem::path& config);
 

@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// Labels by name, numbered as they come.
+// Numbers labels by name, in order of appearance.
 class ClassNumbers {
  public:
   int32_t operator()(std::string_view name) {
@@ -52,11 +52,11 @@ void number_all_classes(const RunRecord& run, ClassNumbers& number) {
   for (const Table::Row& row : table.rows()) number(row.values[0]);
 }
 
-// A file cut at the end of a row is a table, too, but the run says how many rows it evaluated.
+// A file cut at the end of a row is still a table, so the run's number of rows is compared.
 Table read_whole_table(const RunRecord& run, const fs::path& path) {
   const std::vector<std::string> columns{run.option("label-column")};
   Table table = read_table({path}, {.delimiter = ',', .columns = columns});
-  const auto expected = parse_int(fact_named(run.facts, "eval_rows"));  // not of old versions
+  const auto expected = parse_int(fact_named(run.facts, "eval_rows"));  // old versions lack it
   const auto found = int64_t(table.rows().size());
   if (expected && *expected != found) {
     throw data_error(printable_path(path), ": has ", counted(found, "row"),
@@ -66,7 +66,7 @@ Table read_whole_table(const RunRecord& run, const fs::path& path) {
   return table;
 }
 
-// The probability of the label, or those of several labels in their order.
+// Checks the last column: one probability for each predicted label.
 void require_probabilities(const Table& table, const Table::Row& row,
                            const std::string& separator) {
   const std::string_view all = row.values.back(), labels = row.values[row.values.size() - 2];
@@ -92,7 +92,7 @@ void require_values(const Table& table, const Table::Row& row, size_t label) {
   }
 }
 
-// `added`: the columns that the run added, 2 of labels or 1 of values.
+// `added`: the number of columns that the run added, 2 for labels or 1 for values.
 void read_rows(const RunRecord& run, size_t added, SavedRows& out) {
   const std::string& separator = run.option("multi-label");
   const auto read = [&](const fs::path& path) {
@@ -131,7 +131,7 @@ SavedLabels read_saved_labels(const RunRecord& run) {
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
     return ids;
   };
-  const size_t predicted_column = out.table.columns().size() - 2;  // and its probability
+  const size_t predicted_column = out.table.columns().size() - 2;  // then its probability
   for (const Table::Row& row : out.table.rows()) {
     out.truth.push_back(set_of(row.values[out.label]));
     out.predicted.push_back(set_of(row.values[predicted_column]));
@@ -145,7 +145,7 @@ SavedValues read_saved_values(const RunRecord& run) {
   read_rows(run, 1, out);
   for (const Table::Row& row : out.table.rows()) {
     out.truth.push_back(*finite_number(row.values[out.label]));
-    out.predicted.push_back(float(*finite_number(row.values.back())));  // as it was computed
+    out.predicted.push_back(float(*finite_number(row.values.back())));  // computed as float
   }
   return out;
 }
@@ -153,7 +153,7 @@ SavedValues read_saved_values(const RunRecord& run) {
 SavedAnswers read_saved_answers(const RunRecord& run) {
   if (run.eval_files.empty()) throw data_error("the run does not say what it was evaluated on");
   const std::vector<InputFile> files(run.eval_files.begin(), run.eval_files.end());
-  // A pipe that a run was given by name has nobody at its other end any more.
+  // A named pipe that the run read has no writer any more.
   for (const InputFile& file : files) require_file(file.name, ExitCode::data);
   const int64_t limit = parse_int(run.option("max-eval-samples")).value_or(0);
   SavedAnswers out;

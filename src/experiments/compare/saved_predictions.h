@@ -14,7 +14,7 @@
 
 namespace finetune {
 
-// predictions.csv: the rows of the evaluation data, and behind them the columns that the run added.
+// predictions.csv: the columns of the evaluation data, then the columns that the run added.
 // After using the values, call table.check_intact().
 struct SavedRows {
   Table table;
@@ -22,13 +22,13 @@ struct SavedRows {
   size_t label = 0;  // the column of true labels
 };
 
-// Classification: labels, numbered in order of appearance. A multi-label run has several a row, and
-// all its labels, even those that never occur.
+// Classification: labels, numbered in order of appearance. A multi-label run has several per row;
+// `names` then starts with all labels of the model, even labels that never occur.
 struct SavedLabels : SavedRows {
   std::vector<std::string> names;  // by number
   LabelSets truth, predicted;      // a set for each row
 
-  // The last column: the probability, or those of several labels, joined by the separator.
+  // Returns the last column: one probability per label, joined by the separator.
   std::string_view probability(size_t row) const { return table.rows()[row].values.back(); }
 };
 // All functions here: Error(data) if there are no predictions of the run's data, Error(model) if a

@@ -1,4 +1,4 @@
-// What answers a run gave: their scores, calibration, and the worst beside the right ones.
+// Shows a run's answers: scores, calibration, and the worst answers beside the right ones.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kContextBytes = 160;  // on each side of a right answer
 
-// Of each question: the probability that n-best list gives to the predicted answer.
+// For each question, the probability that the n-best list gives to the predicted answer.
 using AnswerProbabilities = std::vector<std::optional<double>>;
 
 double probability_of(std::string_view text) {
@@ -46,13 +46,13 @@ std::optional<double> probability_in(JsonCursor& json, const std::string& answer
   return found;
 }
 
-// Whether a JSON object may be all that the file holds. Checked before its bytes are.
+// Whether the text may be one JSON object. Checked before all bytes are.
 bool may_be_object(std::string_view text) {
   constexpr size_t kMostBytes = size_t{4} << 30;
   return text.size() <= kMostBytes && (text.ends_with('}') || text.ends_with("}\n"));
 }
 
-// Without probabilities if there is no such file. Error(model) if it is damaged.
+// Reads nbest_predictions.json; no probabilities if it is missing. Error(model) if it is damaged.
 AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswers& saved) {
   AnswerProbabilities out(saved.scores.size());
   const fs::path path = run.directory / "nbest_predictions.json";
@@ -82,7 +82,7 @@ AnswerProbabilities answer_probabilities(const RunRecord& run, const SavedAnswer
   return out;
 }
 
-// Empty if the data are known to be those of the run, or cannot be compared.
+// Returns a note if the data files have changed since the run; empty if not, or if unknown.
 std::string changed_data(const RunRecord& run) {
   std::vector<InputFile> files(run.train_files.begin(), run.train_files.end());
   files.insert(files.end(), run.eval_files.begin(), run.eval_files.end());
@@ -111,7 +111,7 @@ std::string gold_text(const SquadQuestion& question) {
   return texts.empty() ? "(no answer)" : join(texts, " | ");
 }
 
-// Around the first right answer, or the beginning; cut between characters.
+// Returns the context around the first right answer, or its beginning, cut between characters.
 std::string context_of(const SavedAnswers& saved, const SquadQuestion& question) {
   const std::string& context = saved.data.contexts[question.context];
   const auto is_inside = [&](size_t at) {

@@ -24,8 +24,8 @@ constexpr size_t kMostPictures = 100;
 using Points = std::vector<std::pair<double, double>>;
 using Curves = std::map<std::string, Points>;  // by metric
 
-// The curves of evaluations are of the model alone. Of a model that is mixed with n-grams the
-// result is the mix's, which a mark of its own shows.
+// Evaluation curves show the model alone. If the exported model is mixed with n-grams, a separate
+// mark shows the result of the mix.
 bool has_mix(const RunRecord& run) {
   return run.metrics.contains("eval_mix_ngrams");
 }
@@ -49,7 +49,7 @@ Curves curves_of(const std::vector<NamedNumbers>& lines) {
   return curves;
 }
 
-// What a run's metrics.jsonl lacks; empty: nothing.
+// Says what a run's metrics.jsonl lacks; empty if it is complete.
 std::string missing_from(const RunRecord& run, const MetricsLines& read, const Curves& curves) {
   if (read.damaged > 0) {
     return concat(counted(read.damaged, "line"), read.damaged == 1 ? " is" : " are",
@@ -59,14 +59,14 @@ std::string missing_from(const RunRecord& run, const MetricsLines& read, const C
   if (steps == run.metrics.end() || steps->second < 1) return "";
   const auto loss = curves.find("loss");
   const double last = loss == curves.end() ? 0 : loss->second.back().first;
-  // Each n-th step is logged.
+  // Only each `every`-th step is logged.
   const double every = parse_double(run.option("log-every")).value_or(1);
   if (steps->second - last < every) return "";
   return last == 0 ? "there are no training steps in it"
                    : concat("it ends at step ", int64_t(last), " of ", int64_t(steps->second));
 }
 
-// The curves of a run. What is missing is added to `notes` and is a warning.
+// Returns the curves of a run. Warns if some are incomplete and says so in `notes`.
 Curves read_curves(const RunRecord& run, const std::string& name, std::string& notes) {
   const fs::path path = run.directory / "metrics.jsonl";
   const MetricsLines read = read_metrics_lines(path);
@@ -79,21 +79,21 @@ Curves read_curves(const RunRecord& run, const std::string& name, std::string& n
   return curves;
 }
 
-// Means of runs of neighbours, at the last one's step.
+// Averages groups of neighbouring points; the mean gets the step of the last one.
 Points thinned(const Points& points, size_t most) {
   const size_t each = (points.size() + most - 1) / most;
   if (each <= 1) return points;
   Points out;
   for (size_t begin = 0; begin < points.size(); begin += each) {
     const size_t end = std::min(points.size(), begin + each);
-    double mean = 0;  // a sum of large numbers has no place in a double
+    double mean = 0;  // divides first, since a sum of large numbers may overflow
     for (size_t i = begin; i < end; ++i) mean += points[i].second / double(end - begin);
     out.emplace_back(points[end - 1].first, mean);
   }
   return out;
 }
 
-// Nothing for a metric that is not the mix's.
+// Returns (best step, value) of the mix, or nothing for another metric or a model without a mix.
 std::optional<std::pair<double, double>> mix_point(const RunRecord& run,
                                                    const std::string& metric) {
   const auto value = run.metrics.find(metric), step = run.metrics.find("best_step");

@@ -1,4 +1,4 @@
-// Tables of what runs are, and which part of a report their task has.
+// Tables of runs' options, metrics and facts, and the choice of a task's section.
 #include <algorithm>
 #include <set>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMostValueBytes = 300;
 constexpr size_t kShownSum = 12;  // digits of a sha256 in the overview
 
-// The runs' best metrics first, then what else most people ask for.
+// Returns the runs' best metrics, then the usual metrics, then loss, time and memory.
 std::vector<std::string> overview_metrics(const std::vector<RunRecord>& runs) {
   std::vector<std::string> names;
   auto add = [&](const std::string& name) {
@@ -105,7 +105,7 @@ std::string facts_html(const RunRecord& run) {
 }
 
 std::string evaluation_html(const RunRecord& run, const ExplainRows& explain) {
-  if (run.option("task") == "mlm") return "";  // which keeps no predictions
+  if (run.option("task") == "mlm") return "";  // mlm keeps no predictions
   const auto is_evaluation = [](const auto& metric) { return metric.first.starts_with("eval_"); };
   if (std::none_of(run.metrics.begin(), run.metrics.end(), is_evaluation)) {
     return "<p class=\"note\">Without evaluation there are no predictions to show.</p>\n";

@@ -31,7 +31,7 @@ std::vector<Alternative> alternatives(const std::string& measure, bool has_colum
           {"baseline_majority_", simplest}};
 }
 
-// Bars of the main measure of the model and of simpler answers; empty without any.
+// Draws bars of the main measure for the model and simpler alternatives; empty without these.
 std::string alternatives_html(const RunRecord& run) {
   const std::string measure = main_measure(run.metrics);
   if (measure.empty()) return "";

@@ -1,4 +1,4 @@
-// Rows whose label is probably wrong, as check --label-errors has written them.
+// Shows the rows whose label is probably wrong, from the file that check --label-errors wrote.
 #include <algorithm>
 
 #include "core/error.h"

@@ -1,4 +1,4 @@
-// What a classifier confused: pairs of labels, scores of each, calibration, the worst rows.
+// Shows what a classifier confused: pairs of labels, scores of each label, the worst rows.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -17,23 +17,23 @@ namespace finetune {
 namespace {
 
 constexpr size_t kMostMatrixLabels = 30;  // of a confusion matrix
-constexpr size_t kMostTableRows = 1000;   // behind a picture
+constexpr size_t kMostTableRows = 1000;   // of a table
 constexpr size_t kMostLabelBytes = 200;
-constexpr size_t kMostRowPairs = 64;  // of one row: missed labels times extra ones
+constexpr size_t kMostRowPairs = 64;  // of one row: missed labels times wrong ones
 
 struct ConfusedPair {
   int32_t truth = 0, predicted = 0;
   int64_t rows = 0;
 };
 
-// A row that is wrong; rows of one text, truth and prediction are one.
+// A wrongly predicted row.
 struct WrongRow {
   size_t row = 0;
   int64_t wrong_labels = 0;
-  double probability = 0;  // the highest of a wrong label
+  double probability = 0;  // the highest probability of a wrong label
 };
 
-// The saved labels, counted.
+// Counts the saved labels and writes the section.
 class LabelReport {
  public:
   LabelReport(const RunRecord& run, const ExplainRows& explain)
@@ -77,8 +77,8 @@ class LabelReport {
   size_t rows() const { return saved_.table.rows().size(); }
   const std::string& name(size_t id) const { return saved_.names[id]; }
 
-  // The temperature by which predict calibrates the probabilities, which predictions.csv has
-  // without it; 1: they are the same.
+  // Returns the temperature that calibrates probabilities in predict; 1: no change. The
+  // probabilities in predictions.csv are not calibrated.
   double temperature() const {
     const auto found = run_.metrics.find("eval_temperature");
     return found == run_.metrics.end() ? 1 : found->second;
@@ -118,7 +118,7 @@ class LabelReport {
            calibration_.confidence_html(of_bars);
   }
 
-  // By the order of the model's labels, which is that of their names.
+  // Ranks the labels in the model's order, which is sorted by name.
   void order_names() {
     const std::vector<std::string_view> names(saved_.names.begin(), saved_.names.end());
     const LabelMap map = LabelMap::from_values(names);
@@ -163,7 +163,7 @@ class LabelReport {
       return highest;
     }
     if (all.empty()) return highest;
-    // As predicted: in the order of the model's labels, as the names beside them.
+    // Predicted names and their probabilities have the same order.
     const auto names =
         split_labels(saved_.table.rows()[i].values[saved_.table.columns().size() - 2], separator_);
     const auto probabilities = split_labels(all, separator_);
@@ -186,7 +186,7 @@ class LabelReport {
     return pairs;
   }
 
-  // Ids, those first for which `less` says so, then by name.
+  // Returns the labels' ids sorted by `before`, then by name.
   template <typename Before>
   std::vector<size_t> ordered_labels(Before before) const {
     std::vector<size_t> ids(classes_.size());
@@ -261,7 +261,7 @@ class LabelReport {
     return most;
   }
 
-  // Where there are many labels, those with the most errors.
+  // Draws the confusion matrix; if there are many labels, of those with the most errors.
   std::string matrix_html() const {
     std::vector<size_t> ids = ordered_labels([](const ClassScores& a, const ClassScores& b) {
       const auto errors = [](const ClassScores& c) {
@@ -349,7 +349,7 @@ class LabelReport {
         texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
   }
 
-  // What made the labels of these rows, and a sentence about it; no words if they are not known.
+  // Returns the words that made each row's label (none if unknown), and a sentence about them.
   std::pair<std::vector<std::string>, std::string> words_of(const std::vector<size_t>& rows) const {
     if (!explain_ || !single()) return {};
     std::vector<std::string> columns = saved_.table.columns();
@@ -377,9 +377,9 @@ class LabelReport {
   const ExplainRows& explain_;
   std::string separator_;
   SavedLabels saved_;
-  std::vector<int32_t> rank_;  // of an id, in the order of names
+  std::vector<int32_t> rank_;  // by id: the place in the order of names
   std::vector<ClassScores> classes_;
-  std::unordered_map<uint64_t, int64_t> pairs_;  // truth << 32 | prediction, different ones
+  std::unordered_map<uint64_t, int64_t> pairs_;  // by truth << 32 | prediction, if they differ
   int64_t rows_without_pairs_ = 0;
   Calibration calibration_;
   std::vector<bool> is_wrong_;

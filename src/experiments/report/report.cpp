@@ -12,19 +12,19 @@
 namespace finetune {
 namespace {
 
-// What a report is known by.
+// The first bytes of a report, by which is_report() recognises it.
 constexpr std::string_view kPageBegin =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"generator\" content=\"finetune ";
 
-// A browser that keeps to it runs nothing and asks nobody, whatever the texts hold.
+// With this policy a browser runs no script and sends no request, whatever the texts contain.
 constexpr std::string_view kPolicy =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
     "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n";
 
-// "best" beside the name of the best run of several.
+// Returns "best" and the metric for the best run of several, to show beside its name.
 std::string best_mark(const RunSettings& settings, size_t run) {
   if (!settings.comparison || run != settings.best) return "";
   return concat(" <strong>best ", markup_escaped(settings.comparison->deciding(), 100),

@@ -17,7 +17,7 @@ using ExplainRows = std::function<std::vector<std::string>(
     const std::vector<std::vector<std::string>>& rows)>;
 
 struct ReportExtras {
-  ExplainRows explain;                 // of the best run's worst errors, where a row has one label
+  ExplainRows explain;                 // for the best run's worst errors, if a row has one label
   std::filesystem::path label_errors;  // what check --label-errors has written
 };
 

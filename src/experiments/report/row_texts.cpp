@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostLengthBins = 30;
 
-// Of any bytes: what begins a character counts.
+// Counts the bytes that begin a UTF-8 character; the text may be invalid.
 int64_t characters_in(std::string_view text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
@@ -25,7 +25,7 @@ RowTexts::RowTexts(const RunRecord& run, const SavedRows& saved) : saved_(saved)
                           run.option("label-column")};
   try {
     columns_ = find_text_columns(columns, run.directory / "predictions.csv", names);
-  } catch (const Error&) {  // of a version that names its columns otherwise
+  } catch (const Error&) {  // written by a version with other column names
   }
 }
 

@@ -31,8 +31,8 @@ class RowTexts {
   std::optional<TextColumns> columns_;
 };
 
-// A histogram of lengths in characters, with a kind each for right and wrong rows if `wrong` is not
-// empty. The last bin counts the longest percent.
+// A histogram of lengths in characters, split into right and wrong rows if `wrong` is not empty.
+// The last bin includes the longest 1 % of the texts.
 std::string text_lengths_html(const std::string& title, const std::vector<int64_t>& lengths,
                               const std::vector<bool>& wrong);
 

@@ -18,16 +18,16 @@ std::vector<std::string> run_names(const std::vector<RunRecord>& runs);
 struct RunSettings {
   std::vector<size_t> of_run;               // each run's setting; it chooses the colour
   std::vector<std::string> names;           // "lr 0.003, batch-size 16", or a run's name
-  std::optional<RunComparison> comparison;  // none: there is one run, or they do not compare
-  size_t best = 0;                          // a run; of one run, or without comparison, the first
+  std::optional<RunComparison> comparison;  // none for one run, or if runs cannot be compared
+  size_t best = 0;                          // index of the best run; 0 without a comparison
 };
 RunSettings settings_of(const std::vector<RunRecord>& runs);
 
-// The result in words as the page's heading, what simpler answers reach, date, model and data.
+// The result in words as the page's heading, then simpler alternatives, date, model and data.
 std::string headline_html(const RunRecord& run);
-// The same without the heading, from this line of the result on.
+// The same without the heading, beginning at line `first_line` of the result.
 std::string result_html(const RunRecord& run, size_t first_line);
-// The best setting as the page's heading, a table of all, and pictures of what each option does.
+// The best setting as the page's heading, a table of all, and pictures of each option's effect.
 std::string settings_html(const std::vector<RunRecord>& runs, const RunSettings& settings);
 
 // Losses, the evaluations' metrics, learning rate and gradient norm by step, all runs in one
@@ -38,21 +38,21 @@ std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& s
 std::string overview_html(const std::vector<RunRecord>& runs);
 // Metrics, options that are not the defaults, and facts of one run.
 std::string facts_html(const RunRecord& run);
-// The metric in words: "Accuracy"; its name if it has no others.
+// The metric's title, such as "Accuracy", or its name if it has no title.
 std::string metric_title(const std::string& name);
 
 // The run's predictions for the rows or questions of its evaluation. If they are missing, or do not
 // give the run's metrics, a sentence says so.
 std::string evaluation_html(const RunRecord& run, const ExplainRows& explain);
 
-// One for each kind of task. Error(data): there are no predictions to show. Error(model): they are
-// damaged.
+// A section for each kind of task. Error(data): there are no predictions to show. Error(model):
+// they are damaged.
 std::string labels_html(const RunRecord& run, const ExplainRows& explain);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);
 
-// The rows of a file that check --label-errors has written, with a warning if they are not of the
-// runs' training files. Error(data): it is another file.
+// The rows of a file that check --label-errors wrote. Warns if they are not from the runs' training
+// files. Error(data): check did not write the file.
 std::string label_errors_html(const std::filesystem::path& file,
                               const std::vector<RunRecord>& runs);
 

@@ -1,4 +1,4 @@
-// The head of a report on several runs: settings compared, and what each option does.
+// The head of a report on several runs: compared settings, and the effect of each option.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -27,7 +27,7 @@ std::string setting_name(const RunComparison& comparison, const RunGroup& group)
   return name;
 }
 
-// Runs whose weights repeat another run's have its setting.
+// Returns the setting of each run. A repeated run has the setting of the run that it repeats.
 std::vector<size_t> settings_of_runs(const RunComparison& comparison, size_t runs) {
   std::vector<size_t> of_run(runs);
   for (size_t g = 0; g < comparison.groups.size(); ++g) {
@@ -68,8 +68,8 @@ std::string table_html(const RunComparison& c) {
   return concat("<h2>Settings</h2>\n", table.region());
 }
 
-// Places of an option's values on an axis: by their logarithm if they span much, else by their
-// size; by their order if they are not numbers.
+// Returns places of an option's values on an axis: numbers by size, or by logarithm if they span a
+// factor of 5; other values by their order.
 std::vector<double> places_of(const std::vector<std::string>& values) {
   std::vector<double> places;
   for (const std::string& value : values) {
@@ -87,7 +87,7 @@ std::vector<double> places_of(const std::vector<std::string>& values) {
   return places;
 }
 
-// The different values of an option, numbers by size.
+// Returns the distinct values of an option; numbers are sorted by size.
 std::vector<std::string> values_of(const RunComparison& c, size_t option) {
   std::vector<std::string> values;
   for (const RunGroup& group : c.groups) values.push_back(group.values[option]);
@@ -99,7 +99,7 @@ std::vector<std::string> values_of(const RunComparison& c, size_t option) {
   return values;
 }
 
-// Each setting's metric over the values of one option; a whisker is a standard deviation.
+// Draws each setting's metric over the values of one option, with standard deviations as whiskers.
 std::string option_html(const RunComparison& c, const RunSettings& settings, size_t option) {
   const std::vector<std::string> values = values_of(c, option);
   const std::vector<double> places = places_of(values);
@@ -152,7 +152,7 @@ std::string options_html(const RunComparison& c, const RunSettings& settings) {
       "standard deviation to either side.</p>\n");
 }
 
-// "Best of 6 settings: lr 0.003, batch-size 16 with accuracy 0.712 ± 0.004".
+// "Accuracy 0.712 ± 0.004 with lr 0.003, batch-size 16: the best of 6 settings".
 std::string verdict(const RunComparison& c, const RunSettings& settings, size_t runs) {
   const Estimate& best = c.groups[c.best].metrics.at(c.deciding());
   const std::string spread = best.runs > 1 ? concat(" ± ", shown_number(best.sd)) : "";
@@ -172,7 +172,7 @@ RunSettings settings_of(const std::vector<RunRecord>& runs) {
     try {
       out.comparison = compare_runs(runs, {}, {});
       out.best = best_run(*out.comparison, runs);
-    } catch (const Error&) {  // of several tasks
+    } catch (const Error&) {  // such as runs of several tasks
     }
   }
   if (!out.comparison) {

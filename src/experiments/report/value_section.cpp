@@ -1,4 +1,4 @@
-// What a regression predicted: values beside the true ones, errors, the worst rows.
+// Shows a regression's predictions beside the true values, the errors and the worst rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,7 +16,7 @@ constexpr int kMostValueBins = 30;
 
 std::string plane_html(const SavedValues& saved) {
   DensityGrid grid;
-  std::vector<double> all = saved.truth;  // both axes are the same, so that the diagonal is one
+  std::vector<double> all = saved.truth;  // one range for both axes: equal values are diagonal
   all.insert(all.end(), saved.predicted.begin(), saved.predicted.end());
   grid.x = grid.y = round_bins(interval_of(all), kMostGridCells, false);
   grid.counts.assign(size_t(grid.y.count), std::vector<int64_t>(size_t(grid.x.count)));

@@ -18,22 +18,22 @@ namespace {
 
 constexpr size_t kMostRuns = 10000;
 constexpr size_t kLongestValue = 60, kLongestName = 200;  // bytes, in a run's name
-// Draws without a new value: where all are about as likely, the next one comes well before.
+// Limits draws without a new value. If values are about equally likely, one comes much sooner.
 constexpr size_t kLeastTries = 1000, kTriesOfAValue = 100;
 
 using Words = std::vector<std::string>;
 
-// What runs of one axis have in common: values of some options together.
+// A dimension of the grid: options that take their values together.
 struct GridAxis {
   std::vector<size_t> options;             // places in GridFile::swept
-  std::vector<std::vector<Words>> points;  // of each point a value an option
+  std::vector<std::vector<Words>> points;  // one value per option for each point
 };
 
 Error at(const GridFile& file, const SweptOption& option, const std::string& fault) {
   return usage_error(file.name, ":", option.line, ": ", option.name, ": ", fault);
 }
 
-// 0.0001 and 1e-4 are the same run.
+// Returns one spelling for equal values, so that 0.0001 and 1e-4 are the same run.
 std::string spelled(OptionKind kind, const Words& words) {
   Words out;
   for (const std::string& word : words) out.push_back(spelled_value(kind, word));
@@ -71,7 +71,7 @@ std::vector<GridAxis> axes_of(const GridFile& file) {
   return axes;
 }
 
-// Those that a drawn value can have exactly.
+// Checks that the range contains whole numbers, and only ones that a double has exactly.
 void require_whole_numbers(const GridFile& file, const SweptOption& option) {
   constexpr double kMost = 0x1p53;
   const SweptRange& range = *option.range;
@@ -119,7 +119,7 @@ void draw(const GridFile& file, GridAxis& axis) {
   }
 }
 
-// Each value by itself, so that what is wrong names its line.
+// Checks each value by itself, so that an error names its line.
 void check_values(const GridFile& file, const GridAxis& axis) {
   for (size_t o = 0; o < axis.options.size(); ++o) {
     const SweptOption& option = file.swept[axis.options[o]];
@@ -153,7 +153,7 @@ TrainOptions fixed_options(const GridFile& file, const std::string& output) {
   return options;
 }
 
-// The run at these places of the axes.
+// Returns the run whose value on axis a is its point places[a].
 SweepRun run_at(const GridFile& file, const Grid& grid, const std::vector<GridAxis>& axes,
                 const std::vector<size_t>& places) {
   std::vector<const Words*> words(file.swept.size());
@@ -216,7 +216,7 @@ Grid expand_grid(const GridFile& file, const std::string& output) {
 
 namespace {
 
-constexpr int kDigits = 3;  // significant ones of a drawn number
+constexpr int kDigits = 3;  // significant digits of a drawn number
 
 // FNV-1a, the same everywhere.
 uint64_t hash_of(const std::string& text) {
@@ -225,7 +225,7 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-// To so many significant digits, by their decimal form.
+// Rounds to kDigits significant digits, through the decimal form.
 double rounded(double value) {
   if (value == 0) return 0;
   const int exponent = int(std::floor(std::log10(std::abs(value))));

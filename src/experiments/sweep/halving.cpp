@@ -1,4 +1,4 @@
-// Cuts settings, and reads what runs were worth on the way.
+// Chooses the settings that continue, and reads the runs' metrics so far.
 #include "experiments/sweep/halving.h"
 
 #include <algorithm>

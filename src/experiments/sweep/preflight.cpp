@@ -72,7 +72,7 @@ void check_runs(const Grid& grid, const std::vector<size_t>& runs, Communicator&
 
 namespace {
 
-// What sweep.json says of runs that diverged, by name. Of a file that is not one: nothing.
+// Returns the reports of diverged runs in sweep.json, by name; none if the file is not valid.
 std::map<std::string, RunReport> recorded(const fs::path& file) {
   std::map<std::string, RunReport> out;
   if (kind_of(file, ExitCode::model) != FileKind::file) return out;

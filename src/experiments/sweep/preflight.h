@@ -1,4 +1,4 @@
-// Before the first run of a sweep: what would refuse its runs, and runs that diverged earlier.
+// Checks before the first run of a sweep: invalid options, and runs that diverged earlier.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace finetune {
 
-// Orders runs (places in the grid) so that runs that read the same data follow each other, and it
+// Orders runs (places in the grid) so that runs with the same data follow each other and the data
 // is read once.
 std::vector<size_t> in_order_of_data(const Grid& grid, std::vector<size_t> runs);
 
@@ -22,17 +22,17 @@ std::vector<size_t> in_order_of_data(const Grid& grid, std::vector<size_t> runs)
 std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs);
 
 // Reads data and model of the first of `runs` (places in the grid) into `inputs`, and checks the
-// options of all runs that read the same. Errors as train. Collective.
+// options of all runs that read the same. Throws the errors of train. Collective.
 void check_runs(const Grid& grid, const std::vector<size_t>& runs, Communicator& comm,
                 SharedInputs& inputs);
 
 // A key of the program's version, the run's options, and the contents of its data and model. Runs
-// with equal keys end in the same way, so a run that diverged would diverge again. Errors as train:
-// a file cannot be read.
+// with equal keys end in the same way, so a run that diverged would diverge again. Throws the
+// errors of train if a file cannot be read.
 std::string divergence_key(const SweepRun& run, SharedInputs& inputs);
 
-// Returns the reports, from the directory's sweep.json, of those of `runs` (places in the grid)
-// that diverged with the key that they have now. It leaves out runs whose directory is gone.
+// Returns the reports, from the directory's sweep.json, of the `runs` (places in the grid) that
+// diverged and whose key is still the same. Leaves out runs whose directory is gone.
 std::map<size_t, RunReport> diverged_before(const Grid& grid, const std::vector<size_t>& runs,
                                             SharedInputs& inputs);
 

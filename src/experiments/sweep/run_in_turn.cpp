@@ -47,7 +47,7 @@ void take_outcome(const SweepRun& run, const TrainOutcome& outcome, RunReport& r
   if (report.code == ExitCode::assertion) report.error = outcome.failed_gates;
   if (report.result_line.empty()) return;  // not rank 0
   const fs::path directory = run.options.output;
-  // The run was killed just after it had ended.
+  // A run that was killed just after its end still has checkpoints.
   if (run.options.keep_checkpoints.value_or(0) == 0 && fs::exists(directory / "checkpoints")) {
     RunDirectory(directory, OutputMode::resume).remove_checkpoints();
   }

@@ -1,4 +1,4 @@
-// Forks, divides the cores, and takes each run's report from a nameless file.
+// Forks, divides the cores, and reads each run's report from an unnamed file.
 #include "experiments/sweep/run_processes.h"
 
 #include <sched.h>
@@ -53,7 +53,7 @@ RunReport report_in(const std::string& text) {
   return report;
 }
 
-// Neighbouring cores of those that this process may use, other ones for each place.
+// Binds this process to neighbouring cores of its own, different ones for each place.
 void take_part_of_cores(size_t place, size_t jobs) {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -66,7 +66,7 @@ void take_part_of_cores(size_t place, size_t jobs) {
   cpu_set_t own;
   CPU_ZERO(&own);
   for (size_t i = 0; i < share; ++i) CPU_SET(cores[(place * share + i) % cores.size()], &own);
-  ::sched_setaffinity(0, sizeof own, &own);  // where it may not: threads wander, no more
+  ::sched_setaffinity(0, sizeof own, &own);  // if this fails, threads only move between cores
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ void RunProcesses::start(size_t run, bool divides_cores, const Work& work) {
   if (told_) told_[place].step = 0;
   process.result = ::memfd_create("run", MFD_CLOEXEC);
   if (process.result < 0) throw device_error("memory of a run: ", start_failure(errno));
-  std::fflush(nullptr);  // or the child would write it once more
+  std::fflush(nullptr);  // else the child would write buffered text again
   stop_threads();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -139,7 +139,7 @@ void RunProcesses::work_in_child(const Process& process, size_t place, bool divi
     };
     const std::string text = text_of(work(told_ ? ProgressReceiver(tell) : nullptr));
     ::_exit(write_all(process.result, text) ? 0 : int(ExitCode::device));
-  } catch (...) {  // work() reports what it fails with: this is memory, or a bug
+  } catch (...) {  // work() reports its own errors, so this is lack of memory or a bug
     ::_exit(int(ExitCode::device));
   }
 }

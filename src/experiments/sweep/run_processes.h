@@ -29,8 +29,8 @@ class RunProcesses {
   // Calls work() in a new process, with all cores or, if `divides_cores`, with a part of them.
   // Error(device): the system has no process for it.
   void start(size_t run, bool divides_cores, const Work& work);
-  // Waits for a process to end, and calls look() now and then. A signal to this process stops all
-  // processes, and so does a process that a signal stopped.
+  // Waits for a process to end, and calls look() every few milliseconds. A signal to this process
+  // stops all processes, and so does a process that a signal stopped.
   std::pair<size_t, RunReport> wait(const std::function<void()>& look);
   // The runs that have done a step, and their progress.
   std::vector<RunAtWork> at_work() const;
@@ -43,7 +43,7 @@ class RunProcesses {
     double start = 0;
   };
 
-  // In memory that the processes share. Each value is written and read alone.
+  // Progress in memory that the processes share. Each value is read and written by itself.
   struct Told {
     std::atomic<int64_t> step{0}, steps{0};
     std::atomic<double> seconds_left{0}, loss{0};
@@ -55,7 +55,7 @@ class RunProcesses {
   void stop_all();
 
   std::vector<Process> processes_;
-  Told* told_ = nullptr;  // one a process; null: there is no shared memory
+  Told* told_ = nullptr;  // one per process; null: there is no shared memory
   bool stopped_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The order of a sweep's runs, and what becomes of each.
+// Trains a sweep's runs in order, cuts settings, and reports each run's result.
 #include "experiments/sweep/sweep.h"
 
 #include <algorithm>
@@ -67,11 +67,11 @@ class Sweep {
   SharedInputs inputs_;
   std::unique_ptr<SweepDirectory> directory_;  // of rank 0
   std::vector<bool> kept_;                     // the run had ended before this call
-  std::vector<bool> redone_;                   // it had ended without a part, which failed
+  std::vector<bool> redone_;                   // the run had ended, but a part of it failed
   std::vector<size_t> finished_, others_;      // places in the grid
-  std::vector<RunLength> lengths_;             // of halving
-  std::vector<double> shares_;                 // its rungs
-  std::string key_read_;                       // of what `inputs_` has for processes of their own
+  std::vector<RunLength> lengths_;             // for halving
+  std::vector<double> shares_;                 // the rungs of halving
+  std::string key_read_;                       // SharedInputs::key of `inputs_`, with --jobs
   std::vector<RunReport> reports_;
   ExitCode stop_ = ExitCode::done;
 };
@@ -88,7 +88,7 @@ void Sweep::find_finished() {
         else
           marks[r] = lost_parts(directory).empty() ? 'x' : 'r';
       } catch (const Error&) {
-        marks[r] = '-';  // its own turn says what is wrong
+        marks[r] = '-';  // its own turn reports the error
       }
     }
   });
@@ -101,7 +101,7 @@ void Sweep::find_finished() {
   others_ = in_order_of_data(grid_, others_);
 }
 
-// Collective: those that diverged, and would again, are reported and not run.
+// Reports runs that diverged and would diverge again; they are not run. Collective.
 void Sweep::keep_diverged() {
   std::map<size_t, RunReport> found;
   agree_on_errors(comm_, [&] {
@@ -119,7 +119,7 @@ void Sweep::keep_diverged() {
   std::erase_if(others_, [&](size_t run) { return kept[run] != 0; });
 }
 
-// Collective. Where it pauses on the way it has not ended.
+// Records a run's report. A run that waits at a rung has not ended. Collective.
 void Sweep::take(size_t run, RunReport report) {
   report.kept = kept_[run];
   report.seconds += reports_[run].seconds;
@@ -132,7 +132,7 @@ void Sweep::take(size_t run, RunReport report) {
     if (taken.status == RunStatus::waiting) return;
     if (taken.kept && taken.status == RunStatus::failed) {
       if (taken.code == ExitCode::usage || taken.code == ExitCode::data) {
-        // Its data or model are others now: the table would be of two kinds.
+        // Its data or model have changed, so the table would compare different things.
         throw Error(taken.code, concat(grid_.runs[run].options.output, ": ", taken.error));
       }
       reports_[run].error += "; without its directory the run is done again";
@@ -145,7 +145,7 @@ void Sweep::take(size_t run, RunReport report) {
   });
 }
 
-// The run as it is to be begun now.
+// Returns the run as it starts now: from the beginning if a part of it had failed.
 SweepRun Sweep::next_turn_of(size_t run) {
   SweepRun turn = grid_.runs[run];
   turn.options.overwrite = redone_[run];
@@ -197,7 +197,7 @@ void Sweep::perform_in_processes(const std::vector<size_t>& runs, double pause_s
   }
 }
 
-// Collective: how long the runs are, and when settings are cut.
+// Finds how long the runs are, and when settings are cut. Collective.
 void Sweep::plan_halving() {
   if (settings_.halving == 0) return;
   lengths_.resize(grid_.runs.size());
@@ -248,7 +248,7 @@ std::vector<Setting> Sweep::cut(const std::vector<Setting>& settings, double sha
   return out;
 }
 
-// On rank 0.
+// Marks a run as dropped and removes its checkpoints. On rank 0.
 void Sweep::drop(size_t run, const RungValue& value) {
   RunReport& report = reports_[run];
   report.status = RunStatus::dropped;
@@ -262,7 +262,7 @@ void Sweep::drop(size_t run, const RungValue& value) {
   listener_.ended(run, report);
 }
 
-// Runs that have to compute to come to this share (1: to their end). Collective.
+// Returns the runs that must train further to reach this share (1: their end). Collective.
 std::vector<size_t> Sweep::runs_before(const std::vector<Setting>& settings, double share) {
   std::vector<uint8_t> needed(grid_.runs.size());
   agree_on_errors(comm_, [&] {
@@ -302,7 +302,7 @@ ExitCode Sweep::code() const {
   return gate;
 }
 
-// Collective; with the comparison of what has finished, in the files too.
+// Returns the result, with a comparison of the finished runs, and writes the files. Collective.
 SweepResult Sweep::result() {
   SweepResult result{code(), std::move(reports_), {}, {}, {}, {}};
   agree_on_errors(comm_, [&] {
@@ -349,7 +349,7 @@ SweepResult Sweep::run() {
   agree_on_errors(comm_, [&] {
     if (comm_.rank() == 0) directory_ = std::make_unique<SweepDirectory>(grid_);
   });
-  keep_diverged();  // by sweep.json, which each run that ends replaces
+  keep_diverged();  // reads sweep.json before a run's end replaces it
   for (size_t run : finished_) {
     if (stop_ == ExitCode::done) take(run, run_in_turn(grid_.runs[run], comm_, inputs_));
   }

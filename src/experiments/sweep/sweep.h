@@ -54,29 +54,29 @@ struct SweepSettings {
 };
 
 struct SweepResult {
-  // The first run's in order of the grid that failed, one whose gates failed only where none has
-  // failed otherwise; or that of a stop.
+  // The code of a stop; else of the first failed run in order of the grid; else of the first run
+  // whose gates failed.
   ExitCode code = ExitCode::done;
   std::vector<RunReport> reports;   // in order of the grid
   std::vector<std::string> others;  // runs in the directory that are not of the grid
-  // Of the finished runs, as `compare` has them; nothing where none is.
+  // The finished runs and, if they can be compared, their comparison.
   std::vector<RunRecord> finished;
   std::optional<RunComparison> comparison;
   std::optional<size_t> best;  // place in the grid of the run that best_run() names
 };
 
-// What rank 0 hears while the sweep goes on.
+// Callbacks for rank 0 during the sweep.
 struct SweepListener {
   std::function<void(size_t run, const RunReport& report)> ended;   // once for each run, at its end
-  std::function<void(const std::string& line)> told;                // of a rung
+  std::function<void(const std::string& line)> told;                // such as the result of a rung
   std::function<void(size_t run, const std::string& text)> warned;  // before `ended`
   std::function<void(const std::vector<RunAtWork>& runs)> progressed;  // after each step
 };
 
-// Collective; rank 0 alone has reports. A run that fails is reported and the next one begins; a
-// signal or the time limit ends the sweep. Error for what concerns all runs and is found before the
-// first one begins: a directory that is no sweep's or in which another process is at work, runs in
-// it with other options, data that cannot be read.
+// Collective; only rank 0 has reports. A failed run is reported and the next one begins; a signal
+// or the time limit ends the sweep. Throws before the first run begins if a problem concerns all
+// runs: the directory is not a sweep's, another process uses it, a run in it has other options, or
+// data cannot be read.
 SweepResult run_sweep(const Grid& grid, const SweepSettings& settings, Communicator& comm,
                       const SweepListener& listener);
 

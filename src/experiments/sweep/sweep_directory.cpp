@@ -132,7 +132,7 @@ std::string failure_line(const SweepRun& run, const RunReport& report) {
 
 namespace {
 
-// A sweep that was killed may have runs in processes of their own, which end at once.
+// Child processes of a killed sweep may hold the lock for a moment, until they end too.
 constexpr int kLockTries = 50;
 constexpr auto kLockInterval = std::chrono::milliseconds(100);
 
@@ -140,7 +140,7 @@ bool is_sweep(const fs::path& directory) {
   return read_beginning(directory / "sweep.json", kSweepMarker.size()) == kSweepMarker;
 }
 
-// Whether there is nothing but what a killed writer of sweep.json has left. Error(model).
+// Whether the directory has only temporary files of a killed writer of sweep.json. Error(model).
 bool holds_nothing(const fs::path& directory) {
   const std::vector<fs::path> entries = entries_of(directory);
   return std::all_of(entries.begin(), entries.end(), [](const fs::path& entry) {
@@ -160,7 +160,7 @@ void check_directory(const fs::path& directory) {
                     ": is not empty and not a sweep's directory; choose another");
 }
 
-// Of a damaged config.toml none: the run's own turn says what is wrong with it.
+// Returns no differences for a damaged config.toml: the run's own turn reports the damage.
 std::vector<std::string> differences_of(const SweepRun& run, const fs::path& config) try {
   if (output_state(run.options.output) != OutputState::run) return {};
   return option_differences(run.options, read_text_file(config, ExitCode::model), config.string());

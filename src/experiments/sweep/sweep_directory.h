@@ -23,11 +23,11 @@ struct SweepSummary {
 SweepSummary summary_of(const SweepResult& result);
 
 // One object: finetune_sweep (the version), grid, runs (a line each: name, status, exit_code,
-// options, metrics, error), best (run, model, the metric that decides and its value; or null),
-// comparison (or null). `reports` in order of the grid.
+// options, metrics, error), best (run, model, the deciding metric and its value; or null),
+// comparison (or null). `reports` are in order of the grid.
 std::string sweep_json(const Grid& grid, const std::vector<RunReport>& reports,
                        const SweepSummary& summary);
-// A row a run: run, status, exit_code, the options of [sweep], all metrics, error.
+// One row per run: run, status, exit_code, the options of [sweep], all metrics, error.
 std::string sweep_csv(const Grid& grid, const std::vector<RunReport>& reports);
 
 // The last line of --json, a summary: sweep (its directory), runs, finished, failed, best,
@@ -55,7 +55,7 @@ class SweepDirectory {
 
   // Names of runs in the directory that the grid does not have.
   std::vector<std::string> other_runs() const;
-  // sweep.csv and sweep.json, each whole or not at all.
+  // Writes sweep.csv and sweep.json, each atomically.
   void write_tables(const std::vector<RunReport>& reports, const SweepSummary& summary = {}) const;
 
  private:

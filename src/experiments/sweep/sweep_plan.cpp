@@ -23,7 +23,7 @@
 namespace finetune {
 namespace {
 
-// Options that change neither how long a step takes, nor how many there are, nor files' sizes.
+// Options that change neither the time of a step, nor the number of steps, nor file sizes.
 constexpr std::array<std::string_view, 20> kWithoutCost{"output",          "lr",
                                                         "schedule",        "warmup-ratio",
                                                         "warmup-steps",    "weight-decay",
@@ -57,7 +57,7 @@ double makespan(const std::vector<PlannedRun>& runs, int64_t jobs) {
   return *std::max_element(ends.begin(), ends.end());
 }
 
-// Of the work of all runs, what is done with these rungs.
+// Returns the share of all runs' work that is done with these rungs.
 double halved_share(int64_t settings, const std::vector<double>& shares, int64_t eta) {
   double done = 0, before = 0;
   int64_t alive = settings;
@@ -83,12 +83,12 @@ std::string_view name_of(PlannedState state) {
   return "";
 }
 
-// Nothing of it is left to do.
+// Whether the run needs no more work.
 bool is_over(PlannedState state) {
   return state == PlannedState::finished || state == PlannedState::diverged;
 }
 
-// Of all runs; those that diverged and would again are found as a sweep finds them.
+// Returns the states of all runs. Finds runs that would diverge again as a sweep does.
 std::vector<PlannedState> states_of(const Grid& grid, SharedInputs& inputs) {
   std::vector<PlannedState> states;
   std::vector<size_t> begun;
@@ -129,7 +129,7 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
     if (is_new) found->second = plan_run(options, 1, true, inputs);
     discard_held_lines();
     const RunPlan& forecast = found->second;
-    // The first one's start was measured before there was anything else.
+    // A forecast's startup counts from the program's start, so only the first one is right.
     if (startup < 0) startup = forecast.time.startup;
     planned.seconds = forecast.time.total - forecast.time.startup + startup;
     planned.peak = forecast.disk.peak;
@@ -141,7 +141,7 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
   plan.seconds = makespan(plan.runs, settings.jobs);
   plan.peak = plan.left + uint64_t(settings.jobs) * most_on_the_way;
   if (settings.halving == 0 || known.empty()) return plan;
-  // Those that wait at a rung have their checkpoints; which of them go on nobody knows.
+  // Runs that wait at a rung keep checkpoints, and any run may continue: add all peaks.
   plan.seconds *= halved_share(int64_t(settings_of(grid).size()), rungs, settings.halving);
   plan.peak = 0;
   for (const PlannedRun& run : plan.runs) plan.peak += run.peak;

@@ -28,7 +28,7 @@ struct SweepPlan {
 // plan_run and check_sweep_directory.
 SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings);
 
-// For people, and one line of JSON.
+// The plan as text for people, and as one line of JSON.
 std::string sweep_plan_text(const Grid& grid, const SweepSettings& settings, const SweepPlan& plan);
 std::string sweep_plan_json(const Grid& grid, const SweepPlan& plan);
 

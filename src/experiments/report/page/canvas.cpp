@@ -1,4 +1,4 @@
-// Writes SVG elements, axes among them.
+// Writes SVG elements, including axes.
 #include "experiments/report/page/canvas.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace finetune {
 namespace {
 
-// 1, 2 or 5 times a power of ten: the least that cuts `length` into at most `parts`.
+// Returns the least 1, 2 or 5 times a power of ten that cuts `length` into at most `parts` parts.
 double round_step(double length, int parts) {
   const double raw = length / std::max(1, parts);
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -41,7 +41,7 @@ Interval interval_of(std::span<const double> values) {
   if (out.low > out.high) return {};
   const double least = std::max(1e-9, 1e-6 * std::max(std::abs(out.low), std::abs(out.high)));
   if (out.high - out.low < least) {
-    // A tenth of the smallest numbers is 0.
+    // A tenth of the smallest positive numbers rounds to 0.
     const double margin = out.low == 0 ? 0.5 : std::max(1e-300, 0.1 * std::abs(out.low));
     return {out.low - margin, out.high + margin};
   }
@@ -67,7 +67,7 @@ Interval rounded_outwards(Interval interval, int most) {
 
 int64_t EqualBins::of(double value) const {
   const double place = std::floor((value - low) / width + 1e-9);
-  return int64_t(std::min(std::max(0.0, place), double(count - 1)));  // of no number: 0
+  return int64_t(std::min(std::max(0.0, place), double(count - 1)));  // NaN gives 0
 }
 
 EqualBins round_bins(Interval interval, int most, bool whole) {
@@ -76,7 +76,7 @@ EqualBins round_bins(Interval interval, int most, bool whole) {
   EqualBins bins{std::floor(interval.low / step + 1e-9) * step, step, 1};
   const double count = std::ceil((interval.high - bins.low) / step - 1e-9);
   bins.count = int64_t(std::min(std::max(1.0, count), most + 1.0));
-  // Whole numbers: the greatest one has a bin of its own kind, not the upper edge of the last.
+  // If the greatest whole number is the upper edge of the last bin, one more bin holds it.
   if (whole && bins.low + double(bins.count) * step <= interval.high) ++bins.count;
   return bins;
 }
@@ -94,7 +94,7 @@ std::string_view anchor_name(Anchor anchor) {
   return anchor == Anchor::start ? "start" : anchor == Anchor::middle ? "middle" : "end";
 }
 
-// In units of the pictures' text of 11.
+// Returns a character's approximate width in the pictures' font size of 11.
 double character_width(uint32_t code) {
   if (code >= 0x1100) return 11;  // Hangul, ideographs, kana, symbols
   const bool is_wide = (code >= 'A' && code <= 'Z') || code == 'm' || code == 'w' || code == '@' ||
@@ -104,7 +104,7 @@ double character_width(uint32_t code) {
   return is_wide ? 9.2 : is_narrow ? 4.2 : 6.9;
 }
 
-// Sizes of UTF-8 that is known to be valid.
+// Returns the bytes of the character that `lead` begins, in valid UTF-8.
 size_t character_bytes(unsigned char lead) {
   return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }

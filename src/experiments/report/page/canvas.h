@@ -79,7 +79,7 @@ struct PlotArea {
 
   PlotArea(double left, double top, double right, double bottom, Interval x, Interval y);
 };
-// Draws lines and numbers at round values, and the axes' names. An axis without a name has none.
+// Draws lines and numbers at round values, and the axes' names. An unnamed axis gets no numbers.
 void draw_axes(const PlotArea& area, std::string_view x_name, std::string_view y_name,
                Canvas& canvas);
 

@@ -14,7 +14,7 @@ constexpr double kLeft = 46, kTop = 24, kRight = 14, kBottom = 40;
 constexpr size_t kMostMarkers = 40;  // of a line's points
 constexpr size_t kColours = 8, kDashes = 4;
 
-// Squares and names, in the line above a picture.
+// Draws coloured squares and names in the line above a picture.
 void draw_legend(const std::vector<std::string>& names, const std::vector<std::string>& classes,
                  double x, Canvas& canvas) {
   for (size_t i = 0; i < names.size(); ++i) {

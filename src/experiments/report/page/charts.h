@@ -18,7 +18,7 @@ struct LineSeries {
 };
 std::string line_style(size_t style);  // classes of the page's style
 std::string dot_style(size_t style);
-// The area of a picture of the usual size, and the picture of what is drawn there.
+// The plot area of a picture of the usual size, and a picture of that size from a canvas.
 PlotArea plot_area(Interval x, Interval y);
 Picture framed_picture(const std::string& title, const Canvas& canvas);
 Picture line_picture(const std::string& title, const std::string& x_name,
@@ -38,8 +38,8 @@ Histogram make_histogram(EqualBins bins, bool whole,
 std::string histogram_html(const std::string& title, const std::string& x_name,
                            const std::string& note, const Histogram& histogram);
 
-// Counts predictions and right ones by probability, in ten bins of [0, 1], and by how sure they
-// are.
+// Counts all predictions and right ones in ten bins of probability, and keeps each one for the
+// accuracy of the surest part.
 class Calibration {
  public:
   void add(double probability, bool right);
@@ -49,7 +49,7 @@ class Calibration {
   std::string calibration_html(const std::string& of, const std::string& note = "") const;
   std::string confidence_html(const std::string& of) const;
   // Draws the accuracy of the surest part against its size. `part_note` replaces the part's lowest
-  // probability in the caption where that does not work as --min-probability.
+  // probability in the caption if that probability is not a value for --min-probability.
   std::string coverage_html(const std::string& of, const std::string& part_note = "") const;
   bool is_empty() const { return count_ == 0; }
 

@@ -13,9 +13,9 @@ constexpr double kSide = 360, kPlotLeft = 46, kPlotTop = 24, kPlotRight = 14, kP
 constexpr size_t kFewLabels = 14;       // their cells are large
 constexpr double kDarkest = 0.65;       // text on it stays readable
 constexpr double kMostNameWidth = 220;  // of a label beside a matrix
-constexpr double kTarget = 0.95;        // share right that makes a part automatic
-constexpr int64_t kFewRows = 10;        // whose share says little
-constexpr int64_t kLeastRows = 20;      // of fewer, kTarget cannot be told from all
+constexpr double kTarget = 0.95;        // the accuracy that automatic answers need
+constexpr int64_t kFewRows = 10;        // bins with fewer rows are pale
+constexpr int64_t kLeastRows = 20;      // with fewer, 95 % cannot be told from 100 %
 
 PlotArea square_area(double height, Interval x, Interval y) {
   return {std::max(kPlotLeft, numbers_width(y)),
@@ -26,12 +26,12 @@ PlotArea square_area(double height, Interval x, Interval y) {
           y};
 }
 
-// Few are seen too.
+// Even a small share is visible.
 double shade(double share) {
   return share <= 0 ? 0 : kDarkest * (0.12 + 0.88 * std::sqrt(share));
 }
 
-// The `rows` surest rows, and how many of them are right. The least sure one has this probability.
+// The `rows` surest rows, and the number that is right. `probability` is the lowest of the rows'.
 struct SurestPart {
   double probability;
   int64_t rows, right;
@@ -39,7 +39,7 @@ struct SurestPart {
   double accuracy() const { return double(right) / double(rows); }
 };
 
-// A part for each different probability.
+// Returns a part for each distinct probability.
 std::vector<SurestPart> surest_parts(std::vector<std::pair<double, bool>> all) {
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<SurestPart> parts;
@@ -153,7 +153,7 @@ std::string Calibration::coverage_html(const std::string& of, const std::string&
         concat("Too few ", of, " to say which part is right ", percent(kTarget), " of the time.");
   } else if (automatic) {
     const double share = double(automatic->rows) / all;
-    // Rounded down, so that all of the part have it.
+    // Rounded down, so that every row of the part reaches it.
     const double least = std::floor(automatic->probability * 1e5) / 1e5;
     note = concat(
         "The dot: the surest ", percent(share), " of the ", of,

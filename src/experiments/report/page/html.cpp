@@ -13,7 +13,7 @@ namespace finetune {
 
 namespace {
 
-// Blocks are no table to a browser, so cells that may become blocks say what they are.
+// A browser does not treat CSS blocks as a table, so cells that may become blocks get ARIA roles.
 std::string role(bool cards, std::string_view name) {
   return cards ? concat(" role=\"", name, "\"") : "";
 }
@@ -44,7 +44,7 @@ HtmlTable& HtmlTable::cell(std::string_view element, const std::string& attribut
   return *this;
 }
 
-// Text of any writing direction does not disturb what stands beside it.
+// dir="auto" keeps right-to-left text from reordering the text beside it.
 HtmlTable& HtmlTable::text(std::string_view text, size_t limit) {
   return cell("td", " dir=\"auto\"", markup_escaped(text, limit));
 }
@@ -55,7 +55,7 @@ HtmlTable& HtmlTable::name(std::string_view text, size_t limit) {
 
 namespace {
 
-// All digits, where the shown number does not have them.
+// Returns a title attribute with all digits if the shown number lacks some.
 std::string title_of(double value) {
   const bool has_more = std::isfinite(value) && shown_number(value) != number_text(value);
   return has_more ? concat(" title=\"", number_text(value), "\"") : "";

@@ -26,10 +26,10 @@ class HtmlTable {
   // A number behind a bar from 0 to `most`, in a colour of the page's style.
   HtmlTable& bar(double value, double most, std::string_view colour);
   void end_row();
-  // The row that is being written is the best one.
+  // Marks the current row as the best one.
   void mark_row() { marked_ = true; }
   int64_t rows() const { return rows_; }
-  // A line below the table, if it does not show all rows.
+  // Sets the line below the table.
   void note(std::string_view text);
 
   std::string html() const;
@@ -48,7 +48,7 @@ class HtmlTable {
   int64_t rows_ = 0;
 };
 
-// Three digits, whole numbers as they are.
+// Formats a number with three digits; a whole number keeps all digits.
 std::string shown_number(double value);
 
 // A picture with a description for screen readers.
