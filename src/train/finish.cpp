@@ -1,4 +1,4 @@
-// Looks at the last weights, exports the best model, writes metrics and facts, checks the gates.
+// Checks the last weights, exports the best model, writes metrics and facts, checks the gates.
 #include "train/finish.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TrainOptions options_to_repeat(const TrainOptions& given, const RunDirectory& di
   return with_recipe_of(with_cut_of(given, kept), kept);
 }
 
-// From run.json and config.toml, which are there by now.
+// Reads run.json and config.toml, which must be written by now.
 RunIdentity identity_of(const TrainOptions& given, const RunDirectory& directory) {
   RunIdentity run;
   run.output = given.output;
@@ -68,7 +68,7 @@ TrainOutcome outcome_of(const TrainOptions& given, const RunDirectory& directory
   return outcome;
 }
 
-// Empty for a date that no run has.
+// Returns "" for a time that no run can have.
 std::string started_text(const CheckpointState& state) {
   const auto found = state.totals.find(kStartedTotal);
   const bool has_date = found != state.totals.end() && is_date(found->second);
@@ -79,7 +79,7 @@ int64_t rows_of(const SampleSet* set) {
   return set ? set->examples : 0;
 }
 
-// What an exported model says of its training, wherever it is moved to.
+// The facts about the training that an exported model carries, wherever it is moved.
 std::string model_facts(const Task& task, const CheckpointState& state) {
   return facts_json({{"version", FINETUNE_VERSION},
                      {"started", started_text(state)},
@@ -134,7 +134,7 @@ void load_best(const TrainingRun& run) {
       " ", format_number(state.best_value));
 }
 
-// Looks at the weights in this process's memory.
+// Whether the weights in this process's memory are finite.
 bool own_weights_are_finite(Engine& engine) {
   const int64_t count = engine.table().size();
   Backend& backend = engine.backend();
@@ -147,8 +147,8 @@ bool own_weights_are_finite(Engine& engine) {
   return std::isfinite(tree_sum(sums));
 }
 
-// Calibrates the model and computes the baselines. If the machine was short of something, this is
-// an error and not a result without them: the last checkpoint is there, and --resume tries again.
+// Calibrates the model and computes the baselines. If memory or another resource runs out, this
+// throws and does not go on without them: with the last checkpoint, --resume can try again.
 CalibrationReport calibrate(Task& task, const TrainOptions& options, Evaluator& evaluation,
                             Metrics& metrics) {
   try {
@@ -244,7 +244,7 @@ void tell(const TrainOptions& options, const std::string& line) {
   options.json ? log(line) : log_to_file(line);
 }
 
-// The metrics before the first step; empty if the head began at random.
+// The metrics before the first step; empty if the head began with random weights.
 Metrics start_of(const TrainingRun& run) {
   if (!fits_head(run.settings.options) || is_quick(run.settings.options)) return {};
   for (const NamedNumbers& line : read_metrics_log(run.books->directory->metrics_log())) {
@@ -320,7 +320,7 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
                         Evaluator* best_evaluation) {
   Communicator& world = run.machine.world;
   const bool leads = run.machine.leads();
-  // Rank 0 knows whether the best model is another one, and whether to evaluate it again.
+  // Only rank 0 knows the best step, and whether to evaluate it again.
   struct Best {
     int64_t step, evaluate;
   } best{run.state.best_step, best_evaluation == nullptr};
@@ -351,7 +351,7 @@ TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
   const TrainOptions& options = run.settings.options;
   directory.require_there();
   write_run_facts(run, sha256, report.facts);
-  write_metrics(directory.metrics(), metrics);  // last: its presence says that the run has ended
+  write_metrics(directory.metrics(), metrics);  // last: if this file exists, the run has ended
   if (options.keep_checkpoints.value_or(0) == 0) directory.remove_checkpoints();
   tell(options,
        concat("model: ", directory.model().string(), ", weights sha256 ", exported_sha256));

@@ -9,16 +9,16 @@ namespace finetune {
 // Whether all weights of all processes are finite. Collective; the same answer everywhere.
 bool weights_are_finite(const Machine& machine, const Learner& learner);
 
-// What the loop has added up: "train_loss", "train_runtime", ...
+// The sums that the loop kept: "train_loss", "train_runtime", ...
 Metrics totals_of(const TrainingRun& run, double runtime, double epochs);
 
 // Exports the best model and writes the run's last files. Only rank 0 gets an outcome. `metrics`:
 // what the loop measured. `best_metrics` and `best_evaluation`: of state.best_step if this process
-// evaluated it, else empty and null, and the evaluation is done again. Collective.
+// evaluated it. Else they are empty and null, and it is evaluated again. Collective.
 TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
                         Evaluator* best_evaluation);
 
-// --resume of a run that had ended: returns its metrics and checks its gates again. Of rank 0.
+// Rank 0, --resume of a run that had ended: returns its metrics and checks its gates again.
 TrainOutcome finished_outcome(const FinishedRun& run);
 
 }  // namespace finetune

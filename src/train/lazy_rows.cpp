@@ -82,7 +82,7 @@ void LazyRows::update(const AdamW& options, Tensor gradient) {
   backend_.adamw_rows(options, needed(), parameter_, gradient, m_, v_);
   forget_old_steps();
   log_.push_back(options);
-  log_.back().outcome = nullptr;  // of this step alone
+  log_.back().outcome = nullptr;  // only this step could read it
   updates_ += 1;
   for (int32_t row : needed_) updated_[size_t(row)] = updates_;
   settled_ = false;

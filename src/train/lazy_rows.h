@@ -1,10 +1,10 @@
-// Lazy updates of the word embedding: rows that a batch does not have are updated when needed.
-// Most rows are such: their gradient is zero, and what AdamW does to them then (decay, and the
-// moments dying away) can wait. Rows of the batch are updated in every step; all others remember up
-// to which step they are, and catch up from a log of the steps' constants in one trip through
-// memory: before a batch has them, before anybody looks at the weights (settle), and a part of all
-// rows in every step, so that none falls behind by more than kMostMissed steps. The arithmetic of
-// every row is that of eager updates in their order: same bits.
+// Lazy updates of the word embedding: rows that a batch does not use are updated when needed. Their
+// gradient is zero, so what AdamW does to them (weight decay, decaying moments) can wait. The rows
+// of the batch are updated in every step. For each row this class remembers its last update, and
+// the row catches up from a log of the steps' constants in one pass over memory. A row catches up
+// before a batch uses it and before the weights are read (settle). Each step also catches up a part
+// of all rows, so that none falls behind by more than kMostMissed steps. The arithmetic of each row
+// is that of eager updates in order: same bits.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ class LazyRows {
  public:
   static constexpr int64_t kMostMissed = 256;
 
-  // Of a parameter and its moments, all (V, H) contiguous, with all rows up to date.
+  // A parameter and its moments, each (V, H) contiguous. All rows must be up to date.
   LazyRows(Backend& backend, Tensor parameter, Tensor m, Tensor v);
 
-  // A step: its rows are made known, by any number of calls, then brought up to date before the
-  // forward pass; after the backward pass they are updated and their gradients zeroed.
+  // A step: begin_step(), need() for its rows in any number of calls, catch_up(), forward pass,
+  // backward pass, update(), which also zeroes the gradients of these rows.
   void begin_step();
   void need(std::span<const int32_t> rows);
   void catch_up();
-  RowList needed() const;  // all that can have a gradient
+  RowList needed() const;  // all rows that can have a gradient
   void update(const AdamW& options, Tensor gradient);
 
   // Brings all rows up to date.
@@ -42,8 +42,8 @@ class LazyRows {
 
   Backend& backend_;
   Tensor parameter_, m_, v_;
-  int64_t updates_ = 0;           // done so far
-  std::vector<int64_t> updated_;  // of each row: how many of them it has
+  int64_t updates_ = 0;           // of the parameter so far
+  std::vector<int64_t> updated_;  // the value of updates_ that each row has reached
   std::vector<AdamW> log_;        // of the last updates
   bool settled_ = true;
 

@@ -1,4 +1,4 @@
-// Compares a run's stored options and data with those given, for --resume.
+// Compares a run's stored options and data with the given ones, for --resume.
 #include "train/resume.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Error damaged(const std::string& where, std::string_view fault) {
   return model_error(where, ": its options are damaged: ", printable(fault, 300));
 }
 
-// Whether an option can have the value that is kept.
+// Whether the stored value is possible for the option.
 bool can_be(const OptionInfo& info, OptionKind kind, const ConfigEntry& kept) {
   if (kind == OptionKind::list) return true;
   if (kept.is_array) return false;
@@ -47,7 +47,7 @@ bool can_be(const OptionInfo& info, OptionKind kind, const ConfigEntry& kept) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// A seal is a checksum that anybody can compute: options behind it may be of any kind.
+// Anyone can compute the checksum in a seal, so the options may have values of any kind.
 std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& where) {
   std::vector<ConfigEntry> entries = parse_config_text(kept, where, ExitCode::model);
   for (const TrainOption& option : train_options()) {
@@ -61,7 +61,7 @@ std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& w
   return entries;
 }
 
-// What a recipe decides for the same data and model.
+// Takes over what the recipe decided; it would decide the same for the same data and model.
 void adopt_recipe(TrainOptions& options, const std::vector<ConfigEntry>& kept,
                   std::vector<std::string>& adopted) {
   for (const ConfigEntry& entry : kept) {
@@ -87,7 +87,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   };
   if (options.time_budget.empty()) options.time_budget = value("time-budget");
   const bool had_budget = !first_value(kept, "time-budget").empty();
-  if (had_budget && !options.epochs && !options.max_steps) {  // the length was chosen for it
+  if (had_budget && !options.epochs && !options.max_steps) {  // the budget set the length
     adopt_number(options.max_steps, "max-steps");
     if (options.recipe == "auto") options.recipe = value("recipe");
   }
@@ -98,7 +98,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   if (options.recipe.empty()) options.recipe = value("recipe");
   adopt_number(options.max_length, "max-length");
   adopt_recipe(options, kept, adopted);
-  // A run has one of them: what is given of the other is a difference to be told.
+  // A run has one of the two. If the other one is given, that is reported as a difference.
   if (!options.micro_batch_tokens) adopt_number(options.micro_batches, "micro-batches");
   if (!options.micro_batches) adopt_number(options.micro_batch_tokens, "micro-batch-tokens");
   adopt_number(options.virtual_shards, "virtual-shards");
@@ -110,8 +110,8 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   return adopted;
 }
 
-// Paths may differ: contents are compared by their sums. Those are of all files in one order, so
-// which of them are for training is a matter of their number.
+// Paths may differ, since contents are compared by their SHA-256. The SHA-256 is over all files in
+// one order, so the number of training files decides which files are for training.
 void compare_file_counts(const std::vector<ConfigEntry>& there, const TrainOptions& now,
                          std::vector<std::string>& differences) {
   for (const auto& [name, files] : {std::pair("train", &now.train), {"eval", &now.eval}}) {
@@ -172,7 +172,7 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
     state.best_step = -1;
     state.best_value = std::numeric_limits<double>::quiet_NaN();
     state.evaluations_without_improvement = 0;
-    // The evaluation of this step is done again; what earlier ones have found stays on record.
+    // This step is evaluated again. The results of earlier evaluations are kept.
     if (const auto last = state.totals.find("evaluated"); last != state.totals.end()) {
       last->second = std::min(last->second, double(state.step - 1));
     }
@@ -201,7 +201,7 @@ std::vector<std::string> continue_from(const FoundCheckpoint& found, TrainOption
 std::vector<Assertion> finished_assertions(const RunDirectory& directory,
                                            const TrainOptions& options) {
   TrainOptions kept = options;
-  kept.ngram_mix = "auto";  // takes the run's
+  kept.ngram_mix = "auto";  // takes the run's value
   continue_with_options(kept, read_text_file(directory.config(), ExitCode::model),
                         directory.config().string());
   if (options.ngram_mix != "auto" && mixes_with_ngrams(options) != mixes_with_ngrams(kept)) {

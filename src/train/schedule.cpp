@@ -12,7 +12,7 @@
 namespace finetune {
 namespace {
 
-constexpr double kPolynomialEnd = 1e-7;  // lr_end; power 1
+constexpr double kPolynomialEnd = 1e-7;  // Hugging Face's lr_end; its power is 1
 
 }  // namespace
 
@@ -51,7 +51,7 @@ int64_t evaluation_at_share(double share, int64_t total_steps, int64_t interval)
 
 std::string warmup_fault(const Schedule& s) {
   const int64_t warmup = s.warmup_steps, steps = s.total_steps;
-  // A run of one step is a trial: of any share of it, warm-up is the whole.
+  // A run of one step is a trial: any share of it as warm-up is the whole run.
   if (warmup < steps || (warmup == steps && steps == 1)) return "";
   const double reached = double(steps - 1) / double(warmup);
   return concat("warm-up takes ", counted(warmup, "step"), ", and the run has ", steps,

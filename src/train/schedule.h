@@ -18,18 +18,18 @@ struct Schedule {
   int64_t warmup_steps = 0;
   int64_t total_steps = 1;
 
-  // The rate used in the update number `step` (0 for the first): with warm-up the first is 0.
+  // The rate for update number `step` (from 0). With warm-up, the first update has rate 0.
   double at(int64_t step) const;
 };
 
-// "warm-up takes 500 steps, but the run has 100: ...", or nothing if the run goes on after it.
+// "warm-up takes 500 steps, but the run has 100: ...", or "" if steps follow the warm-up.
 std::string warmup_fault(const Schedule& schedule);
 
 // ceil(total_steps * ratio).
 int64_t warmup_steps_for(int64_t total_steps, double ratio);
 
-// Of a run that evaluates every `interval` steps and after the last: the step of the first
-// evaluation that has at least this share of them behind it, itself counted.
+// For a run that evaluates every `interval` steps and after the last step: the step of the first
+// evaluation by which at least this share of the evaluations is done.
 int64_t evaluation_at_share(double share, int64_t total_steps, int64_t interval);
 
 }  // namespace finetune

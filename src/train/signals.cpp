@@ -38,11 +38,11 @@ SignalGuard::SignalGuard() : saved_(new Saved) {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // reads and writes in progress go on
   sigemptyset(&action.sa_mask);
-  sigset_t handled;  // a parent may have blocked them
+  sigset_t handled;  // a parent process may have blocked them
   sigemptyset(&handled);
   for (size_t i = 0; i < kHandled.size(); ++i) {
     ::sigaction(kHandled[i], nullptr, &saved_->actions[i]);
-    // A shell's background command: Ctrl-C is for the one in front.
+    // A shell ignores SIGINT for a background command: Ctrl-C is for the foreground command.
     const bool stays = kHandled[i] == SIGINT && saved_->actions[i].sa_handler == SIG_IGN;
     if (!stays) ::sigaction(kHandled[i], &action, nullptr);
     sigaddset(&handled, kHandled[i]);

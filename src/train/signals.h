@@ -1,8 +1,8 @@
-// Signals that end a run cleanly. Handlers only set flags; the loop asks between steps.
-//   SIGINT            first: stop with a checkpoint, exit 130; second: end at once, 130
+// Signals that end a run cleanly. Handlers only set flags; the loop checks them between steps.
+// SIGINT            first: stop with a checkpoint, exit 130; second: end at once, exit 130
 //   SIGTERM           stop with a checkpoint, exit 85
 //   SIGUSR1, SIGUSR2  checkpoint and stop, exit 85 (start again with --resume)
-// SIGXFSZ (a file-size limit) and SIGPIPE (nobody reads the log any more) are ignored: they become
+// SIGXFSZ (a file-size limit) and SIGPIPE (the log's reader has ended) are ignored: they become
 // ordinary write errors.
 #pragma once
 
@@ -12,9 +12,8 @@ namespace finetune {
 
 enum class StopRequest : int { none = 0, checkpointed = 85, interrupted = 130 };
 
-// Installs the handlers for its lifetime and puts the old ones back.
-// Made and destroyed by the thread that computes; the other threads take no signals
-// (core/threads/parallel.h).
+// Installs the handlers in the constructor and restores the old ones in the destructor. Both must
+// be called by the thread that computes; other threads block signals (core/threads/parallel.h).
 class SignalGuard {
  public:
   SignalGuard();
@@ -22,8 +21,8 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
 
-  // The first request since construction. As an integer it can be combined over processes by
-  // maximum: SIGINT wins.
+  // The first request since construction. Processes combine their requests by the maximum of the
+  // integers: SIGINT wins.
   StopRequest request() const;
 
  private:
@@ -31,13 +30,13 @@ class SignalGuard {
   Saved* saved_;
 };
 
-// Installed by the first call, and kept until the process ends: a signal that comes after the last
-// step must not make a finished run look failed.
+// Installed by the first call and kept until the process ends, so that a signal after the last step
+// does not make a finished run look failed.
 const SignalGuard& signals_of_runs();
 
-// Why a run ended early, for the log: "interrupted".
+// The reason for a run's early end, for the log: "interrupted".
 const char* reason_of_stop(ExitCode code);
-// The exit code of a run that stopped so; not for `none`.
+// The exit code of a run stopped by this request; not for `none`.
 ExitCode exit_code_of(StopRequest request);
 
 }  // namespace finetune

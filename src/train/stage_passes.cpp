@@ -1,4 +1,4 @@
-// Executes a stage's actions: packs micro-batches, computes passes, passes messages on.
+// Executes a stage's actions: packs micro-batches, computes passes, sends and receives.
 #include "train/stage_passes.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ StagePasses::StagePasses(Engine& engine, Objective& objective, GradientReduce& s
   }
 }
 
-// Micro-batches of this process's shards. Those of one shard may be none.
+// Cuts this process's shards into micro-batches. A shard may have none.
 void StagePasses::cut(const StepBatch& step) {
   const SampleView& samples = objective_.samples();
   const int64_t count = int64_t(step.samples.size());
@@ -61,7 +61,7 @@ void StagePasses::cut(const StepBatch& step) {
     for (Chunk& chunk : chunks_) {
       chunk.passes_left.push_back(chunk.has_backward ? int64_t(runs.size()) : 0);
     }
-    // No pass of this stage tells the loss.
+    // If no pass of this stage computes the loss, the shard's loss is zero.
     if (runs.empty() || !engine_.part().head) {
       engine_.backend().add_losses(losses(0), {}, false, step_.losses + (k - sum_.shards().begin));
     }
@@ -83,7 +83,7 @@ void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
   for (size_t i = 0; i < actions.size(); ++i) {
     PipelineAction next = actions[i];
     next.kind = PipelineAction::Kind::backward;
-    // A pass that goes backward at once is one unit.
+    // A forward pass that its backward pass follows at once is computed as one unit.
     if (!plan_.record && actions[i].kind == PipelineAction::Kind::forward &&
         i + 1 < actions.size() && actions[i + 1] == next) {
       compute(Unit::both, actions[i++]);
@@ -123,7 +123,7 @@ void StagePasses::take(const PipelineAction& action) {
   }
 }
 
-// Every stage packs for itself: samples are the same everywhere.
+// Each stage packs micro-batches itself: all stages have the samples.
 DeviceBatch& StagePasses::batch_in_slot(const PipelineAction& action) {
   std::pair<int, int>& there = in_slot_.at(size_t(action.slot));
   if (there == std::pair(action.micro, action.chunk)) return engine_.batch(action.slot);
@@ -146,8 +146,8 @@ const PackedBatch& StagePasses::packed(int micro_batch) {
   return packed_;
 }
 
-// What differs between micro-batches of one shape and between steps is uploaded before; all else
-// that the work takes is in the key or the same in all of the run.
+// Values that differ between micro-batches of one shape or between steps are uploaded before. The
+// other inputs of the work are in the key, or are constant during the run.
 void StagePasses::compute(Unit unit, const PipelineAction& action) {
   Backend& backend = engine_.backend();
   Encoder& encoder = engine_.encoder();
@@ -159,7 +159,7 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   if (scores) objective_.upload_targets(backend, packed(action.micro));
   float* weights = engine_.weights_as_they_are();
   float* gradients = backward ? gradients_for(action.chunk, micro.shard) : nullptr;
-  const bool accumulate = !micro.first;  // else it overwrites what an earlier step has left
+  const bool accumulate = !micro.first;  // else it overwrites an older gradient
   const int64_t count = objective_.losses(batch);
   const bool last =
       backward && step_.complete && action.micro + 1 == int64_t(micro_batches_.size());
@@ -210,7 +210,7 @@ void StagePasses::pass_done(int chunk, int64_t shard) {
   ++at.shard;
 }
 
-// Shards of which no sample goes backward here, before the next one that has some.
+// Pushes zeros for shards without a backward pass here, up to the next shard that has one.
 void StagePasses::push_empty(int chunk) {
   Chunk& at = chunks_[size_t(chunk)];
   for (; at.shard < sum_.shards().size() && at.passes_left[size_t(at.shard)] == 0; ++at.shard) {

@@ -21,45 +21,45 @@
 namespace finetune {
 
 // Messages between the stages of one pipeline: (T, H) of f32 in the backend's memory. Each pair of
-// stages and kind of message is a channel, in which they come in the order in which they were sent.
+// stages and kind of message is a channel; its messages arrive in the order they were sent.
 class StageLinks {
  public:
   virtual ~StageLinks() = default;
-  // A step of so many micro-batches begins, or has ended: what the backend does from then on comes
-  // after its messages.
+  // A step with this number of micro-batches begins, or has ended. The backend's later work runs
+  // after the step's messages.
   virtual void begin(int64_t /*micro_batches*/) {}
   virtual void end() {}
-  // `action` names micro-batch, chunk and the stage at the other end. When send returns `from` may
-  // be overwritten; when receive returns (in the backend's order) `into` is there.
+  // `action` names micro-batch, chunk and the other stage. When send returns, `from` may be
+  // overwritten. When receive returns, `into` is valid for later work of the backend.
   virtual void send(const PipelineAction& action, Tensor from) = 0;
   virtual void receive(const PipelineAction& action, Tensor into) = 0;
-  // During a long computation: moves on what is under way.
+  // Makes progress with pending messages during a long computation.
   virtual void advance() {}
 };
 
-// Of the stage that this process is; by default the only one.
+// The work of this process's stage; by default there is only one stage.
 struct StagePlan {
-  // What it does in a step of so many micro-batches, which are those of all shards in order.
+  // The stage's actions in a step with this number of micro-batches, in all shards together.
   std::function<std::vector<PipelineAction>(int64_t micro_batches)> actions = one_stage;
   StageLinks* links = nullptr;
-  // Where given, told of each pass how much processor time it took; then no passes are joined.
+  // If set, called after each pass with its processor time. Then passes are not joined.
   std::function<void(const PipelineAction&, double cpu_seconds)> record = {};
-  // Of all stages and replicas, which have a step's norm, loss and end in common; null: the
-  // replicas' own.
+  // All stages and replicas; they share a step's norm, loss and stop request. Null: only the
+  // replicas.
   Communicator* world = nullptr;
-  GroupPeers* replicas = nullptr;  // where they have a device each; null: through the host
+  GroupPeers* replicas = nullptr;  // if each has a device; null: through the host
 
   static std::vector<PipelineAction> one_stage(int64_t micro_batches);
 };
 
-// What is the same in all passes of a step.
+// The inputs that all passes of a step share.
 struct StepBatch {
   std::span<const uint32_t> samples;  // the global batch
   const DropoutPlan* dropout = nullptr;
   float loss_scale = 1;
   double* losses = nullptr;  // backend memory, one for each of this process's shards
-  // Where given, called with each trained layer in the backward pass of the last micro-batch, when
-  // the work that completes its gradient is under way; of replayed passes once recorded.
+  // If set, called with each trained layer in the backward pass of the last micro-batch, once the
+  // work that completes its gradient is started. For replayed passes only called when recording.
   std::function<void(int)> complete = {};
 };
 
@@ -71,30 +71,30 @@ struct PassOptions {
 
 class StagePasses {
  public:
-  // All but the options must outlive this. `buckets`: of GradientReduce::ready. `max_losses`: of
-  // a micro-batch as it is computed. `sum` knows the chunks of the engine's part.
+  // All arguments but the options must outlive this. `buckets`: as in GradientReduce::ready.
+  // `max_losses`: of a micro-batch as it is computed. `sum` knows the chunks of the engine's part.
   StagePasses(Engine& engine, Objective& objective, GradientReduce& sum,
               const std::vector<Bucket>& buckets, int64_t max_losses, const PassOptions& options,
               StagePlan plan = {});
 
-  // Forward and backward over this process's shards; afterwards all of them are pushed, and the
-  // sums of their losses written: zeros where the stage has no head.
+  // Runs forward and backward over this process's shards. Afterwards all shards are pushed, and the
+  // sum of each shard's losses is written (zero if the stage has no head).
   void run(const StepBatch& step, const TouchedRows& touched);
 
  private:
   struct MicroBatch {
-    int64_t shard = 0;  // of this process's, 0 for the first
+    int64_t shard = 0;  // among this process's shards, from 0
     IndexRange places;  // in places_
     bool first = false;
   };
-  // How far a chunk is in a step. Its backward passes come in the order of the shards; another
-  // chunk may be at an earlier shard, or a later one.
+  // The progress of a chunk in a step. Its backward passes come in the order of the shards. Other
+  // chunks may be at earlier or later shards.
   struct Chunk {
     IndexRange elements;  // of the dense gradient
     bool has_backward = false;
     std::vector<int64_t> passes_left;  // backward passes of each shard
-    int64_t shard = 0;                 // the first that is not pushed
-    float* leaf = nullptr;             // of that shard, once a pass has asked for it
+    int64_t shard = 0;                 // the first one not yet pushed
+    float* leaf = nullptr;             // of that shard; null until a pass needs it
   };
   enum class Unit : int64_t { forward, backward, both };
 
@@ -102,7 +102,7 @@ class StagePasses {
   void take(const PipelineAction& action);
   DeviceBatch& batch_in_slot(const PipelineAction& action);
   const PackedBatch& packed(int micro_batch);
-  // Runs one unit of work, which a device may do by replaying it.
+  // Runs one unit of work. A device may replay a recorded one.
   void compute(Unit unit, const PipelineAction& action);
   float* gradients_for(int chunk, int64_t shard);
   void pass_done(int chunk, int64_t shard);
@@ -118,14 +118,14 @@ class StagePasses {
   const std::vector<Bucket>& buckets_;
   PassOptions options_;
   StagePlan plan_;
-  std::shared_ptr<void> losses_;  // (1, those of the largest micro-batch)
+  std::shared_ptr<void> losses_;  // (1, losses of the largest micro-batch)
 
-  // Of the step under way.
+  // The state of the current step.
   StepBatch step_;
   const TouchedRows* touched_ = nullptr;
   std::vector<uint32_t> places_;  // in the global batch, in the order of the shards
   std::vector<MicroBatch> micro_batches_;
-  std::vector<std::pair<int, int>> in_slot_;  // micro-batch and chunk
+  std::vector<std::pair<int, int>> in_slot_;  // per slot: its micro-batch and chunk
   std::vector<Chunk> chunks_;
   std::vector<int64_t> lengths_;
   std::vector<uint32_t> samples_;

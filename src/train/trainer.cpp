@@ -25,11 +25,11 @@
 namespace finetune {
 namespace {
 
-constexpr int kBudgetSpent = 1;  // of --time-budget, in place of the exit code of a stop
+constexpr int kBudgetSpent = 1;  // --time-budget is spent; used like an exit code
 
-// The loop, from a prepared run to its end. Every process runs it. Rank 0 alone knows metrics, the
-// clock and the files: it tells the others its decisions at fixed places (Verdict). Requests to
-// stop travel with the step's own sums. So all processes take the same turns.
+// The loop from a prepared run to its end, which every process runs. Only rank 0 knows metrics,
+// clock and files: it sends its decisions to the others at fixed places (Verdict). Stop requests
+// are sent with the step's sums. So all processes take the same branches.
 class Trainer {
  public:
   Trainer(TrainingRun& run, const SignalGuard& signals, const RunInTurn* turn)
@@ -48,9 +48,9 @@ class Trainer {
   double& total(const char* name) { return state_.totals[name]; }
   double runtime() const { return runtime_before_ + seconds_now() - started_; }
 
-  // What rank 0 makes of an evaluation, or of the state in which the loop begins.
+  // Rank 0's decisions after an evaluation, or when the loop begins.
   struct Verdict {
-    int stop = 0;  // exit code of a stop that was asked for; 0: none
+    int stop = 0;  // exit code of a requested stop; 0: none
     int stop_early = 0;
     int save = 0;
     int evaluate = 0;
@@ -66,7 +66,7 @@ class Trainer {
   int stop_request() const { return int(stop_requested()); }
   int request_of_step() const;
 
-  // A step that has begun, and of which nothing is known yet.
+  // A step that has begun and whose result is not known yet.
   struct Begun {
     int64_t done;  // steps, with it
     int64_t samples;
@@ -74,7 +74,7 @@ class Trainer {
     double start;
   };
 
-  // Each gives the exit code of a stop that all have agreed on; 0: none.
+  // These return the exit code of a stop that all processes agreed on; 0: none.
   int step();
   int evaluate();
   int end_in_time();
@@ -108,14 +108,14 @@ class Trainer {
   std::vector<uint32_t> order_;
   double started_ = seconds_now();
   double runtime_before_ = 0;
-  int64_t first_step_ = state_.step;  // that this process has done
+  int64_t first_step_ = state_.step;  // of this process
   int64_t saved_step_ = -1, measured_step_ = -1;
   EvaluationRows rows_ = rows_after(state_, options_.best_metric);
   bool stop_early_ = false;
   std::deque<Begun> begun_;
-  int wanted_ = 0;  // exit code of a stop that all have agreed on
+  int wanted_ = 0;  // exit code of the stop that all processes agreed on
   double last_finish_ = 0;
-  std::unique_ptr<Evaluator> best_evaluation_;  // of state_.best_step, if it was in this process
+  std::unique_ptr<Evaluator> best_evaluation_;  // of state_.best_step, if this process evaluated it
   Metrics best_metrics_;
 };
 
@@ -149,7 +149,7 @@ void Trainer::finish_steps(int64_t left) {
     begun_.pop_front();
     const StepResult result = learner_.step->finish();
     wanted_ = std::max(wanted_, result.stop_request);
-    if (!result.finite) {  // the same on every process, which meet when no device is at work
+    if (!result.finite) {  // equal on all processes, whose devices must be idle
       for (; !begun_.empty(); begun_.pop_front()) learner_.step->finish();
       agree_on_errors(world_, [&] {
         throw diverged(step.done,
@@ -174,10 +174,10 @@ void Trainer::finish_steps(int64_t left) {
 }
 
 void Trainer::finish_steps_if_possible() noexcept {
-  if (world_.size() > 1) return;  // what is under way may wait for others that have failed too
+  if (world_.size() > 1) return;  // the steps may wait for processes that failed, too
   try {
     finish_steps(0);
-  } catch (...) {  // what has happened before counts
+  } catch (...) {  // only the first error counts
   }
 }
 
@@ -213,7 +213,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
 
 int Trainer::evaluate() {
   finish_steps(0);
-  if (wanted_ != 0 && !is_last(state_.step)) return wanted_;  // --resume makes up for it
+  if (wanted_ != 0 && !is_last(state_.step)) return wanted_;  // --resume evaluates then
   Verdict verdict;
   if (books_) {
     verdict = evaluate_on_rank_0();
@@ -223,7 +223,7 @@ int Trainer::evaluate() {
   }
   verdict = agree(verdict);
   if (verdict.stop != 0) return verdict.stop;
-  saved_step_ = -1;  // the state is another one now
+  saved_step_ = -1;  // the state has changed since
   measured_step_ = state_.step;
   stop_early_ = verdict.stop_early != 0;
   if (verdict.save) save();
@@ -289,7 +289,7 @@ int Trainer::request_of_step() const {
   return stop == 0 && late ? kBudgetSpent : stop;
 }
 
-// Ends a run that would not end within --time-budget, with the steps that it has done.
+// Ends a run that would exceed --time-budget after the steps it has done.
 int Trainer::end_in_time() {
   finish_steps(0);
   wanted_ = 0;
@@ -300,7 +300,7 @@ int Trainer::end_in_time() {
   return settings_.has_eval && measured_step_ != state_.step ? evaluate() : 0;
 }
 
-// At an evaluation that a run without a pause has too: its result stays the same.
+// Pauses only at an evaluation that a run without a pause has too, so the result is the same.
 bool Trainer::is_pause(int64_t done) const {
   const double share = turn_ ? turn_->pause_share : 0;
   if (share == 0 || is_last(done) || stop_early_) return false;
@@ -347,7 +347,7 @@ TrainOutcome Trainer::run() {
     }
     if (code == 0 && !last && due(state_.step, options_.save_every)) {
       save();
-      code = wanted_;  // of a step that was under way
+      code = wanted_;  // from a step that was still in flight
     }
   }
   if (code == kBudgetSpent) code = end_in_time();
@@ -362,7 +362,7 @@ TrainOutcome Trainer::run() {
 TrainOutcome Trainer::finish() {
   finish_steps(0);
   learner_.step->settle();
-  if (!weights_are_finite(run_.machine, learner_)) {  // no loss has seen the last update
+  if (!weights_are_finite(run_.machine, learner_)) {  // no loss was computed after the last update
     agree_on_errors(world_, [&] { throw diverged(state_.step, "the weights are not finite"); });
   }
   save();
@@ -383,7 +383,7 @@ TrainOutcome train(TrainingRun& run, const SignalGuard& signals, const RunInTurn
 }  // namespace
 
 TrainOutcome run_training(const TrainOptions& options, Communicator& comm, RunInTurn* turn) {
-  // From here on a signal ends the run with a checkpoint, also while data is read.
+  // From here on a signal ends the run with a checkpoint, even while data is being read.
   const SignalGuard& signals = signals_of_runs();
   PreparedRun prepared = prepare_run(options, comm, signals, turn ? &turn->inputs : nullptr);
   if (turn) turn->began = true;

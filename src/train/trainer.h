@@ -16,7 +16,7 @@ struct TrainOutcome {
   ExitCode code = ExitCode::done;
   bool paused = false;  // at RunInTurn::pause_share
   // Empty if the run did not end.
-  std::string result_line = {};  // the run and its final metrics as one JSON object (result_line.h)
+  std::string result_line = {};  // the run and its final metrics as JSON (result_line.h)
   std::string summary = {};      // the metrics for people
   // Metric, value, bound, PASS or FAIL; empty without --assert and --baseline.
   std::string gate_table = {};
@@ -35,7 +35,7 @@ struct RunInTurn {
 };
 
 // Trains. Throws Error if the run ends with an error. A stop by a signal or the time limit is not
-// an error: the outcome's code tells it. Collective: every process gets the same code, rank 0 alone
+// an error: the outcome's code says so. Collective: all processes get the same code, only rank 0
 // the texts.
 TrainOutcome run_training(const TrainOptions& options, Communicator& comm,
                           RunInTurn* turn = nullptr);

@@ -1,4 +1,4 @@
-// Evaluates a run, waits for its inputs' sums, and describes it in the log.
+// Evaluates a run, waits for its inputs' checksums, and describes it in the log.
 #include "train/training_run.h"
 
 #include <algorithm>
@@ -195,7 +195,7 @@ void describe_run(const Machine& machine, const Settings& settings, const Inputs
   for (const std::string& line : remarks) {
     if (!line.empty()) log(line);
   }
-  if (is_quick(settings.options)) return;  // nothing follows a schedule
+  if (is_quick(settings.options)) return;  // it has no schedule
   const Schedule& schedule = settings.schedule;
   log(counted(schedule.total_steps, "step"), " of ",
       counted(*settings.options.batch_size, "sample"), ", ", schedule.warmup_steps,

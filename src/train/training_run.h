@@ -1,5 +1,5 @@
-// The parts of a training run. Each part is built once, before the first step, and is const then.
-// Functions take the parts that they need.
+// The parts of a training run. Each part is built once, before the first step, and is then const.
+// Functions take only the parts that they need.
 #pragma once
 
 #include <functional>
@@ -42,11 +42,11 @@ struct Machine {
   bool has_parts() const { return layout().pp() * layout().tp() > 1; }
 };
 
-// What the run does. All processes have agreed on it: it is equal on all of them.
+// What the run does. All processes agreed on it, so it is equal on all of them.
 struct Settings {
   TrainOptions given;    // from the command line and --config
   TrainOptions options;  // resolved: every option that the run uses has a value
-  // Seconds since the process started; 0: none, or for `began` the process itself.
+  // Seconds since the process started; 0: no limit. `began` 0: when the process started.
   double time_limit = 0, began = 0;
   double ends_by = 0, last_step_by = 0;  // of --time-budget
   EncoderConfig config;
@@ -68,12 +68,12 @@ struct Inputs {
   std::map<std::string, std::string> tokenizer_files;  // contents, by file name
   std::shared_ptr<Fingerprint> data_sum, model_sum;
 
-  // Waits for the sums and puts them into `state`. Error(data) if `state` already has others: the
-  // files changed since the run began.
+  // Waits for the SHA-256 of data and model and puts them into `state`. Error(data) if `state` has
+  // different ones: the files changed since the run began.
   void keep_sums(CheckpointState& state) const;
 };
 
-// The part of the model that this process trains, and its ways to other processes.
+// The part of the model that this process trains, and its links to other processes.
 struct Learner {
   std::shared_ptr<void> samples;                 // owns the arrays that `objective` reads
   std::unique_ptr<CountedTensorSum> tensor_sum;  // null: this process has all tensor shards
@@ -84,10 +84,10 @@ struct Learner {
       replica_stages;                    // for evaluation; null: no parts, or no evaluation
   std::unique_ptr<Objective> objective;  // of the training samples
   std::unique_ptr<TrainingStep> step;
-  bool has_new_fit = false;        // of --recipe quick, in no checkpoint yet
-  std::vector<float> out_of_fold;  // rank 0, --folds: logits that are evaluated, of all samples
+  bool has_new_fit = false;        // with --recipe quick: not yet in a checkpoint
+  std::vector<float> out_of_fold;  // rank 0, --folds: the logits to evaluate, for all samples
 
-  // Null: messages go through the host's memory, or there is nobody else along this axis.
+  // Null if messages go through the host's memory, or if the axis has only this process.
   GroupPeers* peers_along(Axis axis) const { return peers ? peers->along(axis) : nullptr; }
 };
 
@@ -106,14 +106,14 @@ struct TrainingRun {
   const std::unique_ptr<const Inputs> inputs;  // null except on rank 0
   const Learner learner;
   const std::unique_ptr<const Books> books;  // null except on rank 0
-  // Of the checkpoint that the run continues, or of the beginning. Other processes than rank 0 know
-  // the position in the loop and nothing else.
+  // The state of the checkpoint that the run continues, or of the beginning. Ranks other than 0
+  // only know the position in the loop.
   CheckpointState state;
 };
 
-// Evaluates the present weights on the evaluation set. Collective. On rank 0 it returns the
-// evaluator and fills `metrics`, with its time; null if `poll`, called with the share done,
-// returned false. Other processes get null.
+// Evaluates the current weights on the evaluation set. Collective. On rank 0 it returns the
+// evaluator and fills `metrics`, with its time. Returns null if `poll`, called with the share done,
+// returned false, and on other processes.
 std::unique_ptr<Evaluator> evaluate(const TrainingRun& run, Metrics& metrics,
                                     const std::function<bool(double)>& poll);
 
@@ -125,8 +125,8 @@ Error too_little_memory(const Machine& machine, const Settings& settings, const 
 // The error for a loss, gradient or weight that is NaN or infinite.
 Error diverged(int64_t step, const std::string& what);
 
-// Writes to the log, on rank 0: the model, how it was loaded (`loaded`), the data, the machine, the
-// layout, the schedule, and those of `remarks` that are not empty.
+// Logs on rank 0: the model, how it was loaded (`loaded`), the data, the machine, the layout, the
+// schedule, and the `remarks` that are not empty.
 void describe_run(const Machine& machine, const Settings& settings, const Inputs& inputs,
                   const Learner& learner, const std::vector<std::string>& loaded,
                   const std::vector<std::string>& remarks);

@@ -72,7 +72,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   }
   engine.on_weights_wanted([this] {
     if (comm_.size() == 1) settle();
-    FINETUNE_CHECK(settled_);  // with others it must have been agreed on
+    FINETUNE_CHECK(settled_);  // several processes must settle together before
   });
 }
 
@@ -129,11 +129,11 @@ std::string_view TrainingStep::order() const {
 }
 
 TrainingStep::~TrainingStep() {
-  engine_.backend().forget_packed();  // the gradients' memory goes
+  engine_.backend().forget_packed();  // the gradients' memory is freed
   try {
     if (comm_.size() == 1) settle();
     engine_.on_weights_wanted(nullptr);
-  } catch (...) {  // the device fails; who asks for the weights all the same is told
+  } catch (...) {  // the device fails; later users of the weights get this error
     engine_.on_weights_wanted([why = std::current_exception()] { std::rethrow_exception(why); });
   }
 }
@@ -143,7 +143,7 @@ void TrainingStep::communicate(const char* phase, int64_t step, Action&& action)
   const double start = seconds_now();
   world_.note(phase, step);
   action();
-  if (peers_ || world_.size() == 1) return;  // peers know how long the device has waited
+  if (peers_ || world_.size() == 1) return;  // peers count the time the device waits
   communication_seconds_ += seconds_now() - start;
 }
 
@@ -186,14 +186,14 @@ void TrainingStep::find_touched_rows(std::span<const uint32_t> batch) {
   lazy_words_->catch_up();
 }
 
-// During the backward pass, while the device has the gradient in its caches: where it is whole
-// there, and not a term of a sum.
+// Sums squares during the backward pass, while the device has the gradient in its caches. Only if
+// this process has the whole gradient, and it is not a term of a sum.
 bool TrainingStep::sums_squares_early() const {
   return engine_.backend().has_second_stream() && kCudaNormSwitch.is_on() && world_.size() == 1 &&
          options_.virtual_shards == 1;
 }
 
-// In the blocks of a process that owns all.
+// Uses the blocks of a process that owns the whole gradient.
 void TrainingStep::add_squares_of(int layer) {
   for (const Region& region : engine_.table().regions()) {
     const int64_t begin = region.elements.begin;
@@ -204,7 +204,7 @@ void TrainingStep::add_squares_of(int layer) {
   }
 }
 
-// Of what this process owns of the gradient, in blocks. `early`: trained layers have theirs.
+// Sums the squares of this process's gradient, in blocks. `early`: trained layers are done.
 void TrainingStep::add_up_squares(bool early) {
   if (!owns()) return;
   Backend& backend = engine_.backend();
@@ -235,7 +235,7 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
   adamw.beta2 = float(options_.adam_beta2);
   adamw.epsilon = float(options_.adam_epsilon);
   adamw.step = step + 1;
-  // Shared weights have the rate of the lowest layer that uses them.
+  // Weights shared by several layers have the rate of the lowest of these layers.
   auto options_for = [&](const Parameter& parameter) {
     adamw.learning_rate =
         float(learning_rate * std::pow(options_.layer_lr_decay, double(top - parameter.layer)));
@@ -250,8 +250,8 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
       const int64_t begin = std::max(parameter.offset, mine.begin);
       const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
       if (count <= 0) continue;
-      // Weights of linear layers, whose gradient the next step overwrites; where other processes
-      // update some of them the backend would not see it.
+      // Weights of linear layers, whose gradient the next step overwrites. With several processes
+      // others update some of them, unseen by the backend.
       const bool linear = parameter.layer > 0 && parameter.shape.size() == 2;
       parts_.push_back({options_for(parameter), begin - mine.begin, count,
                         linear && comm_.size() == 1 ? parameter.shape[1] : 0});
@@ -316,12 +316,12 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
               [&] { count_data_bytes([&] { weight_gather_->all_gather(touched_); }); });
   const bool early = sums_squares_early() && !batch.empty();
   world_.note("forward and backward pass", step + 1);
-  count_data_bytes([&] {  // buckets go during the backward pass
+  count_data_bytes([&] {  // buckets are sent during the backward pass
     StepBatch passes{batch, &dropout, float(1.0 / denominator), totals_.losses()};
     if (early) passes.complete = [this](int layer) { add_squares_of(layer); };
     passes_->run(passes, touched_);
   });
-  // What follows counts as communication: what of it is beside the backward pass does not.
+  // Synchronize, so that the time before this point does not count as communication.
   if (world_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
@@ -339,7 +339,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
     }
   });
   begun_.push_back(result);
-  if (!result.finite) return;  // the run is over: rows of the sum are not zero
+  if (!result.finite) return;  // the run ends: the sum's rows need no zeros
   world_.note("updating weights", step + 1);
   update(step, learning_rate, clipping);
   if (comm_.size() > 1)

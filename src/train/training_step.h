@@ -1,5 +1,5 @@
 // One training step: forward and backward over shards and micro-batches, reduction, clip, AdamW.
-// Collective: every process computes its shards of the global batch, sums and updates what it owns.
+// Collective: each process computes its shards of the global batch, and updates what it owns.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct StepOptions {
   double adam_epsilon = 1e-8;
   double layer_lr_decay = 1.0;
   int lowest_layer = 0;       // layers below are frozen: neither gradient nor update
-  bool deterministic = true;  // between devices alone: sums in the tree's order
-  // Layers are exchanged together until they have so many bytes.
+  bool deterministic = true;  // matters only between devices: sums in the tree's order
+  // Layers are exchanged together until they have this number of bytes.
   int64_t bucket_bytes = int64_t{25} << 20;
   DType wire = DType::f32;  // of gradients between devices
 };
@@ -46,52 +46,52 @@ struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;
-  int stop_request = 0;  // the largest that a process had
-  bool finite = true;    // false: loss or norm is not, nothing was updated, and the run is over
+  int stop_request = 0;  // the largest of all processes
+  bool finite = true;    // false: loss or norm is not finite; no update, and the run ends
 };
 
 class TrainingStep {
  public:
-  // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this,
-  // and what the plan points to. Of a stage of several: `comm` is of those that have the same part.
+  // Allocates gradients and optimizer state. `engine`, `objective`, `comm` and the plan's pointers
+  // must outlive this. With several stages, `comm` connects the processes with the same part.
   TrainingStep(Engine& engine, Objective& objective, Communicator& comm, const StepOptions& options,
                int64_t batch_size, StagePlan plan = {});
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // Update number `step` (0 for the first) on these training samples at this learning rate. On a
-  // device the work goes on when this returns. `stop_request`: what this process would like all to
-  // agree on (to stop), 0 for nothing; asked late in the step.
+  // Begins update number `step` (from 0) on these training samples with this learning rate. On a
+  // device the work continues after the return. `stop_request` is called late in the step: what
+  // this process wants all to agree on (a stop), or 0.
   void begin(
       int64_t step, std::span<const uint32_t> batch, double learning_rate,
       const std::function<int()>& stop_request = [] { return 0; });
-  // What came of the oldest step that has begun and not finished; waits for it.
+  // Waits for the oldest step in flight and returns its result.
   StepResult finish();
-  // Steps that have begun and not finished; and how many of them to leave so before the next one
-  // begins, for a device not to wait for the host.
+  // The number of steps in flight; and how many of them may stay in flight when the next one
+  // begins, so that a device does not wait for the host.
   int64_t under_way() const { return int64_t(begun_.size()); }
   int64_t most_under_way() const;
-  // Both, with no other step under way.
+  // begin() and finish(), with no other step in flight.
   StepResult run(int64_t step, std::span<const uint32_t> batch, double learning_rate);
 
-  // Collective: afterwards the weights and moments are complete until the next step begins, the
-  // weights on every host.
+  // Collective: completes the weights on every host, and the moments. They stay complete until the
+  // next step begins.
   void settle();
-  // What this host (on a device: this process) has of the moments.
+  // The moments that this host (on a device: this process) owns.
   const HostArena& first_moments() const { return m_; }
   const HostArena& second_moments() const { return v_; }
   const ZeroPartition& partition() const { return partition_; }
-  // Not where NCCL adds gradients.
+  // False if NCCL adds gradients.
   bool counts_data_bytes() const { return !peers_ || in_tree_order(); }
-  // For the log: how gradients and weights come from device to device; empty on the CPU.
+  // For the log: the way of gradients and weights from device to device; empty on the CPU.
   std::string_view route() const;
-  // For the log: what holds of the bits of sums.
+  // For the log: what determines the bits of sums.
   std::string_view order() const;
-  // Bytes that this process has handed to the other replicas in its steps: of gradients and
-  // weights, through memory of the host too.
+  // Bytes of gradients and weights that this process has sent to other replicas in its steps, also
+  // through the host's memory.
   int64_t data_bytes() const { return data_bytes_; }
-  // Seconds that this process has waited for others or moved data between them, in all.
+  // The total of seconds that this process waited for others or moved data between them.
   double communication_seconds() const;
 
  private:
@@ -101,7 +101,7 @@ class TrainingStep {
   }
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
-  // Losses and what all tensor ranks have count once: the first of them adds them.
+  // Losses and replicated gradients count once: the first tensor rank adds them.
   bool adds_replicated() const { return engine_.part().shards.begin == 0; }
   StepShare share() const;
   void find_norm_runs();
@@ -117,21 +117,21 @@ class TrainingStep {
 
   Engine& engine_;
   Objective& objective_;
-  Communicator& comm_;   // of those with the same part of the model
-  Communicator& world_;  // of all
+  Communicator& comm_;   // processes with the same part of the model
+  Communicator& world_;  // all processes
   StepOptions options_;
-  GroupPeers* peers_;            // null: through memory of the host
+  GroupPeers* peers_;            // null: through the host's memory
   std::vector<Bucket> buckets_;  // of the dense part; empty without peers
   ZeroPartition partition_;
-  std::vector<IndexRange> norm_runs_;  // of own slices, whose squares this process adds
+  std::vector<IndexRange> norm_runs_;  // runs of own slices, whose squares this process sums
   TouchedRows touched_;
   HostArena m_, v_;
   StepTotals totals_;
   const bool in_stages_;
   const Parameter* words_;                // null: this part of the model has no embeddings
-  std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
+  std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null: none or all frozen
   bool words_move_ = false;               // the word embedding is trained
-  bool has_tied_words_ = false;           // and is the decoder too: every row has a gradient
+  bool has_tied_words_ = false;           // it is also the decoder: every row has a gradient
   int64_t steps_per_epoch_ = 1;
   std::unique_ptr<GradientReduce> sum_;
   std::unique_ptr<WeightGather> weight_gather_;

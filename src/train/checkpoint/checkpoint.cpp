@@ -39,8 +39,8 @@ constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
     {"version", &CheckpointState::version},
 };
 constexpr const char* kCodePath = "code_path";   // not in every checkpoint of version 0.1.0
-constexpr const char* kLoss = "loss";            // only where it is named
-constexpr const char* kEvaluated = "evaluated";  // the total that is a step
+constexpr const char* kLoss = "loss";            // saved only if it is not empty
+constexpr const char* kEvaluated = "evaluated";  // a total that is a step number
 
 constexpr std::pair<const char*, Arena> kArenas[] = {
     {"weights", Arena::weights}, {"m", Arena::m}, {"v", Arena::v}};
@@ -54,8 +54,8 @@ uint64_t size_estimate(const CheckpointState& state, const ParameterTable& table
   return bytes + 3 * 1024 * table.parameters().size();
 }
 
-// Takes the blocks from the file system now: HDF5 itself does not survive a full disk well. File
-// systems that cannot reserve are left to report it when writing.
+// Reserves the blocks in the file system first: HDF5 does not handle a full disk well. If the file
+// system cannot reserve, errors show up while writing.
 void reserve_blocks(const fs::path& temporary, const fs::path& path, uint64_t bytes) {
   int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -67,10 +67,10 @@ void reserve_blocks(const fs::path& temporary, const fs::path& path, uint64_t by
   }
 }
 
-// HDF5 damages the heap where it finds no memory: that there is some is found out before it begins.
-// Nothing is touched, so that it costs nothing.
+// HDF5 damages the heap if it runs out of memory, so this checks beforehand that there is enough.
+// The probe touches no page, so it costs nothing.
 void require_memory_for_hdf5() {
-  constexpr size_t kBytes = size_t{32} << 20;  // several times what it takes
+  constexpr size_t kBytes = size_t{32} << 20;  // several times what HDF5 needs
   void* probe = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED) throw std::bad_alloc();
   ::munmap(probe, kBytes);
@@ -88,10 +88,10 @@ void write_state(Hdf5Writer& file, const CheckpointState& state) {
   file.write_strings("/labels", state.labels);
 }
 
-// Of updates, epochs, evaluations: every one of them is exact as a double, too.
+// The largest count of updates, epochs or evaluations: up to it, a double holds every integer.
 constexpr int64_t kMostCounted = int64_t{1} << 53;
 
-// A right checksum does not make the counts plausible: a forged file may have any number.
+// A matching checksum does not make the counts plausible: a forged file can hold any number.
 void check_counts(const CheckpointState& state, const fs::path& path) {
   for (auto [name, member] : kIntegers) {
     const int64_t least = member == &CheckpointState::best_step ? -1 : 0;  // -1: none yet
@@ -131,7 +131,7 @@ std::string dataset_name(const char* group, const Parameter& parameter) {
   return concat("/", group, "/", parameter.name);
 }
 
-// The first part of a state that is not the same in both, bit for bit; null: none.
+// Returns the name of the first part in which the states differ in any bit; null if none does.
 const char* difference(const CheckpointState& a, const CheckpointState& b) {
   auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
   auto same_total = [&](const auto& x, const auto& y) {
@@ -179,8 +179,8 @@ std::vector<WrittenTensor> write_content(Hdf5Writer& file, const CheckpointState
   return written;
 }
 
-// The seal of a closed file that holds what was to be written. The tensors come first: the seal is
-// then of bytes that are compared in the same pass, or after it.
+// Returns the seal of a closed file, if the file holds this state and these tensors. The tensors
+// come first, so that the sealed bytes are the bytes that are compared, or are compared afterwards.
 std::string seal_if_whole(const fs::path& path, const CheckpointState& state,
                           const std::vector<WrittenTensor>& tensors) {
   try {
@@ -197,7 +197,7 @@ std::string seal_if_whole(const fs::path& path, const CheckpointState& state,
   }
 }
 
-// What the user is told: the file as it would have been called, and how to go on.
+// The error for the user: it names the final file, not the temporary one, and how to go on.
 Error unwritten(const Error& error, const fs::path& temporary, const fs::path& path) {
   std::string message = error.what();
   const std::string from = temporary.string(), to = path.string();

@@ -27,7 +27,7 @@ bool has_control_byte(const std::string& text) {
 
 CheckpointContents::CheckpointContents(const std::filesystem::path& path) : file_(path) {}
 
-// Of 64 bits, as they are in memory.
+// Reads a 64-bit number, stored in this machine's byte order.
 hdf5::AttributeValue CheckpointContents::number(const std::string& group, const std::string& name,
                                                 hdf5::Type::Kind kind) {
   hdf5::AttributeValue value = file_.attribute(group, name);
@@ -136,7 +136,7 @@ std::vector<CheckpointContents::Entry> CheckpointContents::datasets(const std::s
 
 namespace {
 
-// Bytes of the file that are a tensor's, in the order of the file.
+// The bytes of one tensor in the file. Places are in the order of the file.
 struct Place {
   FilePart part;
   const WrittenTensor* tensor;
@@ -157,7 +157,7 @@ std::vector<Place> places_of(const std::filesystem::path& path,
   return places;
 }
 
-// What lies before, between and behind them: always one more.
+// The parts of the file before, between and behind the places: one more than there are places.
 std::vector<FilePart> gaps_of(const std::vector<Place>& places) {
   std::vector<FilePart> gaps;
   uint64_t at = kSealBytes;
@@ -186,7 +186,7 @@ std::string verified_seal(const std::filesystem::path& path,
     if (parts[2 * i + 1].crc32c == tensor.crc32c) continue;
     throw model_error(path.string(), ": ", tensor.name, " is not as written");
   }
-  // There is nothing that the gaps should be, but the seal must be of what can be read.
+  // Nothing says what the gaps should hold, but two reads must give the same bytes.
   const std::vector<uint32_t> again = crc32c_of(path, gaps);
   for (size_t i = 0; i < gaps.size(); ++i) {
     if (parts[2 * i].crc32c == again[i]) continue;

@@ -1,6 +1,6 @@
-// What a checkpoint's file holds: attributes, texts, floats, read without the HDF5 library
-// (weights/hdf5/reader.h). The seal tells of damage, not of who wrote the file: nothing in it is
-// trusted. Failures are Error(model) with one line.
+// Reads the attributes, texts and floats of a checkpoint's file without the HDF5 library
+// (weights/hdf5/reader.h). The seal detects damage, but anyone can write a seal, so the content is
+// not trusted. Failures are Error(model) with one line.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ class CheckpointContents {
   // A one-dimensional dataset of strings of fixed size, NUL-padded UTF-8.
   std::vector<std::string> read_strings(const std::string& name);
 
-  // Contiguous little-endian float32, in slabs of whole rows (weights/stored_tensor.h), one after
-  // the other: `next` gives the memory to read rows [first, first + count) into, `filled` is called
-  // when it has been. Error(model) if the dataset is missing or has another shape or type.
+  // Reads contiguous little-endian float32 in slabs of whole rows (weights/stored_tensor.h), one
+  // after the other. `next` returns the memory for rows [first, first + count); `filled` is called
+  // when they are read. Error(model) if the dataset is missing or has another shape or type.
   using Room = std::function<float*(int64_t first, int64_t count)>;
   using Filled = std::function<void(int64_t first, int64_t count, const float* data)>;
   void read_floats(const std::string& name, const std::vector<int64_t>& shape, const Room& next,
                    const Filled& filled);
 
-  // Where in the file the floats of such a tensor begin. Errors as of read_floats.
+  // Where the floats of this tensor begin in the file. Throws as read_floats does.
   uint64_t floats_at(const std::string& name, const std::vector<int64_t>& shape);
 
   struct Entry {
@@ -52,17 +52,17 @@ class CheckpointContents {
   hdf5::Reader file_;
 };
 
-// A file that has just been written is read back before it counts: no status tells of a write that
-// a library or a file system has lost. This is a tensor as it was given to the writer.
+// A tensor as it was given to the writer. New files are read back before they count, because no
+// status reports a write that a library or a file system has lost.
 struct WrittenTensor {
   std::string name;
   std::vector<int64_t> shape;
   uint32_t crc32c;  // of its memory
 };
 
-// The seal of a closed file (sealed_file.h), once the file has been found to hold these tensors.
-// Error(model) if it has others. What the seal sums and what is compared are the same bytes, read
-// once; those between the tensors are the caller's to compare, after this.
+// The seal of a closed file (sealed_file.h) that holds these tensors. Error(model) if it holds
+// others. The tensors' bytes are read once, both for the seal and to compare them. The caller
+// compares the bytes between the tensors afterwards.
 std::string verified_seal(const std::filesystem::path& path,
                           const std::vector<WrittenTensor>& tensors);
 

@@ -18,20 +18,20 @@ struct CheckpointFile {
 // directory/step-00000100.h5
 std::filesystem::path checkpoint_path(const std::filesystem::path& directory, int64_t step);
 
-// Sorted by step; empty if there is no such directory. Files of other names are passed over.
+// Sorted by step; empty if the directory does not exist. Files with other names are ignored.
 std::vector<CheckpointFile> find_checkpoints(const std::filesystem::path& directory);
 
-// The state of the newest checkpoint that is whole, and which file it is; each newer one that is
-// refused is named in the log with the reason. Nothing if there is no whole one.
+// The newest checkpoint that is whole, with its state. Each newer file that is refused is logged
+// with the reason. Returns nothing if no checkpoint is whole.
 struct FoundCheckpoint {
   CheckpointFile file;
   CheckpointState state;
 };
 std::optional<FoundCheckpoint> newest_valid_checkpoint(const std::filesystem::path& directory);
 
-// After checkpoint `current` was written: removes all but the `keep` newest up to `current` (at
-// least it alone stays) and the one of `best_step`. Files of later steps are leftovers that the
-// run refused when it was resumed; they go too. Temporary files of killed writers are removed.
+// Call after checkpoint `current` was written. Keeps the `keep` newest up to `current` (at least
+// `current` itself) and the one of `best_step`, and removes the rest. Files of later steps, which
+// the run refused when it was resumed, and temporary files of killed writers are removed too.
 void prune_checkpoints(const std::filesystem::path& directory, int64_t current, int64_t keep,
                        int64_t best_step);
 

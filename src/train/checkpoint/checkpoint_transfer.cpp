@@ -8,7 +8,7 @@
 namespace finetune {
 namespace {
 
-// Adds the moments: on a device this process's part of them, else the host's.
+// Adds the moments: on a device the part that this process owns, in host memory the host's part.
 void add_moments(const Communicator& replicas, const Learner& learner, std::vector<HeldRun>& runs) {
   const TrainingStep& step = *learner.step;
   const ZeroPartition& partition = step.partition();
@@ -33,7 +33,7 @@ std::vector<HeldPart> parts_of(const Machine& machine, const Learner& learner,
                                const ParameterTable& whole, WithMoments moments) {
   std::vector<HeldRun> runs;
   Engine& engine = *learner.engine;
-  const HeldRun weights = all_weights(engine);  // packed anew when they are used next
+  const HeldRun weights = all_weights(engine);  // the next use packs them again
   if (speaks_for_weights(engine, *machine.groups)) {
     runs.push_back(weights);
     if (moments == WithMoments::yes) add_moments(machine.groups->data(), learner, runs);

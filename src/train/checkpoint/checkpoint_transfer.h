@@ -1,6 +1,6 @@
-// The tensors of a run's model on rank 0, and the checkpoints that are made of them. Other
-// processes send their tensors to rank 0, and get them from it, in bounded pieces: no file system
-// is shared, and no process needs the whole model.
+// Gathers the tensors of a run's model on rank 0, and saves and loads checkpoints. Other processes
+// exchange their tensors with rank 0 in bounded pieces: they need no shared file system, and no
+// process needs the whole model.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ enum class WithMoments { no, yes };
 void with_model_tensors(const Machine& machine, const Learner& learner, WithMoments moments,
                         const std::function<void(ModelTensors&)>& action);
 
-// Write the file, and fill the learner's weights (and moments) from it. Only rank 0 reads `path`.
-// Errors and `verified` as write_checkpoint and read_checkpoint. Collective.
+// Write a checkpoint, or fill the learner's weights (and moments) from one. Only rank 0 uses
+// `path`. Errors and `verified`: as in write_checkpoint and read_checkpoint. Collective.
 void save_checkpoint(const Machine& machine, const Learner& learner, const CheckpointState& state,
                      const std::filesystem::path& path);
 void load_checkpoint(const Machine& machine, const Learner& learner,

@@ -1,4 +1,4 @@
-// Checkpoints written by the HDF5 library, every status looked at.
+// Writes checkpoints with the HDF5 library and checks every status.
 #include "train/checkpoint/hdf5_writer.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, uint64_t user_block)
   Hdf5Handle access = check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
   check(H5Pset_file_locking(access, false, true));
-  // Closing it is an error while an object in it is open, in place of a delay.
+  // Makes closing the file an error while an object in it is open; else HDF5 closes it later.
   check(H5Pset_fclose_degree(access, H5F_CLOSE_SEMI));
   file_ = check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose);
   close_all(creation, access);

@@ -1,6 +1,6 @@
-// Writes the HDF5 files of checkpoints: groups, attributes, texts, floats. No status of the library
-// is passed over, that of closing least of all: small data sets reach the file only then. Failures
-// are Error(model) with one line that has the system's reason.
+// Writes the HDF5 files of checkpoints: groups, attributes, texts, floats. Every status of the
+// library is checked. Closing matters most: small data sets reach the file only then. Failures are
+// Error(model) with one line that has the system's reason.
 #pragma once
 
 #include <hdf5.h>
@@ -17,11 +17,11 @@
 namespace finetune {
 
 // A new file behind a user block of `user_block` bytes. It holds the library's lock until it is
-// closed. After an error it is of no use: what the library still has is let go, not repaired.
+// closed. After an error, only destroy it: the library's objects are released, not repaired.
 class Hdf5Writer {
  public:
   Hdf5Writer(const std::filesystem::path& path, uint64_t user_block);
-  void close();  // all of it is in the file then, as far as the system says
+  void close();  // then the file has all data, as far as the system says
 
   void make_group(const std::string& name);
   // Attributes of the group `group` ("/" is the root).
@@ -32,8 +32,8 @@ class Hdf5Writer {
   // A one-dimensional dataset of strings of fixed size, NUL-padded UTF-8.
   void write_strings(const std::string& name, const std::vector<std::string>& values);
 
-  // Contiguous little-endian float32, in slabs of whole rows (of the first dimension) one after the
-  // other: `next` gives the memory of rows [first, first + count) to write from.
+  // Writes contiguous little-endian float32 in slabs of whole rows (of the first dimension), one
+  // after the other: `next` returns the memory that holds rows [first, first + count).
   using Source = std::function<const float*(int64_t first, int64_t count)>;
   void write_floats(const std::string& name, const std::vector<int64_t>& shape, const Source& next);
 
@@ -52,7 +52,7 @@ class Hdf5Writer {
 
   std::string path_;
   std::unique_lock<std::mutex> lock_{hdf5_mutex()};
-  Hdf5Handle file_;  // goes before the lock is given up
+  Hdf5Handle file_;  // closed before the lock is released
 };
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Writes and verifies the seal: size and tree-like SHA-256 of a file.
+// Writes and verifies the seal: a file's size and the SHA-256 over its blocks' SHA-256.
 #include "train/checkpoint/sealed_file.h"
 
 #include <fcntl.h>
@@ -73,14 +73,14 @@ class SealedFile {
   Descriptor descriptor_;
 };
 
-// What a block of the file has of the parts.
+// The part of a block that belongs to one FilePart.
 struct PartOfBlock {
   size_t part;
   uint64_t bytes;
   uint32_t crc32c;
 };
 
-// Adds what the bytes at `at` in the file have of the parts, from the one that the block has last.
+// Adds the bytes at file offset `at` to the parts that they belong to, from the block's last on.
 void add_parts(std::span<const FilePart> parts, const char* data, size_t count, uint64_t at,
                std::vector<PartOfBlock>& block) {
   size_t i = block.empty() ? size_t(std::upper_bound(parts.begin(), parts.end(), at,
@@ -195,7 +195,7 @@ void verify_seal(const std::filesystem::path& path) {
     throw model_error(path.string(), ": is cut short or damaged (it has ", size,
                       " bytes, not as many as were written)");
   }
-  // Every byte counts: the seal is compared whole, padding included.
+  // All bytes of the seal are compared, padding included.
   if (found != seal_text(size, checksum(file, size))) {
     throw model_error(path.string(), ": is damaged (its checksum does not match)");
   }

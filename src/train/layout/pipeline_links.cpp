@@ -1,4 +1,4 @@
-// Makes a stage's links to its neighbours, and names what goes through them.
+// Makes a stage's links to its neighbours, and names their messages.
 #include "train/layout/pipeline_links.h"
 
 #include "core/error.h"

@@ -18,10 +18,10 @@ namespace finetune {
 
 class PipelineLinks final : public StageLinks {
  public:
-  // Collective over the stages of one pipeline, of which rank p is stage p; `stages`, the backend
-  // and the peers must outlive this. `shape`: of the pipeline, whatever its micro-batches are. With
-  // several chunks the last stage goes on to the first one. `capacity`: bytes of the largest
-  // message. `peers`: the stages' devices, where each has its own, or null.
+  // Collective over the stages of one pipeline; rank p of `stages` is stage p. `stages`, the
+  // backend and the peers must outlive this. `shape`: the pipeline; its micro-batches do not
+  // matter. With several chunks the last stage also sends to the first. `capacity`: bytes of the
+  // largest message. `peers`: the stages' devices if each has its own, or null.
   PipelineLinks(Communicator& stages, Backend& backend, const PipelineShape& shape, size_t capacity,
                 GroupPeers* peers = nullptr);
 
@@ -31,7 +31,7 @@ class PipelineLinks final : public StageLinks {
   void receive(const PipelineAction& action, Tensor into) override;
   void advance() override { stages_.advance(); }
 
-  // What this stage has sent so far: payload.
+  // Payload bytes that this stage has sent so far.
   int64_t bytes_sent() const;
 
  private:

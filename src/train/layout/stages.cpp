@@ -16,7 +16,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kUnknownLength = 128;      // tokens of a sample, where only errors are asked for
+constexpr int64_t kUnknownLength = 128;      // tokens of a sample, if only errors matter
 constexpr int64_t kMostSimulated = 1 << 18;  // passes
 
 int64_t samples_of_a_shard(const TrainOptions& o) {
@@ -35,7 +35,7 @@ std::unique_ptr<LayoutGroups> make_groups(Communicator& world, const TrainOption
   return std::make_unique<LayoutGroups>(world, layout);
 }
 
-// The head's outputs are left out of the costs: processes agree on them later.
+// The costs leave out the head's outputs: processes agree on their number later.
 StageSplit stages_of(const TrainOptions& o, const EncoderConfig& config, HeadKind head) {
   const int64_t tp = o.tp.value_or(1);
   check_tensor_shards(o.tensor_shards.value_or(tp), tp, config.num_attention_heads,
@@ -56,7 +56,7 @@ PipelineShape pipeline_shape(const TrainOptions& o, const EncoderConfig& config,
   shape.stages = split.stages();
   shape.chunks = split.chunks_of_a_stage();
   shape.micro_batches = int(micro_batches);
-  // Blocks end with an encoder layer, which is layer `end` of the table's.
+  // Each block ends with encoder layer `end`, counted as in the parameter table.
   const int lowest = lowest_trained_layer(o, config);
   const int last = shape.blocks() - 1;
   auto end_of = [&](int block) {

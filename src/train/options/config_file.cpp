@@ -50,7 +50,7 @@ bool same_number(const std::string& a, const std::string& b) {
   return a == b || (x && y && *x == *y);
 }
 
-// Columns '1' and '1.0' are two.
+// Values of numbers are compared as numbers. Columns '1' and '1.0' are different names.
 bool same_entry(const ConfigEntry* a, const ConfigEntry* b) {
   if (!a || !b) return a == b;
   const OptionKind kind = kind_of_option(a->name);

@@ -16,14 +16,14 @@ namespace finetune {
 
 // One option as read: its values as the command line would take them ("true", "5e-05", "a b").
 struct ConfigEntry {
-  std::string name;                 // with '-', also where the file has '_'
-  std::vector<std::string> values;  // one, or those of an array
+  std::string name;                 // with '-', even if the file has '_'
+  std::vector<std::string> values;  // one, or the array's values
   bool is_array = false;
   int line = 0;
 };
 
-// Error(code) naming file and line: syntax, a name that occurs twice, invalid UTF-8. What a user
-// has written is a matter of usage, what a run has kept is part of it.
+// Error(code) naming file and line for a syntax error, a duplicate name or invalid UTF-8. `code` is
+// ExitCode::usage for a file by the user, and ExitCode::model for a run's own file.
 std::vector<ConfigEntry> read_config(const std::filesystem::path& path,
                                      ExitCode code = ExitCode::usage);
 std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::string& file_name,
@@ -42,10 +42,10 @@ struct ConfigItem {
 // back to the same value. Strings must be UTF-8.
 std::string write_config(const std::vector<ConfigItem>& items, std::string_view comment);
 
-// The value of an entry, of several the first; empty where there is none.
+// The entry's value (the first one of an array); empty if there is no entry.
 std::string first_value(const std::vector<ConfigEntry>& entries, std::string_view name);
 
-// Adds what runs did of before there were these options, where a run's entries lack them.
+// Adds missing options with the behaviour that runs had before these options existed.
 void add_values_of_before(std::vector<ConfigEntry>& entries);
 
 // The options of `names` that differ between two configurations, for messages: "lr (5e-05 there,

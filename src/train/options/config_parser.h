@@ -10,16 +10,16 @@
 
 namespace finetune {
 
-constexpr size_t kMostOptions = 1000;  // of a table: more than there are
+constexpr size_t kMostOptions = 1000;  // in a table: more than there are options
 
-// Reads a text from its beginning. Each function leaves the place behind what it has read; what is
-// wrong is Error(code) "file:line: ...".
+// Reads a text from its beginning. Each function moves on to the end of what it read. Faults are
+// Error(code) "file:line: ...".
 class ConfigParser {
  public:
-  // Error for what is not UTF-8. Both must outlive the parser.
+  // Error if the text is not UTF-8. `text` and `file` must outlive the parser.
   ConfigParser(std::string_view text, const std::string& file, ExitCode code);
 
-  // All entries up to the end, or up to the next table; a name that is there already is an error.
+  // Parses all entries up to the end or the next table. A duplicate name is an error.
   std::vector<ConfigEntry> parse_entries();
 
   template <typename... Parts>
@@ -33,13 +33,13 @@ class ConfigParser {
   void skip_blanks();
   // White space, comments and line ends.
   void skip_lines();
-  // With '-', also where the file has '_'.
+  // A name, with '-' in place of '_'.
   std::string parse_name();
   // "name =" and the blanks behind it.
   std::string parse_name_of_entry();
   std::string parse_scalar();
   void parse_array(std::vector<std::string>& values);
-  // What may stand behind a value: a comment, and the line's end.
+  // The rest of the line after a value: blanks, a comment and the line's end.
   void end_entry(const std::string& name);
 
  private:

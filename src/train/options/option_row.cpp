@@ -1,4 +1,4 @@
-// Values behind the rows of options, whatever their type.
+// The values that option rows refer to, of any type.
 #include "train/options/option_row.h"
 
 #include <type_traits>

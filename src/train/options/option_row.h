@@ -18,7 +18,7 @@ enum class TaskKind;
 enum class OptionRole {
   result,   // changes the last step's weights or which step is exported: the same on --resume
   run,      // kept in config.toml, may differ on --resume
-  session,  // of this one call: not kept (--resume, --overwrite)
+  session,  // only this call: not kept (--resume, --overwrite)
 };
 
 // Sets of commands, combined with '|'.
@@ -36,7 +36,7 @@ constexpr Tasks only(TaskKind kind) {
   return Tasks{1} << int(kind);
 }
 
-// Allowed numbers: from `least` to `most`, both included unless said otherwise.
+// The numbers that are allowed: from `least` to `most`, both included unless said otherwise.
 struct OptionRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -68,19 +68,19 @@ struct OptionInfo {
   std::string_view name = {};   // without dashes
   std::string_view group = {};  // heading in --help
   OptionRole role = OptionRole::result;
-  Tasks tasks = 0;                     // the only tasks that it is for; 0: all
+  Tasks tasks = 0;                     // the only tasks it is for; 0: all
   Commands commands = commands::runs;  // that show it; config.toml has every option of train
-  Commands required = 0;               // that do not start without it
+  Commands required = 0;               // commands that need it
   Commands common = 0;                 // whose short --help shows it
-  bool is_argument = false;            // its value stands alone, without the name before it
-  bool is_model = false;               // an id in the Hugging Face cache stands for its directory
-  bool is_stored = false;  // a model keeps it: evaluate and predict have its value as default
+  bool is_argument = false;            // the value stands alone, without the option's name
+  bool is_model = false;               // an id in the Hugging Face cache is allowed, too
+  bool is_stored = false;              // kept with a model: the default of evaluate and predict
   std::string_view help = {};
   // Allowed words, separated by '|'; of a number: the word for "not given".
   std::string_view words = {};
-  std::string_view value = {};  // what --help calls the value; of a number: N or X if empty
+  std::string_view value = {};  // the value's name in --help; of a number: N or X if empty
   OptionRange range = {};       // of a number
-  int64_t bare = 0;             // of a number: its value if none follows the name; 0: one must
+  int64_t bare = 0;             // of a number: the value if none follows; 0: required
   char separator = '\0';        // of a list: also between values in one word
   OptionWording wordings[4] = {};
   std::string_view aliases = {};  // names in other programs, separated by blanks
@@ -95,7 +95,7 @@ enum class OptionKind { flag, number, whole_number, text, list };
 using OptionTarget =
     std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::vector<std::string>*,
                  std::optional<int64_t>*, std::optional<double>*>;
-// A copy of such a value; monostate: an empty optional.
+// A copy of such a value; monostate for an empty optional.
 using OptionValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string,
                                  std::vector<std::string>>;
 
@@ -122,7 +122,7 @@ struct OptionRow {
     return std::visit([&](auto at) { return OptionTarget(&(object.*at)); }, member);
   }
   OptionValue value_in(const Struct& object) const {
-    return value_at(in(const_cast<Struct&>(object)));  // only read
+    return value_at(in(const_cast<Struct&>(object)));  // read only
   }
 
   OptionInfo info;

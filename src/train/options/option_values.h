@@ -1,5 +1,5 @@
-// TrainOptions to and from names and values: for config.toml, the check on --resume, and other
-// processes.
+// Converts TrainOptions to names and values and back: for config.toml, for the check on --resume,
+// and to send them to other processes.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,24 @@
 
 namespace finetune {
 
-// The options that belong to a run, as resolved; those that were not given and have no value are
-// left out.
+// The resolved options that belong to a run. Options without a value are left out.
 std::vector<ConfigItem> config_items(const TrainOptions& options);
-// Nothing for an option that was not given, and for an empty text or list.
+// Nothing if the option was not given, or for an empty text or list.
 std::optional<ConfigValue> config_value(const OptionValue& value);
 
-// Paths that hold from any working directory, for config.toml.
+// Makes paths absolute, so that config.toml is valid in any working directory.
 TrainOptions with_absolute_paths(TrainOptions options);
 
 // Names of the options with OptionRole::result.
 std::vector<std::string> result_option_names();
 std::vector<std::string> all_option_names();
-std::vector<std::string> list_option_names();  // those that take several values
+std::vector<std::string> list_option_names();  // options that take several values
 
-// Options and names from one process to another.
+// Text to send options to another process.
 std::string options_to_text(const TrainOptions& options);
 TrainOptions options_from_text(const std::string& text);
 
-// The same of names: what is not UTF-8 in them is replaced.
+// Text to send names to another process. Bytes that are not UTF-8 are replaced.
 std::string names_to_text(const std::vector<std::string>& names);
 std::vector<std::string> names_from_text(const std::string& text);
 

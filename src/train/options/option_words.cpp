@@ -33,7 +33,7 @@ bool inside(const OptionRange& range, double value) {
          (range.below_most ? value < range.most : value <= range.most);
 }
 
-// What is wrong with a word as text, or as one of the option's words.
+// Returns what is wrong with a word: it is empty, or is not one of the option's words.
 std::string fault_of_word(const OptionInfo& info, const std::string& word) {
   if (info.words.empty()) return word.empty() ? "its value is empty" : "";
   const auto words = split(info.words, '|');
@@ -128,7 +128,7 @@ struct ValueCheck {
   }
 
  private:
-  // Options go into config.toml, and TOML is UTF-8.
+  // The value goes into config.toml, and TOML is UTF-8.
   static std::string fault_of_text(const std::string& value) {
     if (invalid_utf8(value) == std::string::npos) return "";
     return concat(in_quotes(value), ": is not valid UTF-8");

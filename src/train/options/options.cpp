@@ -38,7 +38,7 @@ void validate_head(const TrainOptions& o) {
     throw usage_error(changes, " is for labels; with --regression a row has a number");
 }
 
-// Columns beside the text join the linear model, which counts only in a mix.
+// Columns beside the text are inputs of the linear model, which is used only in a mix.
 void validate_side_columns(const TrainOptions& o) {
   const char* given = !o.number_columns.empty()     ? "--number-columns"
                       : !o.category_columns.empty() ? "--category-columns"
@@ -119,8 +119,8 @@ bool mixes_with_ngrams(const TrainOptions& o) {
 
 namespace {
 
-// The decoder of masked words is the word embedding: it is trained, and both ends of the model are
-// in one process.
+// The decoder of masked words is the word embedding. So the embedding is trained, and the first and
+// the last layer must be in one process.
 void validate_masked(const TrainOptions& o) {
   if (o.task != name_of(TaskKind::mlm)) return;
   auto refuse = [&](const std::string& option, std::string_view why) {

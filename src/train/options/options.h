@@ -14,42 +14,41 @@
 
 namespace finetune {
 
-// Error(usage) for values that are out of range or, in validate(), do not go together.
+// Error(usage) if values are out of range. validate() also checks that they go together.
 void validate_values(const TrainOptions& options);
-// Error(usage): an option of windows without --long-text windows.
+// Error(usage): an option for windows was given without --long-text windows.
 void validate_windows(const TrainOptions& options);
 void validate_eval_group(const TrainOptions& options);
 void validate(const TrainOptions& options);
-// --device, where `auto` is the CPU for masked words.
+// --device, but for masked words `auto` becomes `cpu`.
 std::string wanted_device(const TrainOptions& options);
 
-// Whether rows of labels have one each: neither numbers nor several labels.
+// Whether each row has one label: neither a number nor several labels.
 bool has_one_label(const TrainOptions& options);
 
-// Whether a run of labels with these options is mixed with n-grams, if that makes it better. With
-// auto there is no mix where it cannot be.
+// Whether these options ask for a mix with n-grams, which is used if it improves the model. With
+// --ngram-mix auto this is false if a mix is impossible.
 bool mixes_with_ngrams(const TrainOptions& options);
 
-// Error(usage) naming each option that is for another task than `kind` and has another value than
-// its default.
+// Error(usage) naming each option that is not for the task `kind` and does not have its default.
 void require_options_of(TaskKind kind, const TrainOptions& options);
 
-// As resolved: --micro-batches, or --micro-batch-tokens.
+// Reads resolved options: --micro-batches, or else --micro-batch-tokens.
 MicroBatching micro_batching(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
-double comm_timeout_seconds(const TrainOptions& options);  // 0: for ever
+double comm_timeout_seconds(const TrainOptions& options);  // 0: no limit
 DType wire_type(const TrainOptions& options);
 
-// Error(usage) for options of a pipeline that exclude each other. Does not check world and model.
+// Error(usage) for pipeline options that exclude each other. Does not check processes and model.
 void validate_pipeline(const TrainOptions& options);
-// The same for --offload-activations, which needs a GPU and --recompute. `may_be_gpu`: whether
-// --device auto is one.
+// Checks --offload-activations, which needs a GPU and --recompute. `may_be_gpu`: whether --device
+// auto can choose a GPU.
 void validate_offload(const TrainOptions& options, bool may_be_gpu);
 
-// The options that tasks read, without the files.
+// Copies the options that tasks read. Leaves out the names of files.
 TaskOptions task_options(const TrainOptions& options);
 
-// Sets the given options alone, over what `to` has from a trained model.
+// Copies only the options that were given; `to` keeps a trained model's values for all others.
 void apply_given(std::span<const GivenOption> given, const TrainOptions& options, TaskOptions& to);
 
 }  // namespace finetune

@@ -10,7 +10,7 @@
 namespace finetune {
 
 struct TrainOptions {
-  std::string task;  // empty: from the data
+  std::string task;  // empty: chosen from the data
   std::string model;
   std::vector<std::string> train;
   std::vector<std::string> eval;
@@ -42,7 +42,7 @@ struct TrainOptions {
   bool distinct = false;
 
   std::string recipe;  // not given: recipe_of (train/recipe/recipe.h)
-  // What the recipe decides where it is not given.
+  // The recipe sets those that are not given.
   std::optional<double> epochs;
   std::optional<int64_t> max_steps;
   std::optional<int64_t> batch_size;
@@ -61,8 +61,8 @@ struct TrainOptions {
   std::optional<double> dropout;
   double label_smoothing = 0;
   std::string freeze = "none";
-  std::string head_init = "auto";  // of a run: fit or random
-  std::string pooling = "auto";    // of --recipe quick
+  std::string head_init = "auto";  // resolved: fit or random
+  std::string pooling = "auto";    // for --recipe quick
   bool no_label_names = false;
   uint64_t seed = 42;
   bool no_shuffle = false;
@@ -71,7 +71,7 @@ struct TrainOptions {
 
   std::optional<int64_t> eval_every;
   std::optional<int64_t> save_every;
-  std::optional<int64_t> keep_checkpoints;  // kKeptDuringRun, none after it
+  std::optional<int64_t> keep_checkpoints;  // kKeptDuringRun, and none after the run
   std::string best_metric;
   int64_t early_stopping = 0;
   bool no_calibration = false;
@@ -95,16 +95,16 @@ struct TrainOptions {
   std::string device = "auto";
   std::optional<int64_t> threads;
   bool recompute = false;
-  std::optional<int64_t> offload_activations;  // the horizon in layers; none: they stay
+  std::optional<int64_t> offload_activations;  // horizon in layers; none: no offload
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
-  std::optional<int64_t> tensor_shards;  // V; none: the tensor ranks
+  std::optional<int64_t> tensor_shards;  // V; none: tp
   std::optional<int64_t> tp;             // tensor ranks; none: 1
   std::optional<int64_t> pp;             // pipeline stages; none: 1
   std::string placement = "cluster";
   std::string pipeline_schedule = "1f1b";
-  std::optional<int64_t> chunks;  // of a stage; none: kDefaultChunks where interleaved
+  std::optional<int64_t> chunks;  // per stage; none: kDefaultChunks if interleaved
   std::string stages = "auto";
   double bucket_mb = 25;
   std::string comm_precision = "fp32";
@@ -122,8 +122,8 @@ struct TrainOptions {
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
-constexpr int64_t kMostMicroBatches = 65536;  // of a virtual shard
-constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-checkpoints is not given
+constexpr int64_t kMostMicroBatches = 65536;  // per virtual shard
+constexpr int64_t kKeptDuringRun = 2;         // checkpoints, if --keep-checkpoints is not given
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
@@ -133,7 +133,7 @@ inline bool is_quick(const TrainOptions& options) {
   return options.recipe == kQuickWord;
 }
 
-// Of a run's options: its new head begins as a linear fit (train/quick/head_fit.h).
+// For resolved options: whether the new head begins as a linear fit (train/quick/head_fit.h).
 inline bool fits_head(const TrainOptions& options) {
   return options.head_init == "fit";
 }

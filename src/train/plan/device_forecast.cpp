@@ -19,9 +19,9 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kMissedSteps = 512 * 48, kPart = 80;  // bytes, ops/cuda/kernels/optimizer.cu
-constexpr int64_t kStep = 64;                           // of suggested micro-batches, in tokens
+constexpr int64_t kStep = 64;                           // divides a suggested --micro-batch-tokens
 
-// The largest micro-batches that there is room for, as session.cpp reserves them.
+// The largest micro-batches that session.cpp reserves buffers for.
 struct Sizes {
   BatchShape training;
   BatchShape evaluation;
@@ -64,7 +64,7 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   const int64_t evaluation =
       ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
                                        sizes.evaluation.sequences, false);
-  // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
+  // The fields of DeviceBatch (ids, types, positions, ...), targets and losses.
   auto batch = [](int64_t tokens, int64_t sequences) { return 5 * tokens + 6 * sequences; };
   int64_t batches = batch(std::max(sizes.training.tokens, sizes.evaluation.tokens),
                           std::max(sizes.training.sequences, sizes.evaluation.sequences));
@@ -86,9 +86,9 @@ int64_t message_bytes(const DeviceRun& run, const Sizes& sizes) {
   return floats * kFloatBytes;
 }
 
-// Of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu), whose plans are for numbers
-// of sequences and lengths that are rounded up: the gradients of all scores, and a few numbers of
-// each row.
+// Memory of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu): the gradients of all
+// scores, and a few numbers for each row. Its plans round up the number of sequences and the
+// length.
 int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
   using namespace library_attention;
   constexpr int64_t kRest = int64_t{128} << 10, kOfSequence = 384;  // descriptors of tiles
@@ -108,7 +108,7 @@ int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
   return most;
 }
 
-// What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
+// The memory that ops/cuda keeps between kernels (Scratch in context.h), for the largest shapes.
 int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes, bool offloads) {
   const bool shares_layers = run.part && run.part->shares_layers();
   const int64_t h = run.config.hidden_size;
@@ -119,10 +119,10 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes, bool offloads) {
     const SecondStreamLimits most = second_stream_limits(run.config, t);
     bytes += SecondStreamMemory(most, run.compute == DType::bf16).total();
   }
-  // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
+  // Rounded inputs of layers that are not kept: one in the forward and one in the backward pass.
   if (run.compute == DType::bf16) {
     bytes += 2 * (any + t) * h;
-    // Attention's dropout as bits, where it has any that are not kept with a layer's results
+    // Dropout bits of attention that are not kept with a layer's results
     // (ops/cuda/attention/attention_mask.h).
     if (form_of(run).mask_floats(run.config, 1, t, t) == 0) {
       bytes += attention_mask_floats(run.config.num_attention_heads, t, sizes.training.max_length) *
@@ -130,15 +130,15 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes, bool offloads) {
     }
   }
   bytes += sum_floats(t, h, wide) * kFloatBytes;
-  bytes += run.config.num_attention_heads * t * kFloatBytes;  // of attention's gradients
-  // Of the gradient norm: where several processes work it out, gathered, the order, and in it.
+  bytes += run.config.num_attention_heads * t * kFloatBytes;  // in attention's gradients
+  // For the gradient norm: block sums as gathered from processes, their order, ordered sums.
   constexpr int64_t kOfSum = 2 * sizeof(double) + sizeof(int32_t);
   bytes += run.table.size() / kNormBlock * kOfSum;
-  bytes += kMissedSteps + int64_t(run.table.parameters().size()) * kPart;  // of updates
+  bytes += kMissedSteps + int64_t(run.table.parameters().size()) * kPart;  // for updates
   return bytes;
 }
 
-// Moments of what one of the processes owns, and its part in what goes between them.
+// What a process owns of the moments, and its buffers for the exchange between processes.
 struct Shared {
   int64_t moments = 0, exchange = 0;  // floats
 };
@@ -170,7 +170,7 @@ std::string megabytes(int64_t bytes) {
 
 }  // namespace
 
-// The weights that products read, and the biases of what they leave in bf16
+// The bf16 weights that matrix products read, and the biases of products with bf16 outputs
 // (ops/cuda/kernels/rounded.h).
 int64_t rounded_weight_bytes(const ParameterTable& table, DType compute) {
   if (compute != DType::bf16) return 0;
@@ -194,7 +194,7 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   DeviceForecast m;
   m.weights = arena + rounded_weight_bytes(run.table, run.compute);
   const Shared shared = shared_memory(run);
-  // A process without shards has an arena for sums all the same.
+  // A process without shards still has an arena for sums.
   m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(run.shards)) * arena + word_lists +
                 shared.exchange * kFloatBytes;
   m.optimizer = shared.moments * kFloatBytes;
@@ -230,7 +230,7 @@ int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool reco
       high = middle - 1;
     }
   }
-  // Less may need more: then results of activations are kept (kept_activation_bytes).
+  // A smaller one may need more, since it keeps results of activations (kept_activation_bytes).
   const int64_t whole = low / kStep * kStep;
   return whole >= longest && fits(whole) ? whole : low;
 }
@@ -238,9 +238,9 @@ int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool reco
 Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens, bool recompute,
                                const DeviceMemory& at_start, const DeviceMemory& now) {
   const int64_t needed = forecast_device_memory(run, micro_batch_tokens, recompute).total();
-  // What others have taken since the run began is not this run's any more.
+  // Memory that other programs took after the run began is not available to it.
   const int64_t free = std::min(at_start.free, now.free + now.used - at_start.used);
-  // It has failed all the same where the forecast is too low: then by an eighth.
+  // The run failed. If the forecast says that it fits, the forecast is too low: subtract an eighth.
   const int64_t most = std::min(usable_device_memory({free, at_start.total}), needed - needed / 8);
   const int64_t fitting = fitting_micro_batch_tokens(run, micro_batch_tokens, recompute, most);
   const int64_t recomputed = fitting_micro_batch_tokens(run, micro_batch_tokens, true, most);

@@ -1,4 +1,4 @@
-// Counts the checkpoints of a run and asks the file system for room.
+// Counts the checkpoints of a run and checks the free disk space.
 #include "train/plan/disk_forecast.h"
 
 #include <sys/statvfs.h>
@@ -16,10 +16,10 @@ namespace {
 constexpr uint64_t kMebibyte = 1 << 20;
 
 int64_t times(int64_t steps, int64_t every) {
-  return (steps - 1) / every + 1;  // the last step is always one
+  return (steps - 1) / every + 1;  // the last step always counts
 }
 
-// Checkpoints that the run writes: where they are due, and for each best evaluation. At most.
+// An upper bound: the checkpoints at regular steps, and one for each evaluation.
 int64_t written_checkpoints(const TrainOptions& o, int64_t steps, int64_t epoch_steps,
                             bool has_eval) {
   const int64_t save = o.save_every.value_or(epoch_steps);
@@ -36,7 +36,7 @@ uint64_t stored_bytes(const fs::path& file) {
   return error ? 0 : uint64_t(bytes);
 }
 
-// Of the run that lies there: what counts as free, since it is part of the need or goes away.
+// Bytes of an earlier run in --output that count as free: they are replaced, or part of the need.
 uint64_t reusable_bytes(const TrainOptions& o) {
   const fs::path output = o.output;
   uint64_t bytes = 0;
@@ -51,7 +51,7 @@ std::optional<uint64_t> free_bytes(fs::path directory) {
   struct statvfs info {};
   directory = fs::absolute(directory);
   while (::statvfs(directory.c_str(), &info) != 0) {
-    if (!directory.has_relative_path()) return std::nullopt;  // no answer is no refusal
+    if (!directory.has_relative_path()) return std::nullopt;  // unknown: do not refuse
     directory = directory.parent_path();
   }
   return uint64_t(info.f_bavail) * info.f_frsize;
@@ -79,7 +79,7 @@ DiskForecast forecast_disk(const TrainOptions& o, const ParameterTable& table, i
 void require_disk(const TrainOptions& o, const DiskForecast& forecast) {
   const std::optional<uint64_t> available = free_bytes(o.output);
   if (!available || *available + reusable_bytes(o) >= forecast.peak) return;
-  // One and the best one are there during the run, whatever is asked for.
+  // The newest and the best checkpoint are always kept during the run.
   const bool can_keep_fewer = o.keep_checkpoints.value_or(kKeptDuringRun) > 1;
   throw model_error(
       "--output ", o.output, ": the run needs ", forecast.peak / kMebibyte + 1,

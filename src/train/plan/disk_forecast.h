@@ -1,4 +1,4 @@
-// The disk that a run needs, before it: checkpoints while it goes on, then the model beside them.
+// Forecasts the disk space of a run: its checkpoints, then also the exported model.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace finetune {
 
-// Bytes. Logs, predictions and the tokenizer's files are not counted.
+// In bytes. Logs, predictions and the tokenizer's files are not counted.
 struct DiskForecast {
   uint64_t checkpoint = 0;  // each
-  uint64_t model = 0;       // exported
-  int64_t checkpoints = 0;  // most at once, with the one that is being written
+  uint64_t model = 0;       // the exported file
+  int64_t checkpoints = 0;  // the most at once, with the one being written
   uint64_t peak = 0;
   uint64_t left = 0;  // after the run
 };
 
-// `steps` in all, of which an epoch has `epoch_steps`.
+// `steps`: of the run. `epoch_steps`: of an epoch.
 DiskForecast forecast_disk(const TrainOptions& options, const ParameterTable& table, int64_t steps,
                            int64_t epoch_steps, bool has_eval);
 
 // Error(model), one line with what is needed and what is free, if the file system of --output has
-// too little. What a run that goes on has there already, or one that is replaced frees, counts as
+// too little space. Files that a resumed run already has, or that --overwrite will remove, count as
 // free.
 void require_disk(const TrainOptions& options, const DiskForecast& forecast);
 

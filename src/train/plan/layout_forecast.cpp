@@ -1,4 +1,4 @@
-// The formulas behind docs/layouts.md, for a stage's processes.
+// The formulas behind docs/layouts.md, for the processes of a stage.
 #include "train/plan/layout_forecast.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace finetune {
 namespace {
 
-// Read and written by an update of an element: weight, gradient, two moments.
+// Bytes that an update reads and writes per element: weight, gradient, two moments.
 constexpr double kUpdateBytes = 28;
-// Rounds of a pipeline that are simulated; what follows repeats the last of them. Of pipelines with
-// more passes than this nothing is simulated.
+// Rounds of a pipeline that are simulated. Further rounds are assumed to take as long as the last
+// one. Pipelines with more passes than the maximum are not simulated.
 constexpr int kRounds = 4;
 constexpr int64_t kMostSimulatedPasses = 100'000;
 
@@ -29,7 +29,7 @@ ParameterTable table_of(const LayoutRun& run, int stage, int rank = 0) {
   return {run.config, run.head, part};
 }
 
-// Of a group: peers on other hosts, as a share of all peers, of the member that has most of them.
+// The share of a group's peers that are on other hosts, for the member with most such peers.
 struct Reach {
   double outside = 0;
   double seconds(const Rates& rates, int processes_of_a_host, double bytes) const {
@@ -46,7 +46,7 @@ Reach reach_of(const LayoutRun& run, Axis axis) {
   if (size == 1) return {};
   int most = 0;
   for (const std::vector<int>& group : run.layout.groups(axis)) {
-    // Hosts rise with ranks: members of one lie side by side.
+    // Host numbers rise with ranks, so a host's members are adjacent.
     int fewest = size;
     for (size_t i = 0, next; i < group.size(); i = next) {
       const int end = run.first_rank[size_t(host_of(group[i], run.first_rank)) + 1];
@@ -68,7 +68,7 @@ int most_processes_of_a_host(const std::vector<int>& first_rank) {
 
 // Seconds of one micro-batch in one chunk.
 struct ChunkSeconds {
-  double forward = 0, backward = 0, sums = 0;  // sums: of both, between tensor ranks
+  double forward = 0, backward = 0, sums = 0;  // sums between tensor ranks, in both passes
 };
 
 class StepTimes {
@@ -87,7 +87,7 @@ class StepTimes {
     if (t > 1) {
       sum_ = 2 * tensor.latency(rates) + tensor.seconds(rates, local_, 2 * (t - 1) / t * message);
     }
-    // Any boundary may be the one between hosts.
+    // Assume the slowest case: each boundary between stages is a boundary between hosts.
     const Reach farthest{pipeline.outside > 0 ? 1.0 : 0.0};
     if (run.layout.pp() > 1) {
       transfer_ = farthest.latency(rates) + farthest.seconds(rates, local_, message);
@@ -96,7 +96,7 @@ class StepTimes {
 
   ChunkSeconds of(IndexRange layers) const {
     const double sums = double(layers.size()) * sum_;
-    double flops = 0;  // a token's, of this tensor rank
+    double flops = 0;  // of one token on this tensor rank
     for (int64_t l = layers.begin; l < layers.end; ++l) flops += costs_.layers[size_t(l)];
     const double shared = costs_.total(layers) - flops;  // embeddings and head are not cut
     const double compute = (flops / run_.layout.tp() + shared) * tokens_ / rates_.flops;
@@ -115,7 +115,7 @@ class StepTimes {
 
   double transfer() const { return transfer_; }
 
-  // Half of the bytes are gradients, which go layer by layer during the last backward pass.
+  // Half of the bytes are gradients, which are sent layer by layer during the last backward pass.
   double data(int64_t bytes, double backward) const {
     if (run_.layout.dp() == 1) return 0;
     const double half = data_.latency(rates_) + data_.seconds(rates_, local_, double(bytes) / 2);
@@ -128,7 +128,7 @@ class StepTimes {
   int local_;
   LayerCosts costs_;
   Reach data_;
-  double tokens_ = 0;  // of a micro-batch, in the mean
+  double tokens_ = 0;  // mean of a micro-batch
   double sum_ = 0, transfer_ = 0;
 };
 
@@ -155,7 +155,7 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
   StageMemory m;
   m.parameters = table.count();
   m.weights = kFloatBytes * m.parameters + rounded_weight_bytes(table, run.compute);
-  // A process without shards has an arena for sums all the same.
+  // A process without shards still has an arena for sums.
   const IndexRange shards = run.replica_shards();
   m.gradients =
       std::max<int64_t>(1, LocalReduce::arenas_needed(shards)) * kFloatBytes * m.parameters;
@@ -181,7 +181,7 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
 
 namespace {
 
-// Rows of (R, H) that tensor ranks add in a stage, of so many samples in all.
+// Rows of (R, H) sums that the tensor ranks of a stage compute for `samples` samples.
 int64_t added_rows(const LayoutRun& run, int stage, int64_t samples) {
   const int64_t tokens = samples * run.length;
   const bool first_only =
@@ -195,13 +195,13 @@ int64_t added_rows(const LayoutRun& run, int stage, int64_t samples) {
   return first_only && !one_slot ? rows - 2 * (tokens - samples) : rows;
 }
 
-// Values of a part that go between replicas once.
+// Values of a stage's part that go between replicas, counted once.
 int64_t moving_values(const LayoutRun& run, const ParameterTable& table) {
   const Parameter* words = word_embeddings(table);
   return words ? words->offset + run.moving_rows() * run.config.embedding_size() : table.size();
 }
 
-// Bytes of gradients, then weights, that a process of the stage with this table hands on.
+// Bytes of gradients and weights that a process of the stage with this table sends.
 int64_t data_bytes(const LayoutRun& run, const ParameterTable& table) {
   const int64_t d = run.layout.dp();
   return d == 1 ? 0 : share_of(2 * kFloatBytes * moving_values(run, table), d - 1, d);
@@ -225,7 +225,7 @@ StepBytes step_bytes(const LayoutRun& run) {
 
 AxisBytes axis_bytes(const LayoutRun& run, int stage) {
   const int64_t t = run.layout.tp();
-  // All micro-batches' hidden states once.
+  // The hidden states of all micro-batches, counted once.
   const int64_t states = kFloatBytes * run.replica_tokens() * run.config.hidden_size;
   const int64_t blocks = run.pipeline().blocks();
   AxisBytes bytes;
@@ -249,8 +249,8 @@ double bubble(int64_t stages, int64_t chunks, int64_t micro_batches) {
 
 namespace {
 
-// Until the last stage is done: the slowest works without a pause, and the first micro-batch passes
-// through all others.
+// The time until the last stage ends: the slowest stage works without a pause, and the first
+// micro-batch passes through all others.
 double pipeline_by_formula(const std::vector<double>& computes, const PipelineShape& shape,
                            double transfer) {
   const double slowest = *std::max_element(computes.begin(), computes.end());
@@ -259,7 +259,7 @@ double pipeline_by_formula(const std::vector<double>& computes, const PipelineSh
          2 * (shape.stages - 1) * transfer;
 }
 
-// Fewer micro-batches that end as all of them do: whole rounds of what is left out repeat the last.
+// A shape with fewer micro-batches and the same end: leaves out whole rounds, which are all alike.
 PipelineShape shortened(PipelineShape shape) {
   const int all = shape.micro_batches, stages = shape.stages;
   if (all > (kRounds + 1) * stages) shape.micro_batches = kRounds * stages + all % stages;

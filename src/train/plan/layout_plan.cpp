@@ -1,4 +1,4 @@
-// Resolves the options of plan --world, and goes through all divisors of the world.
+// Resolves the options of plan --world, and tries all divisors of the number of processes.
 #include "train/plan/layout_plan.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace finetune {
 namespace {
 
-// So that no product of the formulas leaves 64 bits.
+// Keeps all products in the formulas within 64 bits.
 constexpr int64_t kMostStepTokens = int64_t{1} << 28;
 
-// LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]] as the JSON that checks of models are for.
+// LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]] as JSON, so that the usual checks apply.
 EncoderConfig config_from(const std::string& shape) {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
     if (shape == name) return named_shape(shape);
@@ -78,7 +78,7 @@ void check(const TrainOptions& train, const FormulaOptions& formula) {
   }
 }
 
-// Everything but the layout itself.
+// Forecasts layouts: holds everything but the layout itself.
 class Planner {
  public:
   Planner(const TrainOptions& train, const FormulaOptions& formula)
@@ -179,7 +179,7 @@ class Planner {
     run.virtual_shards = train_.virtual_shards.value_or(layout.dp());
     run.batch_size = batch_size_;
     run.length = length_;
-    // The device's fastest type where nothing else is asked for.
+    // By default the device's fastest type.
     run.compute = train_.precision == "fp32" ? DType::f32 : DType::bf16;
     run.recompute = train_.recompute;
     run.horizon = train_.offload_activations.value_or(0);
@@ -188,13 +188,13 @@ class Planner {
       out.stages.push_back(stage_memory(run, s));
       if (out.stages.back().total() > out.most().total()) out.largest = s;
     }
-    // As much as is left to the driver where a run starts (device_forecast.h).
+    // Leaves the driver what usable_device_memory() leaves it (device_forecast.h).
     out.fits = out.most().total() <= device_memory_ - device_memory_ / 256;
     out.step = step_forecast(run, rates_);
     return out;
   }
 
-  // Of the largest virtual shard.
+  // The micro-batches of the largest virtual shard.
   void cut_into_micro_batches(LayoutRun& run) const {
     const int64_t samples = divided_up(run.batch_size, run.virtual_shards);
     std::optional<int64_t> count = train_.micro_batches;

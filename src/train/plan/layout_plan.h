@@ -1,4 +1,4 @@
-// Which layouts a number of processes can have, and what each needs: by formula, from options.
+// Forecasts layouts by formula: those that a number of processes can have, or one of them.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace finetune {
 
-// What `plan --world` asks for beside train's options.
+// The options of `plan --world` that train does not have.
 struct FormulaOptions {
-  std::optional<int64_t> world;  // given: by formula
+  std::optional<int64_t> world;  // if given, plan uses formulas
   int64_t hosts = 1;
   std::string shape;
-  std::optional<int64_t> length;  // none: --max-length, else 512, or the model's longest
+  std::optional<int64_t> length;  // none: --max-length, else 512 or the model's maximum
   std::string device_memory = "80G";
   double flops = 100;              // TFLOP/s
-  double memory_bandwidth = 1500;  // GB/s, as the others
+  double memory_bandwidth = 1500;  // GB/s, as in the next line
   double link_bandwidth = 100, host_bandwidth = 50, offload_bandwidth = 20;
   double layer_latency = 50, link_latency = 10, host_latency = 30;  // microseconds
 };
@@ -43,25 +43,25 @@ struct LayoutForecast {
 
 struct LayoutPlan {
   LayoutForecast chosen;
-  // Without --tp and --pp: all layouts there are, those that fit first, the fastest first;
-  // `chosen` is the first.
+  // Without --tp and --pp: all possible layouts, first those that fit, the fastest first. `chosen`
+  // is then the first of them.
   std::vector<LayoutForecast> all;
   int64_t parameters = 0;     // of the whole model
   int64_t device_memory = 0;  // bytes
   Rates rates;
 };
 
-// Error(usage) for whatever is impossible, naming the numbers; Error(model) for a bad config.
+// Error(usage) naming the numbers for an impossible request; Error(model) for a bad config.
 LayoutPlan plan_layout(const TrainOptions& train, const FormulaOptions& formula);
 
 // "40G", "1.5T": powers of 1000; "40GiB": of 1024. Error(usage) naming `option`.
 int64_t parse_size(std::string_view text, std::string_view option);
 
-// Error(usage) naming the first of these options that has another value than its default: without
-// --world none of them has a meaning.
+// Error(usage) naming the first of these options that does not have its default: without --world
+// they have no effect.
 void refuse_without_world(const FormulaOptions& formula);
 
-// A layout's forecast for people and as JSON.
+// A layout's forecast as text for people and as JSON.
 std::string layout_text(const LayoutPlan& plan);
 std::string layout_plan_json(const LayoutPlan& plan);  // one line
 

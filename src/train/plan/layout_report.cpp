@@ -1,4 +1,4 @@
-// Tables of memory, bytes and time of a layout, and of all layouts of a world.
+// Tables of a layout's memory, bytes and time, and of all layouts of a number of processes.
 #include <algorithm>
 
 #include "core/text/json_writer.h"
@@ -11,14 +11,14 @@ namespace finetune {
 namespace {
 
 constexpr size_t kShownLayouts = 20;
-// Of more stages the first ones and the last are shown.
+// With more stages the table has the first ones and the last.
 constexpr int kShownStages = 12;
 
 double gb(int64_t bytes) {
   return double(bytes) / 1e9;
 }
 
-// Three digits that count: 0.034, 1.34, 47.1, 228.
+// A number with three significant digits: 0.034, 1.34, 47.1, 228.
 std::string short_number(double value) {
   if (value == 0) return "0";
   const int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3;
@@ -37,7 +37,7 @@ std::string seconds_text(double seconds) {
   return seconds < 0.9995 ? short_number(1000 * seconds) + " ms" : short_number(seconds) + " s";
 }
 
-// Columns, right-aligned; the first one to the left.
+// A table of right-aligned columns; the first column is left-aligned.
 std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
@@ -107,7 +107,7 @@ std::string bytes_text(const LayoutForecast& chosen) {
                      {"data", in_gb(most.data), where(Axis::data)}});
 }
 
-// The rates that times follow from.
+// The rates that the times are computed from.
 std::string assumptions(const LayoutPlan& plan) {
   const Rates& r = plan.rates;
   auto rate = [](double value, double unit) { return short_number(value / unit); };

@@ -20,11 +20,11 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// What is not there yet when the program is measured: HDF5, digests, what the heap loses, of the
+// Memory that is not there yet when the program is measured: HDF5, digests and heap losses in the
 // process that reads and writes; and MPI, half of it pages of files.
 constexpr int64_t kLater = 14 * kMiB, kMpi = 10 * kMiB;
 
-// What the kernel gives at once where memory is touched that asks for large pages, as arenas do.
+// The page size for memory that asks for large pages, as arenas do.
 int64_t arena_page(bool shared) {
   std::ifstream file(shared ? "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
                             : "/sys/kernel/mm/transparent_hugepage/enabled");
@@ -43,8 +43,8 @@ int64_t trained_bytes(const RunShape& run) {
   return elements * kFloatBytes;
 }
 
-// Of a gradient arena: all that is trained, but of the word embedding the pages with rows that the
-// data have.
+// Touched bytes of a gradient arena: all trained parameters, but of the word embedding only the
+// pages with rows that occur in the data.
 int64_t arena_bytes(const RunShape& run) {
   const Parameter* found = word_embeddings(run.table);
   if (!found || found->layer < run.facts.lowest_layer) return trained_bytes(run);
@@ -61,12 +61,12 @@ int64_t arena_bytes(const RunShape& run) {
   return trained_bytes(run) - all + std::min(all, touched * page);
 }
 
-// Ids, types, positions, ... of a micro-batch, as packed, and twice as uploaded.
+// Ids, types, positions, ... of a micro-batch: one packed copy and two uploaded copies.
 int64_t batch_bytes(const MicroBatchLimits& size) {
   return 3 * (5 * size.tokens + 4 * size.sequences) * int64_t(sizeof(int32_t));
 }
 
-// Of the masked head's activations, what is never touched, since few tokens are scored.
+// The part of the masked head's activations that is never touched, since few tokens are scored.
 int64_t untouched_bytes(const RunShape& run, const MicroBatchLimits& size) {
   const ParameterTable& table = run.table;
   if (table.head().kind != HeadKind::masked || !table.part().head) return 0;
@@ -84,7 +84,7 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
     return run.encoder.activation_bytes(size.tokens, size.sequences, training, recompute, slots) +
            slots * batch_bytes(size) - slots * untouched_bytes(run, size);
   };
-  // Of others' arenas a process touches its part of those that hold what they pass on.
+  // In other processes' arenas, a process touches its share of each subtree that they pass on.
   const IndexRange here = run.local();
   int64_t own_arenas = 0, host_arenas = 0, passed_on = 0;
   for (int64_t process = here.end - 1; process >= here.begin; --process) {
@@ -96,10 +96,10 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   const int64_t arena = arena_bytes(run), training = activations(work.training, true);
 
   MemoryForecast m;
-  m.weights = run.table.count() * kFloatBytes;  // nobody touches gaps
+  m.weights = run.table.count() * kFloatBytes;  // gaps are never touched
   m.gradients = own_arenas * arena + passed_on * arena / here.size();
-  // Moments of words that do not occur stay zero; a checkpoint reads them, and what processes share
-  // is there once it has been read.
+  // Moments of words that do not occur stay untouched zeros. But a checkpoint reads all moments,
+  // and shared memory is allocated when it is read.
   const bool read = run.processes > 1 && run.checkpoints;
   m.optimizer = 2 * (read ? trained_bytes(run) : arena) * here.size() / run.processes;
   m.activations = std::max(training, activations(work.evaluation, false));
@@ -133,7 +133,7 @@ MemoryForecast forecast_memory_beside_device(const RunShape& run) {
 namespace {
 
 constexpr int kMostPasses = 10;
-constexpr int kStillPasses = 2;                     // in which nothing grew
+constexpr int kStillPasses = 2;                     // passes without growth
 constexpr int64_t kMostBytes = int64_t{256} << 20;  // of activations
 
 PackedBatch batch_of(const MicroBatchLimits& size) {
@@ -175,7 +175,7 @@ void probe_memory(Backend& backend, EncoderConfig config, Head head, int64_t ten
     if (!training) return;
     encoder.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);
   };
-  // Until every thread has come by its largest piece: of a small model one may take them all.
+  // Until each thread has its largest buffers: with a small model one thread may do all work.
   double resident = 0;
   for (int i = 0, still = 0; i < kMostPasses && still < kStillPasses; ++i) {
     pass(work.training, true);
@@ -200,7 +200,7 @@ MemoryForecast PlannedParts::forecast_of(int rank, const RunFacts& facts, int sl
                                          const Workload* work, bool recompute) const {
   const ModelPart part = part_of(split_, layout_, *options_.tensor_shards, rank);
   const ParameterTable table(config_, head_, part);
-  const auto sum = make_solo_tensor_sum(part.tensor_shards);  // nothing is added
+  const auto sum = make_solo_tensor_sum(part.tensor_shards);  // adds nothing
   const Encoder encoder(backend_, config_, table, part, sum.get());
   const RunShape run{.table = table,
                      .encoder = encoder,

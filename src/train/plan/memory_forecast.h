@@ -1,7 +1,7 @@
-// The memory of a run before it is there. Weights, gradients, moments and activations follow from
-// the model's shape and the micro-batches that the run will have, by formula; program and data are
-// measured in the process that asks. Pages that nobody touches cost nothing, so what counts is the
-// largest micro-batch that there will be, not the largest one that buffers have room for.
+// Forecasts a run's memory. Formulas give weights, gradients, moments and activations from the
+// model's shape and the run's micro-batches. Program and data are measured in this process.
+// Untouched pages cost nothing, so the largest micro-batch that will occur counts, not the largest
+// that fits the buffers.
 #pragma once
 
 #include <cstdint>
@@ -18,81 +18,81 @@
 
 namespace finetune {
 
-// What every process of a run has in common.
+// What all processes of a run have in common.
 struct RunFacts {
   int lowest_layer = 0;
-  std::vector<bool> words{};  // rows of the word embedding that the data have
+  std::vector<bool> words{};  // rows of the word embedding that occur in the data
   int64_t weight_file_bytes = 0;
-  // Resident, measured: the program once it has worked, pages of files among it,
-  // and what the data add.
+  // Resident memory, measured: the program at work, the pages of files in it, and what reading the
+  // data adds.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
 };
 
-// What a process has, whatever its micro-batches.
+// A process of the run, whatever its micro-batches are.
 struct RunShape {
   const ParameterTable& table;
   const Encoder& encoder;
   RunFacts facts{};
   int64_t shards = 1, processes = 1;
   int64_t slots = 1;  // of activations in training (Encoder::reserve)
-  // Where the processes are on several hosts, those of this one; else all.
+  // The processes of this host, if there are several hosts; else all.
   std::optional<IndexRange> here = std::nullopt;
-  bool checkpoints = true;  // which read all moments
-  bool alone = true;        // no process has another part of the model
-  // Of a masked head, the tokens whose words are hidden: activations have room for all.
+  bool checkpoints = true;  // they read all moments
+  bool alone = true;        // no other process has another part of the model
+  // With a masked head, the share of tokens that are scored. Activations have room for all tokens.
   double scored_share = 1;
 
   IndexRange local() const { return here.value_or(IndexRange{0, processes}); }
 };
 
-// Bytes. Of one process; where a host has several, of the one that reads the data (rank 0).
+// In bytes, for one process: on a host with several, the one that reads the data (rank 0).
 struct MemoryForecast {
   int64_t weights = 0;
-  int64_t gradients = 0;    // of all arenas that this process touches
+  int64_t gradients = 0;    // in all arenas that this process touches
   int64_t optimizer = 0;    // m and v
-  int64_t activations = 0;  // and the micro-batch
+  int64_t activations = 0;  // with the micro-batch
   int64_t data = 0;         // vocabulary, texts and tokens
   int64_t program = 0;      // with libraries, threads and what matrix products pack
   int64_t shared = 0;       // weights, gradients and moments of all processes of the host
   int64_t peak = 0;         // forecast of peak_memory_mb
-  int64_t host = 0;         // all processes together, what they share counted once
-  int64_t common = 0;       // of it what processes with other parts of the model have in common
+  int64_t host = 0;         // all processes; shared memory counts once
+  int64_t common = 0;       // of `host`: shared by processes with different parts of the model
 };
 
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute);
-// Of a process that computes on a GPU: the weights are on the host while they are read and written,
-// all else is on the device (device_forecast.h).
+// The same for a process that computes on a GPU: the host has the weights only while they are read
+// and written; all else is on the device (device_forecast.h).
 MemoryForecast forecast_memory_beside_device(const RunShape& run);
 
-// Passes through a two-layer BERT make libraries and threads take the memory that they keep at
-// work: generated kernels, packed operands, stacks, some of it 20 MiB for every thread. The
-// micro-batches have the run's largest sizes, or what a bounded memory allows. The passes' own
-// memory is freed.
+// Runs passes through a two-layer BERT, so that libraries and threads take the memory that they
+// keep during work: generated kernels, packed operands, stacks, up to 20 MiB per thread. The
+// micro-batches have the run's largest sizes, or are cut to a memory limit. The memory of the
+// passes is freed.
 void probe_memory(Backend& backend, EncoderConfig config, Head head, int64_t tensor_shards,
                   const Workload& work, bool recompute);
 
-// The parts of the model that a planned run's processes have, and the memory of all of them.
+// The parts of the model in the processes of a planned run, and the memory of all processes.
 class PlannedParts {
  public:
-  // Of resolved options, on the processes of one host. Error(usage) where they cannot have the
+  // Takes resolved options, for the processes of one host. Error(usage) if they cannot have this
   // layout. `backend` and `samples` must outlive this.
   PlannedParts(const TrainOptions& options, const EncoderConfig& config, Head head,
                const Layout& layout, Backend& backend, const SampleView& samples);
 
   bool whole() const { return layout_.pp() * layout_.tp() == 1; }
-  // Of rank 0, which reads the data.
+  // The part of rank 0, which reads the data.
   ModelPart first() const { return part_of(split_, layout_, *options_.tensor_shards, 0); }
   const Layout& layout() const { return layout_; }
 
-  // What each process needs and all together; numbers but those of the part are the same for all.
-  // `micro_batches`, where not 0, and `tokens` stand in for the run's. The memory is rank 0's.
+  // The memory of rank 0; `host` is the sum over all processes. `facts` and `work` are the same for
+  // all processes. `micro_batches`, if not 0, and `tokens` replace the run's.
   MemoryForecast forecast(const RunFacts& facts, const Workload& work, int64_t micro_batches,
                           int64_t tokens, bool recompute) const;
-  // Of a process that computes on a GPU, which has the whole model.
+  // For a process that computes on a GPU and has the whole model.
   MemoryForecast forecast_beside_device(const RunFacts& facts) const;
 
  private:
-  // Of a rank that keeps activations in `slots` slots. A null `work` stands for a GPU.
+  // The memory of a rank with `slots` activation slots. A null `work` stands for a GPU.
   MemoryForecast forecast_of(int rank, const RunFacts& facts, int slots, const Workload* work,
                              bool recompute) const;
 

@@ -1,4 +1,4 @@
-// Prepares a run as train does, and puts its plan together.
+// Prepares a run as train does, and collects its plan.
 #include "train/plan/plan.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int64_t bytes_of_mb(double mb) {
   return int64_t(mb * 1024 * 1024);
 }
 
-// What a training run has ready before it allocates.
+// What a training run has when it is about to allocate.
 struct Prepared {
   TrainOptions options;
   Layout layout;
@@ -40,8 +40,8 @@ struct Prepared {
   int64_t weight_file_bytes = 0;
   int64_t micro_batch_tokens = 0;  // of evaluation, and of training without --micro-batches
   int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
-  DeviceMemory device;                        // before the run
-  std::string recipe;                         // the line of what it chose
+  DeviceMemory device;                        // before the run allocates
+  std::string recipe;                         // the log line with the recipe's choices
   std::string warning;                        // about the schedule
 };
 
@@ -88,7 +88,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   return p;
 }
 
-// As train reads them, after all that is measured.
+// Loads the weights as train does, after everything has been measured.
 void check_weights(const Prepared& p, const ParameterTable& table) {
   const ParameterTable whole(p.model.config, table.head());
   std::vector<float> arena(size_t(table.size()));
@@ -187,7 +187,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   const RunFacts facts{
       p.lowest_layer,
       p.task->head().kind == HeadKind::masked
-          ? std::vector<bool>(size_t(p.model.config.vocab_size), true)  // the decoder's, too
+          ? std::vector<bool>(size_t(p.model.config.vocab_size), true)  // the decoder reads all
           : words_of(train.samples, options, p.steps, p.model.config.vocab_size),
       p.weight_file_bytes,
       p.program_bytes + working,
@@ -234,7 +234,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.time = measure_time_of(
       {options, std::move(p.backend), p.model.config, *p.task, p.micro_batch_tokens}, plan.work);
   plan.time.startup = startup;
-  const auto total_with = [&](double step) {  // evaluations are as fast or slow as steps
+  const auto total_with = [&](double step) {  // scales evaluations like steps
     return startup + step * double(plan.work.steps) +
            plan.time.evaluation * (step / plan.time.step) * double(plan.work.evaluations);
   };

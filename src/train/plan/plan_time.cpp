@@ -13,15 +13,15 @@
 namespace finetune {
 namespace {
 
-constexpr double kSeconds = 2;    // how long steps are measured at most
-constexpr double kProbe = 0.25;   // seconds of a probe, which has at least one step
+constexpr double kSeconds = 2;    // for measuring steps, at most
+constexpr double kProbe = 0.25;   // seconds of a probe of at least one step
 constexpr size_t kProbes = 3;     // the least number of probes
-constexpr double kSteady = 0.04;  // the last probes' spread that needs no more of them
-constexpr double kLongStep = 1;   // seconds: a longer step is put together from small ones
+constexpr double kSteady = 0.04;  // stop when the last probes differ by less than this share
+constexpr double kLongStep = 1;   // seconds; the time of a longer step is extrapolated
 constexpr double kEvaluationSeconds = 1;
-constexpr double kLearningRate = 1e-6;  // random weights must not diverge
+constexpr double kLearningRate = 1e-6;  // small, so that random weights do not diverge
 
-// Runs steps on the samples that the run's first epoch has: buffers are for their micro-batches.
+// Times steps on samples of the run's first epoch, since the buffers are for its micro-batches.
 class Stopwatch {
  public:
   Stopwatch(TrainingStep& step, const TimedRun& run, int64_t steps)
@@ -32,7 +32,7 @@ class Stopwatch {
   struct Time {
     double tokens = 0, seconds = 0;
   };
-  // Of a step with the first `count` samples of the next batch.
+  // Times a step with the first `count` samples of the next batch.
   Time step(int64_t count) {
     const int64_t all = int64_t(order_.size());
     const IndexRange range =
@@ -52,10 +52,10 @@ class Stopwatch {
   int64_t done_ = 0;
 };
 
-// Some steps one after the other.
+// The result of some consecutive steps.
 struct Probe {
-  double seconds = 0;  // a step
-  double waited = 0;   // share of the threads' time without a processor
+  double seconds = 0;  // of one step
+  double waited = 0;   // share of the threads' time that they waited for a processor
 };
 
 Probe probe_of(Stopwatch::Time sum, int64_t steps, const ProcessorTime& before) {
@@ -64,7 +64,7 @@ Probe probe_of(Stopwatch::Time sum, int64_t steps, const ProcessorTime& before) 
   return {sum.seconds / double(steps), waiting > 0 ? waiting / (running + waiting) : 0};
 }
 
-// The times of a step, of evaluations nothing.
+// Summarizes the times of steps; evaluations are not in it.
 TimeForecast summary_of(std::vector<Probe> probes) {
   TimeForecast time;
   std::sort(probes.begin(), probes.end(),
@@ -87,8 +87,8 @@ bool is_steady(const std::vector<Probe>& probes) {
   return most->seconds <= (1 + kSteady) * least->seconds;
 }
 
-// Times of a step with `tokens` tokens. A step that takes long is put together from small ones:
-// what every step costs, and what a token adds.
+// The times of a step with `tokens` tokens. The time of a long step is extrapolated from smaller
+// steps: a fixed cost, and a cost per token.
 TimeForecast step_times(Stopwatch& watch, int64_t batch_size, int64_t sequences, double tokens) {
   watch.step(1);  // warms up
   const Stopwatch::Time small = watch.step(1);
@@ -140,7 +140,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
-  // Steps with a part of a batch cut it into other shards than the run's.
+  // A part of a batch is cut into smaller shards than the run's, which sets the buffers' sizes.
   const int64_t shard = part(*run.options.batch_size, *run.options.virtual_shards, 0).size();
   const BatchSize largest =
       reserved_size(engine.backend(),

@@ -1,5 +1,5 @@
-// A forecast of how long a run's steps and evaluations take here.
-// A few are computed, on the run's own samples and with random weights.
+// Forecasts how long a run's steps and evaluations take on this machine. Computes a few of them, on
+// the run's own samples and with random weights.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ struct TimedRun {
   std::unique_ptr<Backend> backend;
   const EncoderConfig& config;
   Task& task;
-  int64_t micro_batch_tokens = 0;  // of evaluation, as evaluation_tokens takes it
+  int64_t micro_batch_tokens = 0;  // of evaluation (see evaluation_tokens)
 };
 
-// The times of a step and of an evaluation, and `waited`; takes some seconds and the run's memory.
+// Measures `step`, `evaluation` and `waited`. Takes some seconds and the run's memory.
 TimeForecast measure_time_of(TimedRun run, const Workload& work);
 
 }  // namespace finetune

@@ -9,7 +9,7 @@
 namespace finetune {
 namespace {
 
-// To the largest of the micro-batches of these lengths; their number.
+// Enlarges `largest` to the largest micro-batch of these lengths. Returns how many there are.
 int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths,
                 const MicroBatching& cut, int64_t max_sequences) {
   int64_t count = 0;
@@ -74,7 +74,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
                 Engine::kEvaluationSequences);
     const int64_t every =
         options.eval_every.value_or(steps_per_epoch(samples.size(), *options.batch_size));
-    work.evaluations = (steps - 1) / every + 1;  // the last one at the end
+    work.evaluations = (steps - 1) / every + 1;  // the last evaluation is at the end
   }
   return work;
 }

@@ -72,7 +72,7 @@ std::shared_ptr<Task> read_data(const TrainOptions& options, SharedInputs& input
 
 void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, true);
-  // Computed once: forked processes find them in their memory.
+  // Computed once here, and inherited by forked processes.
   if (task->eval_set()) task->baselines();
 }
 

@@ -10,8 +10,8 @@
 
 namespace finetune {
 
-// Reads the run's data and model into `inputs`, and waits for their sums, so that a run in a forked
-// process finds them there. Errors as train.
+// Reads the run's data and model into `inputs` and waits for their SHA-256, so that forked
+// processes inherit both. Throws as train does.
 void read_inputs(const TrainOptions& options, SharedInputs& inputs);
 
 // SHA-256 of the run's data and of its model, as in run.json.
@@ -20,7 +20,7 @@ struct InputSums {
 };
 InputSums input_sums(const TrainOptions& options, SharedInputs& inputs);
 
-// Returns what a recipe needs to know of the run's data and model; nothing if there is no
+// Returns what a recipe needs to know of the run's data and model, or nothing if there is no
 // evaluation data.
 std::optional<RecipeFacts> facts_with_evaluation(const TrainOptions& options, SharedInputs& inputs);
 
@@ -28,9 +28,9 @@ struct NamedRun {
   const TrainOptions& options;
   std::string name;  // for errors
 };
-// Reads data and model of the first run into `inputs`. Checks the options of all runs that read the
-// same, and that the others' files can be opened. `processes`: of each run. Errors as train,
-// beginning with the run's name.
+// Reads data and model of the first run into `inputs`. All runs must read the same data and model:
+// checks their options, and that the other runs' files can be opened. `processes`: of each run.
+// Throws as train does; the message begins with the run's name.
 void check_options_of(const std::vector<NamedRun>& runs, int processes, SharedInputs& inputs);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Builds a learner: engine and weights, tensor sums, buffers, links, and a stage's part of a step.
+// Builds a learner: engine and weights, tensor sums, buffers, links, and the plan of its stage.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ std::unique_ptr<CountedTensorSum> make_tensor_sum(const Machine& machine, const 
                                                   Backend& backend, const LayoutPeers* peers);
 
 // Checks that the model has the weights, and on rank 0 that the disk has room for the run's files.
-// `source`: as load_weights'. Collective.
+// `source`: as in load_weights. Collective.
 void check_weights_and_disk(const Machine& machine, const Settings& settings,
                             const TrainingArrays& arrays, const WeightSource* source);
 
-// Makes the learner's engine and ways to other devices, and loads the pretrained weights. `source`:
-// null where another process reads the weights for this one. Returns what was loaded. Collective.
+// Makes the learner's engine and its links to other devices, and loads the pretrained weights.
+// `source`: null if another process reads the weights. Returns what was loaded. Collective.
 PretrainedReport load_weights(const Machine& machine, const Settings& settings,
                               const TrainingArrays& arrays, const WeightSource* source,
                               std::unique_ptr<Backend> backend, Learner& learner);
@@ -36,7 +36,7 @@ PretrainedReport load_weights(const Machine& machine, const Settings& settings,
 // between stages. The learner has its engine and objective. Collective.
 void reserve_buffers(const Machine& machine, const Settings& settings, Learner& learner);
 
-// What this stage does in a step. The plan refers to the machine and the learner.
+// The work of this stage in a step. The plan refers to the machine and the learner.
 StagePlan stage_plan(const Machine& machine, const Settings& settings, const Learner& learner);
 
 }  // namespace finetune

@@ -20,10 +20,10 @@ struct FinishedRun {
 using PreparedRun = std::variant<FinishedRun, std::unique_ptr<TrainingRun>>;
 
 // Checks options, data and model, and throws Error before anything is written. Then makes the run's
-// directory, loads or continues. For a finished run it loads nothing, but compares the sums of data
-// and model with the run's. It opens the console: from then on rank 0's log goes to standard error.
-// A signal while it waits for a pipe or for sums throws Error with the signal's exit code.
-// `shared`: inputs that runs of this process share; null: this is the only run. Collective.
+// directory, and loads the weights or a checkpoint. For a finished run it only compares the SHA-256
+// of data and model with the run's. It opens the console: from then on rank 0's log goes to
+// standard error. A signal during the wait for a pipe or a sum throws Error with its exit code.
+// `shared`: inputs shared by this process's runs; null for a single run. Collective.
 PreparedRun prepare_run(const TrainOptions& options, Communicator& world,
                         const SignalGuard& signals, SharedInputs* shared);
 

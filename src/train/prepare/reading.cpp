@@ -49,7 +49,7 @@ Reading read_on_this_process(const Context& context, const ChosenMachine& chosen
                              const TrainOptions& options, const Output& output) {
   Reading out;
   const LayoutGroups& groups = *chosen.machine.groups;
-  // Of the processes that share weights, one reads them.
+  // One of the processes that share weights reads them.
   const bool reads_weights = groups.data().local_rank() == 0;
   if (reads_weights) require_no_pipe(options.model);
   ModelFiles& model = out.model.files;

@@ -40,7 +40,7 @@ ChosenMachine choose_machine(Communicator& world, TrainOptions& options, const O
 
 namespace {
 
-// Numbers that rank 0 finds from the data and all processes need.
+// Numbers that rank 0 computes from the data and sends to all processes.
 struct Facts {
   MicroBatchLimits evaluation;
   int64_t has_eval = 0;

@@ -1,4 +1,4 @@
-// Takes some steps and evaluates some rows against the clock.
+// Measures the time of some steps and of evaluating some rows.
 #include "train/prepare/trial.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace finetune {
 namespace {
 
-// What of a run is not measured: bytes a second of checkpoints, which are written and read again,
-// and of exported models; and of a fit, which computes in single precision.
+// Assumed rates for costs that are not measured: bytes per second of writing and reading back
+// checkpoints, and of exported models; the speed of a fit, which computes in single precision.
 constexpr double kCheckpointBytes = 4e8, kExportBytes = 2e8;
 constexpr double kFitShareOfSpeed = 0.2, kFitPasses = 150 * 4;
 constexpr double kExit = 0.4, kSecondsARow = 1e-4, kSecondsALogit = 5e-7;
@@ -42,8 +42,8 @@ class Trial {
 
   double building() const { return building_; }
 
-  // Seconds a token of training steps. The first one is slower and does not count, unless it alone
-  // takes all of the time.
+  // Seconds per token of training steps. The first step is slower, so it counts only if it takes
+  // all of the time.
   double step_seconds(double most_seconds) {
     const SampleView& samples = learner_.objective->samples();
     const TrainOptions& options = settings_.options;
@@ -60,7 +60,7 @@ class Trial {
       if (step == 1) seconds = tokens = 0;
       seconds += seconds_now() - began;
       tokens += double(result.tokens);
-      if (!result.finite) break;  // the run says so
+      if (!result.finite) break;  // the run reports it
       if (agreed(step > 0 && seconds_now() - start > most_seconds)) break;
       if (agreed(seconds_now() - start > 3 * most_seconds)) break;
     }
@@ -98,7 +98,7 @@ class Trial {
   }
 
  private:
-  // Rank 0's answer, which all take.
+  // Returns rank 0's answer on all ranks.
   bool agreed(bool answer) const {
     auto value = uint8_t(answer);
     machine_.world.broadcast(&value, sizeof value, 0);
@@ -120,7 +120,7 @@ class Trial {
   double building_ = 0;
 };
 
-// Of a fit to the features of all training rows, without them.
+// Seconds of a fit to the features of all training rows; computing the features not included.
 double fit_seconds(const Settings& settings, int64_t samples, double token_seconds) {
   const EncoderConfig& config = settings.config;
   const auto width = double(config.hidden_size);
@@ -154,13 +154,13 @@ RunCosts measured_costs(const Context& context, const Machine& machine, const Se
   const auto layers = double(settings.config.num_hidden_layers);
   const auto bytes = 4 * double(ParameterTable(settings.config, settings.head).size());
   const double fit = inference * tokens + fit_seconds(settings, samples, inference);
-  const double pooled = (layers + 1) / layers;  // a layer more
+  const double pooled = (layers + 1) / layers;  // one layer more
   (fits_head(settings.options) ? costs.fit : costs.other_fit) = fit;
   costs.checkpoint = 3 * bytes / kCheckpointBytes;
   costs.end = bytes / kExportBytes + kExit + rows * kSecondsARow +
               rows * double(settings.head.outputs) * kSecondsALogit;
   costs.quick = fit * pooled + costs.evaluation * pooled + costs.checkpoint + costs.end;
-  costs.spent = trial.building();  // again, for the run
+  costs.spent = trial.building();  // the run builds the learner again
   return costs;
 }
 

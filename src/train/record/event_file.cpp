@@ -19,13 +19,13 @@ namespace finetune {
 namespace {
 
 constexpr std::string_view kEventPrefix = "events.out.tfevents.", kEventSuffix = ".finetune";
-// Fields of event.proto and summary.proto.
+// Field numbers of event.proto and summary.proto.
 constexpr int kWallTime = 1, kEventStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
 constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kStatus = 1, kStatusStart = 1;
 enum Wire { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
 
 template <typename Number>
-std::string little_endian(Number value) {  // as x86-64 has it
+std::string little_endian(Number value) {  // x86-64 is little-endian
   std::string out(sizeof value, '\0');
   std::memcpy(out.data(), &value, sizeof value);
   return out;
@@ -62,8 +62,8 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The number in the name of the newest file of ours; -1: there is none. Files count in the order of
-// their names.
+// The number in the name of the newest event file; -1 if there is none. TensorBoard reads the files
+// in the order of their names.
 int64_t newest_number(const fs::path& directory) {
   int64_t newest = -1;
   for (const fs::path& entry : entries_of(directory)) {

@@ -1,6 +1,6 @@
-// Event files as TensorBoard reads them: scalars of a run by step.
-// Records of TFRecord (length, masked CRC-32C of it, data, masked CRC-32C of them), each an Event
-// of TensorFlow's event.proto: file_version first, then summaries of simple values.
+// Writes event files for TensorBoard: the scalars of a run by step. A file has TFRecord records
+// (length, its masked CRC-32C, data, its masked CRC-32C). Each holds an Event of TensorFlow's
+// event.proto: first file_version, then summaries of simple values.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace finetune {
 
-// The name of a file of ours, which --overwrite may remove.
+// Whether this is the name of an event file of a run, which --overwrite may remove.
 bool is_event_file(std::string_view name);
 
 // Errors are Error(model) naming the file.
 class EventFile {
  public:
-  // A new file after those of ours that lie in `directory`. Where there are such, steps that they
-  // have from `first_step` on are declared void: they are done again.
+  // Creates a file that follows those in `directory`. If there are any, it voids their steps from
+  // `first_step` on, because these steps are done again.
   EventFile(const std::filesystem::path& directory, int64_t first_step);
   ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
-  // One event; it is handed to the operating system at once.
+  // Writes one event, and hands it to the operating system at once.
   void append(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 
  private:

@@ -28,7 +28,7 @@ namespace {
 constexpr std::string_view kWeightsSum = "\nsha256 of model.safetensors: ";
 constexpr std::string_view kOldWeightsSum = "\nsha256 of the weights: ";
 
-// A double-quoted scalar of YAML.
+// Quotes `text` as a double-quoted scalar of YAML.
 std::string yaml(std::string_view text) {
   return double_quoted(printable(text));
 }
@@ -50,7 +50,7 @@ std::string file_names(const std::vector<std::string>& paths) {
   return join(names, ", ");
 }
 
-// What the card of the pretrained model says.
+// Facts from the card of the pretrained model.
 struct BaseCard {
   std::string model;  // its name on the hub; empty: unknown
   std::string license;
@@ -65,7 +65,7 @@ bool is_plain(std::string_view value) {
   return !value.empty() && value.size() <= 100 && std::all_of(value.begin(), value.end(), fits);
 }
 
-// A scalar of YAML without its quotes and the comment behind it; empty for null.
+// A scalar of YAML without its quotes and without the comment after it; empty for null.
 std::string_view scalar(std::string_view value) {
   value = trim(value);
   if (value.starts_with('"') || value.starts_with('\'')) {
@@ -77,7 +77,7 @@ std::string_view scalar(std::string_view value) {
   return value == "null" || value == "Null" || value == "NULL" || value == "~" ? "" : value;
 }
 
-// A scalar of plain characters; empty for any other.
+// Returns the scalar if it has only plain characters, else "".
 std::string_view plain_scalar(std::string_view value) {
   value = scalar(value);
   return is_plain(value) ? value : "";
@@ -94,7 +94,7 @@ void add_languages(std::string_view value, std::vector<std::string>& languages) 
   }
 }
 
-// The beginning of a card; empty if there is none, or if it cannot be read.
+// Returns the beginning of a card, or "" if there is none or it cannot be read.
 std::string card_text(const fs::path& path) {
   constexpr size_t kMost = 1 << 16;
   try {
@@ -104,7 +104,7 @@ std::string card_text(const fs::path& path) {
   }
 }
 
-// Reads the few keys that matter; anything unusual is left out.
+// Reads the few keys that the new card needs; leaves out values in unusual forms.
 BaseCard read_card(const fs::path& path) {
   BaseCard card;
   std::string text = card_text(path);
@@ -131,7 +131,7 @@ BaseCard read_card(const fs::path& path) {
   return card;
 }
 
-// The pretrained model's id on the hub, else its directory's name.
+// The pretrained model's id on the hub, or else its directory's name.
 std::string name_of_base(const fs::path& base) {
   if (const auto origin = hub_origin(base)) return origin->id;
   return fs::absolute(base / "").lexically_normal().parent_path().filename().string();
@@ -175,7 +175,7 @@ std::string title_of(const ModelCard& card) {
                               : concat(base, " fine-tuned on ", data);
 }
 
-// Names the model's results as the hub's index of models has them.
+// Lists the model's results in the form that the hub's index of models uses.
 std::string model_index(const ModelCard& card) {
   const std::vector<MetricInfo> metrics = metrics_in(card);
   if (metrics.empty()) return "";
@@ -298,7 +298,7 @@ std::vector<std::string> words_of(const ConfigValue& value) {
   return {};
 }
 
-// Each option with its values.
+// Returns the command's name, then each option with its values.
 std::vector<std::string> command_parts(const ModelCard& card) {
   const Commands command = card.task == TaskKind::mlm ? commands::adapt : commands::train;
   std::vector<std::string> parts{command == commands::adapt ? "finetune adapt" : "finetune train"};

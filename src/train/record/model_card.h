@@ -24,18 +24,18 @@ struct ModelCard {
   std::string data_sha256;
   std::string weights_sha256;    // of model.safetensors
   Metrics metrics;               // of the run
-  bool pools_by_mean = false;    // of --recipe quick: its last layer does
-  bool is_best_of_many = false;  // evaluated several times: the weights are those of the best
+  bool pools_by_mean = false;    // with --recipe quick: the last layer pools
+  bool is_best_of_many = false;  // the weights are those of the best of several evaluations
 };
 
-// Front matter in YAML, then text in Markdown. Of paths only the file names are shown, so that two
-// runs that differ in their directories have the same card. `card` may contain names of any bytes.
+// Front matter in YAML, then text in Markdown. Paths are shown without their directories, so that
+// runs in different directories have the same card. Names in `card` may have any bytes.
 std::string model_card(const ModelCard& card);
 
-// `card` with this sum of model.safetensors; unchanged if a user wrote it.
+// Returns `card` with this checksum of model.safetensors; unchanged if a user wrote the card.
 std::string with_weights_sha256(std::string card, std::string_view sha256);
 
-// The command that trains such a model: "finetune train --model NAME --train FILE ...", over
+// The command that trains this model again: "finetune train --model NAME --train FILE ...", on
 // several lines if it is long.
 std::string command_of(const ModelCard& card);
 

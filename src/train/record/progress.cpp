@@ -1,4 +1,4 @@
-// Lays out progress and evaluations for people.
+// Formats progress and evaluations for people.
 #include "train/record/progress.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kShownDigits = 4;
 
-// In CheckpointState::totals: the losses of all steps, and of those up to the last evaluation.
-// There may be eight totals at most: HDF5 stores so many attributes in one place, where the tests
-// read them.
+// Names in CheckpointState::totals: the sum of the losses of all steps, and of the steps up to the
+// last evaluation. There may be at most eight totals: HDF5 stores up to eight attributes in one
+// place, where the tests read them.
 constexpr const char *kLoss = "loss", *kRowLosses = "row_losses";
 
 constexpr size_t kNarrow = 7, kWide = 12;
@@ -31,7 +31,7 @@ std::string title_of(const std::string& metric) {
 
 std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string& measure) {
   std::vector<std::string> names;
-  const bool is_of_numbers = metrics.contains("eval_mse");  // which is their loss
+  const bool is_of_numbers = metrics.contains("eval_mse");  // MSE is their loss
   if (metrics.contains("eval_loss") && !is_of_numbers) names.emplace_back("eval_loss");
   for (const MetricInfo& metric : kMetricTable) {
     if (metric.column.empty() || names.size() == kMostShown) continue;
@@ -45,12 +45,12 @@ std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string
   return names;
 }
 
-// Four digits after the point, or four significant ones of a small or large number.
+// Four digits after the point; for small and large numbers four significant digits.
 std::string shown(double value) {
   return std::abs(value) >= 1e5 ? significant(value, 4) : format_measure(value);
 }
 
-// A column, at least two blanks behind the one before.
+// Right-aligns a column, at least two blanks after the previous one.
 std::string right(const std::string& text, size_t width) {
   return padded("  " + text, width, true);
 }
@@ -99,7 +99,7 @@ EvaluationRows::EvaluationRows(std::string measure, int64_t step, double losses)
     : measure_(std::move(measure)), step_(step), losses_(losses) {}
 
 std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metrics& metrics) {
-  const int64_t steps = at.step - step_;  // 0: a step that is evaluated again
+  const int64_t steps = at.step - step_;  // 0: this step is evaluated again
   const std::string loss = steps > 0 ? shown((at.losses - losses_) / double(steps)) : "-";
   std::string header =
       right("epoch", kNarrow) + right("step", kNarrow) + right("train loss", kWide);
@@ -128,7 +128,7 @@ EvaluationRows rows_after(const CheckpointState& state, const std::string& measu
   if (losses != state.totals.end() && evaluated <= state.step) {
     return {measure, evaluated, losses->second};
   }
-  // Older checkpoints do not have them: the row begins where the run resumes.
+  // Older checkpoints do not have this total: the row then counts from where the run resumes.
   const auto all = state.totals.find(kLoss);
   return {measure, state.step, all == state.totals.end() ? 0 : all->second};
 }

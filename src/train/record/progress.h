@@ -1,4 +1,4 @@
-// How a run shows where it stands: the progress line's parts, and a row for each evaluation.
+// Shows the progress of a run: the parts of the progress line, and a row for each evaluation.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct RunProgress {
 };
 // "1:05:09", "3:20"
 std::string clock_time(double seconds);
-// Step and time left stay on the narrowest terminal, rates go first.
+// The narrowest terminal shows step and time left; the rates are dropped first.
 std::vector<ProgressPart> progress_parts(const RunProgress& progress);
 
-// "predicted 8192 rows  41 %  1234 rows/s  remaining 0:12": `share` of the whole, or a negative
-// number where its size is not known.
+// "predicted 8192 rows  41 %  1234 rows/s  remaining 0:12". `share` is the finished share of the
+// whole, or negative if the size is not known.
 std::vector<ProgressPart> progress_parts(std::string_view verb, int64_t done, std::string_view what,
                                          double share, double seconds);
 // "evaluating  41 %  remaining 0:12"
@@ -36,17 +36,17 @@ struct EvaluationAt {
   int64_t step = 0;
   double epoch = 0;
   double losses = 0;     // the sum of the losses of all steps so far
-  double seconds = 0;    // that the run has taken so far
+  double seconds = 0;    // of the run so far
   bool is_best = false;  // so far
 };
 
-// Evaluations as rows under one header: epoch, step, the mean loss of the steps since the row
-// before, the evaluation's loss and two measures, the run's time. All but the time are the same in
-// a run that was stopped and resumed.
+// Evaluations as rows under one header: epoch, step, the mean loss of the steps since the previous
+// row, the evaluation's loss and two measures, the run's time. A run that is stopped and resumed
+// has the same rows, except for the time.
 class EvaluationRows {
  public:
-  // `measure`: a metric that is always shown. `step`, `losses`: of the evaluation before, which a
-  // resumed run has had; 0 if there was none.
+  // `measure`: a metric that is always shown. `step`, `losses`: of the last evaluation before the
+  // run was resumed; 0 if there was none.
   EvaluationRows(std::string measure, int64_t step, double losses);
 
   // The lines to log: the header before the first row, then the row.
@@ -59,10 +59,10 @@ class EvaluationRows {
   bool has_header_ = false;
 };
 
-// The rows of a run that begins or resumes with `state`: the first one shows the mean loss since
-// the last evaluation, as if the run had not stopped.
+// The rows of a run that begins or resumes with `state`. The first row shows the mean loss since
+// the last evaluation, as if the run had not been stopped.
 EvaluationRows rows_after(const CheckpointState& state, const std::string& measure);
-// Keeps in `state` that it has been evaluated.
+// Records in `state` that its step has been evaluated.
 void keep_evaluation(CheckpointState& state);
 
 }  // namespace finetune

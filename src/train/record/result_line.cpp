@@ -50,7 +50,7 @@ TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& c
 TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>& config) {
   const auto value = [&](std::string_view name) { return first_value(config, name); };
   std::string recipe = value("recipe");
-  if (recipe.empty()) recipe = "hf";  // of before there were recipes
+  if (recipe.empty()) recipe = "hf";  // from before recipes existed
   if (recipe == "hf") {
     const RecipeNumbers usual = recipe_numbers(recipe_hf());
     size_t place = 0;
@@ -62,7 +62,7 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
     });
   }
   if (!value("time-budget").empty() && !options.epochs && !options.max_steps) {
-    options.max_steps = parse_int(value("max-steps"));  // what was chosen for the budget
+    options.max_steps = parse_int(value("max-steps"));  // the length chosen for the budget
     if (options.max_steps) options.recipe = recipe;
     if (options.max_steps && options.head_init == "auto") options.head_init = value("head-init");
     if (options.head_init.empty()) options.head_init = "auto";

@@ -25,7 +25,7 @@ bool is_step(const NamedNumbers& numbers) {
                      [](const auto& number) { return number.first == "loss"; });
 }
 
-// The lines of steps, or those of evaluations.
+// Returns only the lines of steps, or only those of evaluations.
 std::vector<NamedNumbers> those_of(const std::vector<NamedNumbers>& lines, bool steps) {
   std::vector<NamedNumbers> out;
   std::copy_if(lines.begin(), lines.end(), std::back_inserter(out),
@@ -43,7 +43,7 @@ int64_t last_step(const std::vector<NamedNumbers>& lines) {
   return last;
 }
 
-// Under the tags that Hugging Face's Trainer has: train/loss, eval/accuracy.
+// Adds scalars under the tags that Hugging Face's Trainer uses: train/loss, eval/accuracy.
 void append_event(EventFile& events, const NamedNumbers& numbers) {
   constexpr std::string_view evaluation = "eval_";
   NamedNumbers scalars;
@@ -63,7 +63,7 @@ void append_event(EventFile& events, const NamedNumbers& numbers) {
 
 MetricsTable::MetricsTable(fs::path path, const std::vector<NamedNumbers>& rows)
     : path_(std::move(path)) {
-  if (rows.empty()) {  // the file comes with its first row
+  if (rows.empty()) {  // the first row creates the file
     std::error_code error;
     fs::remove(path_, error);
     if (!error) return;

@@ -1,4 +1,4 @@
-// What a run says of its course while it runs: metrics.jsonl, and the same numbers as tables.
+// Records the course of a run: metrics.jsonl, and the same numbers as tables.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace finetune {
 
-// A CSV file whose header is the first row's names. A number that is not finite, or that a row does
-// not have, is an empty cell. Errors are Error(model) naming the file.
+// A CSV file; its header has the first row's names. The cell of a number that is not finite, or
+// that the row does not have, is empty. Errors are Error(model) naming the file.
 class MetricsTable {
  public:
-  // Replaces what is there by these rows, whole; without any there is no file until the first one.
+  // Replaces the file by these rows. If there are none, removes it until the first append().
   MetricsTable(std::filesystem::path path, const std::vector<NamedNumbers>& rows);
   ~MetricsTable();
   MetricsTable(const MetricsTable&) = delete;
@@ -26,14 +26,14 @@ class MetricsTable {
   void append(const NamedNumbers& row);
 
  private:
-  std::string lines_of(const NamedNumbers& row);  // after the header, if it is the first one
+  std::string lines_of(const NamedNumbers& row);  // with the header if it is the first row
 
   std::filesystem::path path_;
   std::vector<std::string> columns_;
   int descriptor_ = -1;
 };
 
-// A training step, as its line has it.
+// The numbers of a training step in its line.
 struct StepNumbers {
   int64_t step;
   double epoch, loss, learning_rate, gradient_norm;
@@ -41,20 +41,20 @@ struct StepNumbers {
   double seconds;
 };
 
-// metrics.jsonl leads; event files for TensorBoard are written beside it where they are asked for.
-// metrics.csv has its steps and evaluations.csv its evaluations; where a run
-// goes on they are made from it anew, so that a kill between two writes leaves no trace.
+// Writes metrics.jsonl and, if asked for, event files for TensorBoard. metrics.csv has the steps
+// and evaluations.csv the evaluations. When a run is resumed, both are made again from
+// metrics.jsonl, so that a kill between two writes leaves no trace.
 class RunLog {
  public:
-  // The steps are those of MetricsLog. Warns where lines that were written every `log_every` steps
-  // are gone.
+  // The steps are those of MetricsLog. Warns if lines are missing, which were written every
+  // `log_every` steps.
   RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
          int64_t log_every, bool tensorboard = false);
 
   void append_step(const NamedNumbers& numbers);
   void append_step(const StepNumbers& numbers);
   void append_evaluation(const NamedNumbers& numbers);
-  void sync();  // metrics.jsonl
+  void sync();  // syncs metrics.jsonl to the disk
 
  private:
   MetricsLog lines_;

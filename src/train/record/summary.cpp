@@ -1,4 +1,4 @@
-// Words the result of a run and the next commands.
+// Describes the result of a run and the next commands.
 #include "train/record/summary.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool has_model(const RunDirectory& directory) {
 
 namespace {
 
-// What the evaluation rows were used for besides measuring, or empty.
+// Says for what else than measuring the evaluation rows were used, or is empty.
 std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
   const auto value = [&](const char* name) {
     const auto found = metrics.find(name);

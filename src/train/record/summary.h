@@ -1,4 +1,4 @@
-// The end of a run for people.
+// Describes a finished run for people.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reads a run's options and compares its data with what they were.
+// Reads a run's options and checks that its data has not changed.
 #include "train/record/training_rows.h"
 
 #include "core/error.h"
@@ -56,7 +56,7 @@ TrainingRowsOfModel training_rows_of(const fs::path& model) {
       return {{}, "its run's data are no longer what they were"};
     }
     return {std::move(rows), ""};
-  } catch (const Error& error) {  // a model is whole without its run
+  } catch (const Error& error) {  // a model can be used without its run
     return {{}, error.what()};
   }
 }

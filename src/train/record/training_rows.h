@@ -1,4 +1,4 @@
-// The rows that a model was trained on and chosen by, where its run still tells.
+// Finds the rows that a model was trained on and chosen by, if its run still exists.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,16 @@
 namespace finetune {
 
 struct TrainingRowsOfModel {
-  std::optional<TaskOptions> options;  // with files
-  std::string why;                     // there are none
+  std::optional<TaskOptions> options;  // with the files
+  std::string why;                     // why `options` is empty
 };
 
-// `model`: the model's directory, which may be a run's model/. The run's data must be there with
-// the sums of run.json.
+// `model`: the model's directory, which may be a run's model/. The run's data must still have the
+// checksum in run.json.
 TrainingRowsOfModel training_rows_of(const std::filesystem::path& model);
 
-// The names of the files that the model's run read, whether or not they are as they were. Empty
-// where the model lies in no run.
+// The names of the files that the model's run read, whether or not they have changed. Empty if the
+// model is not in a run's directory.
 std::vector<std::filesystem::path> files_named_by_run(const std::filesystem::path& model);
 
 }  // namespace finetune

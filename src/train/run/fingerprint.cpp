@@ -1,4 +1,4 @@
-// The low-priority thread that hashes data and model files.
+// Hashes data and model files in a thread of low priority.
 #include "train/run/fingerprint.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kPieceBytes = 1 << 18;
 constexpr int kLowPriority = 10;
 
-// The calling thread alone: on Linux a priority belongs to a thread. Signals are for the main one.
+// Only for the calling thread: Linux has a priority per thread. The main thread gets signals.
 void step_back() {
   ::setpriority(PRIO_PROCESS, id_t(::syscall(SYS_gettid)), kLowPriority);
   sigset_t all;
@@ -67,7 +67,7 @@ void Fingerprint::work() {
 
 std::string Fingerprint::hash_file(const InputFile& file) {
   const std::string name = file.name.string();
-  // O_NONBLOCK: a pipe has been read already, and nobody may ever write to it again.
+  // O_NONBLOCK: a pipe has been read already, and opening it could block forever.
   int descriptor = ::open(file.content.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) throw system_failure(file.name, errno, code_);
   struct stat info {};

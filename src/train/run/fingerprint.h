@@ -13,18 +13,18 @@
 
 namespace finetune {
 
-// One file: what sha256sum prints. Several: the sha256 of their sums in order, one per line (as
-// `sha256sum FILES | cut -c1-64 | sha256sum` prints). None: empty.
+// One file: the sum that sha256sum prints. Several: the SHA-256 of their sums in order, one per
+// line (as `sha256sum FILES | cut -c1-64 | sha256sum` prints). No file: an empty text.
 class Fingerprint {
  public:
-  // Starts. `code`: the exit code of its errors, for data or model.
+  // Starts the thread. `code`: the exit code of errors, for data or for the model.
   explicit Fingerprint(std::vector<InputFile> files, ExitCode code = ExitCode::data);
-  ~Fingerprint();  // stops early if still at work
+  ~Fingerprint();  // stops the thread early if it still works
   Fingerprint(const Fingerprint&) = delete;
   Fingerprint& operator=(const Fingerprint&) = delete;
 
   bool finished() const { return finished_; }
-  // Waits. Error(code), naming a file that cannot be read, or that can be read only once.
+  // Waits for the result. Error(code) naming a file that cannot be read, or not a second time.
   const std::string& result();
 
  private:

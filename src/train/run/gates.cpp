@@ -19,7 +19,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostMetricNames = 40, kLongestMetricName = 60;  // of a file, in a message
+constexpr size_t kMostMetricNames = 40, kLongestMetricName = 60;  // shown from a file
 
 // Longer operators first, so that ">=" is not read as ">".
 constexpr std::array<std::pair<std::string_view, Comparison>, 5> kOperators{{
@@ -44,7 +44,7 @@ bool is_metric_name(std::string_view name) {
   });
 }
 
-// For people: enough digits to compare with the bound.
+// A value for people, with enough digits to compare it with the bound.
 std::string shown(double value) {
   if (!std::isfinite(value)) return "none";
   double magnitude = std::abs(value);
@@ -62,7 +62,7 @@ struct Baseline {
   std::map<std::string, double> metrics;
 };
 
-// A run or an evaluation stands for its metrics.json.
+// The directory of a run or an evaluation stands for its metrics.json.
 std::vector<Baseline> read_baselines(const std::vector<std::string>& paths) {
   std::vector<Baseline> baselines;
   for (const std::string& path : paths) {
@@ -121,7 +121,7 @@ double value_in(const Baseline& baseline, const Tolerance& tolerance, const std:
                     tolerance.metric, "; it has ", join_some(names, kMostMetricNames));
 }
 
-// How far from the mean of some runs one more may lie (95 %, both sides).
+// How far one more run may be from the mean of the others by chance (95 %, two-sided).
 double noise_of_one_more(const Estimate& estimate) {
   if (estimate.runs < 2) return 0;
   const double n = double(estimate.runs);
@@ -131,7 +131,7 @@ double noise_of_one_more(const Estimate& estimate) {
 }  // namespace
 
 bool Assertion::holds(double value) const {
-  if (!std::isfinite(value)) return false;  // shown as none, and none is no pass
+  if (!std::isfinite(value)) return false;  // shown as "none"; it must not pass
   switch (comparison) {
     case Comparison::at_least:
       return value >= bound;
@@ -199,7 +199,7 @@ std::vector<Assertion> baseline_assertions(
       throw usage_error("--tolerance ", in_quotes(text), ": the baselines' values of ",
                         tolerance.metric, " are too large for a bound; give --baseline others");
     }
-    // 88.3 - 0.3 is not quite 88 in binary: a value on the bound must pass.
+    // In binary, 88.3 - 0.3 is not exactly 88. A value on the bound must pass.
     const double slack = 1e-12 * std::max(std::abs(estimate.mean), worse);
     const char* sign = larger ? " - " : " + ";
     std::string note =

@@ -21,44 +21,43 @@ struct Assertion {
   std::string metric;
   Comparison comparison = Comparison::at_least;
   double bound = 0;
-  std::string note;  // for the table: where the bound comes from
+  std::string note;  // for the table: how the bound was computed
 
   bool holds(double value) const;  // false for NaN
 };
 
-// The metric that `name` is probably meant to be: a typo, a name without "eval_", or the beginning
-// of one ("f1": "eval_f1_macro"). Nothing where none is near.
+// The metric that `name` probably stands for: a typo, a name without "eval_", or its beginning
+// ("f1": "eval_f1_macro"). Returns nothing if none is close.
 std::optional<std::string> closest_metric(std::string_view name,
                                           const std::vector<std::string>& available);
 
 // "eval_f1>=88", spaces allowed around the operator. Error(usage) that shows the syntax.
 Assertion parse_assertion(std::string_view text);
 
-// Tolerances "name=0.3", or of the baseline's value "name=1%", against metrics.json files or the
-// directories that hold them: worse than their mean by more than the tolerance fails. Of several
-// baselines (two at least), runs with other seeds, the tolerance is on top of what one more such
-// run may differ from their mean by chance: student_95(n - 1) * sd * sqrt(1 + 1/n), so that of 40
-// runs as good as they are one fails. Error(usage): bad syntax, an unreadable baseline or one
-// without that metric, a baseline given twice, a tolerance without a baseline or a baseline without
-// a tolerance.
+// Tolerances are "name=0.3", or "name=1%" of the baseline's value. Baselines are metrics.json files
+// or their directories. A metric fails if it is worse than the baselines' mean by more than the
+// tolerance. Two or more baselines are runs with different seeds. Then the bound also allows the
+// difference of one more such run by chance, student_95(n - 1) * sd * sqrt(1 + 1/n), so that one of
+// 40 equally good runs fails. Error(usage): bad syntax, a baseline that is unreadable, lacks the
+// metric or is given twice, or only one of tolerance and baseline is given.
 std::vector<Assertion> baseline_assertions(
     const std::vector<std::string>& baselines, const std::vector<std::string>& tolerances,
     const std::function<bool(const std::string& metric)>& larger_is_better);
 
-// Error(usage) naming the first metric that is not in `available`, and those that are.
+// Error(usage) naming the first metric that is not in `available`, and the available ones.
 void check_assertions(const std::vector<Assertion>& assertions,
                       const std::vector<std::string>& available);
 
-// The metrics of a run besides the task's: train_loss, ..., peak_memory_mb, startup_seconds.
+// A run's metrics that do not depend on the task: train_loss, ..., peak_memory_mb, ...
 const std::vector<std::string>& run_metric_names();
-// Those of a run on several processes, beside them: of the axes along which there are several.
+// Further metrics of a run on several processes, for axes with more than one process.
 std::vector<std::string> layout_metric_names(const Layout& layout);
-// Those of an evaluation, besides the task's.
+// An evaluation's metrics that do not depend on the task.
 const std::vector<std::string>& evaluation_metric_names();
 // False for losses and errors, seconds, memory and bytes; true for rates, shares and scores.
 bool larger_is_better(const std::string& metric);
 
-// --assert, then --baseline with --tolerance, checked against the metrics there will be.
+// The gates of --assert, then of --baseline with --tolerance. All metrics must be available.
 std::vector<Assertion> gates_of(const std::vector<std::string>& assertions,
                                 const std::vector<std::string>& baselines,
                                 const std::vector<std::string>& tolerances,
@@ -75,7 +74,7 @@ struct AssertionReport {
 
   std::string failed() const;  // "eval_accuracy 0.5 >= 0.9; ..."
 };
-// A metric that is missing from `metrics` fails.
+// A gate fails if its metric is missing from `metrics`.
 AssertionReport evaluate_assertions(const std::vector<Assertion>& assertions,
                                     const std::map<std::string, double>& metrics);
 

@@ -21,7 +21,7 @@ fs::path folder_of(const fs::path& path) {
   return fs::absolute(path).lexically_normal().parent_path();
 }
 
-// The first name on the way from `directory` to `path`; ".." if it is elsewhere.
+// The first part of `path` relative to `directory`; ".." if it is outside.
 std::string name_inside(const fs::path& path, const fs::path& directory) {
   const fs::path from = without_trailing_separator(fs::absolute(directory).lexically_normal());
   return fs::absolute(path).lexically_normal().lexically_relative(from).begin()->string();
@@ -56,7 +56,7 @@ std::string junit_xml(const std::string& command, const std::string& about,
                                       [](const GateCheck& check) { return !check.passed; });
   const std::string counts =
       concat(" tests=\"", report.checks.size(), "\" failures=\"", failures, "\" errors=\"0\"");
-  // Schemas of JUnit know skipped for a suite alone.
+  // JUnit schemas allow `skipped` only for a testsuite.
   std::string out = concat(kJunitBegin, counts, ">\n  <testsuite name=\"", markup_escaped(about),
                            "\"", counts, " skipped=\"0\">\n    <properties>\n");
   for (const auto& [name, value] : metrics) {

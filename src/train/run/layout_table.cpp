@@ -1,4 +1,4 @@
-// Words and JSON of a layout.
+// Formats a layout as text and JSON.
 #include "train/run/layout_table.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ RankRow row_of(const LayoutRun& run, int rank) {
   return row;
 }
 
-// "50:50" of what each stage has; of many stages "from 4 to 6".
+// The stages' values as "50:50"; for many stages "from 4 to 6".
 std::string ratio(const std::vector<int64_t>& values, std::string_view separator) {
   constexpr size_t kMostStages = 12;
   if (values.size() > kMostStages) {

@@ -10,26 +10,26 @@
 
 namespace finetune {
 
-// What is told of; nothing here reads weights or talks to others.
+// What the functions below describe. They read no weights and do not communicate.
 struct LayoutTable {
   const LayoutRun& run;
   std::vector<std::string> hosts;  // the name of each
 };
 
-// host0, host1, ...: where nobody has a name yet.
+// host0, host1, ...: for hosts whose names are not known.
 std::vector<std::string> numbered_hosts(const std::vector<int>& first_rank);
 
-// What the layout is, and a row for each of the first ranks.
+// Describes the layout, with a row for each of the first ranks.
 std::vector<std::string> place_lines(const LayoutTable& table, int most_ranks = 16);
-// For the log: the same, the stages and the batch.
+// The same for the log, with the stages and the batch.
 std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks = 16);
-// What is allowed and costs: one line each.
+// Warnings about a valid but slow layout, one line each.
 std::vector<std::string> layout_warnings(const LayoutRun& run);
 
 // "layers 0-5", "embeddings, layers 0-2, 6-8", "layers 6-11, head, shards 0-1 of 4".
 std::string words_of(const ModelPart& part);
 
-// All ranks with coordinates, host, layers, shards and parameters; numbers of the layout first.
+// The layout's numbers; then for each rank coordinates, host, layers, shards and parameters.
 std::string layout_json(const LayoutTable& table);
 void write_layout(const std::filesystem::path& path, const LayoutTable& table);
 

@@ -18,7 +18,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostMetrics = 10'000;  // no run has more metrics or facts
+constexpr size_t kMostMetrics = 10'000;  // more than any run has of metrics or facts
 
 constexpr uint64_t kMostLogBytes = uint64_t{1} << 30;
 constexpr size_t kLongestLine = 1 << 20;  // of metrics.jsonl
@@ -27,7 +27,7 @@ std::string too_many(const fs::path& path) {
   return concat(path.string(), ": has more than ", kMostMetrics, " entries");
 }
 
-// A string, or those of a list.
+// Returns a string, or the strings of a list in one text.
 std::optional<std::string> fact_in(const simdjson::dom::element& json) {
   std::string_view text;
   if (!json.get(text)) return std::string(text);
@@ -40,7 +40,7 @@ std::optional<std::string> fact_in(const simdjson::dom::element& json) {
   return join(texts, "; ");
 }
 
-// A metrics.jsonl of a size that a run may write. One that is larger would be read for minutes.
+// Opens a metrics.jsonl. Refuses a file larger than any run's: reading it would take minutes.
 MappedFile open_metrics_log(const fs::path& path) {
   if (file_bytes(path, ExitCode::model) > kMostLogBytes) {
     throw model_error(printable_path(path), ": holds more than ", kMostLogBytes >> 20,
@@ -62,14 +62,14 @@ void for_each_line(std::string_view text, Visit&& visit) {
   }
 }
 
-// A line that is not whole is not kept.
+// Whether a line stays in the file. An incomplete line does not.
 bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
              int64_t evaluated) {
   if (line.size() > kLongestLine) return false;
   simdjson::dom::element json, loss;
   int64_t own = 0;
   if (auto error = parser.parse(line.data(), line.size()).get(json)) {
-    json_fault(error);  // throws where memory is short: that is no reason to lose a line
+    json_fault(error);  // throws if memory is short: the line is not at fault
     return false;
   }
   if (json["step"].get(own)) return false;
@@ -78,7 +78,7 @@ bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
 }
 
 void keep_lines_up_to(const fs::path& path, int64_t step, int64_t evaluated) {
-  ::close(open_for_appending(path, false));  // no link: before anything is read from it
+  ::close(open_for_appending(path, false));  // refuses a link before anything is read
   simdjson::dom::parser parser;
   std::string kept;
   const MappedFile file = open_metrics_log(path);
@@ -184,7 +184,7 @@ MetricsLines read_metrics_lines(const fs::path& path) {
     if (line.size() > kLongestLine) return numbers;
     simdjson::dom::object object;
     if (auto error = parser.parse(line.data(), line.size()).get(object)) {
-      json_fault(error);  // throws where memory is short
+      json_fault(error);  // throws if memory is short
       return numbers;
     }
     for (auto field : object) {

@@ -14,8 +14,8 @@ void require_equal_processes(Communicator& comm, const TrainOptions& options) {
   if (comm.size() > 1) require_equal_processes(comm, options_to_text(options));
 }
 
-// One process of a host has read what the others share: they say nothing new, but their digests are
-// those of the same memory.
+// On each host one process has read what the others share. All processes send a digest, although
+// those of one host are digests of the same memory.
 void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arrays, Engine& engine,
                            const WeightSource* source) {
   Communicator& comm = groups.world();

@@ -14,21 +14,21 @@
 
 namespace finetune {
 
-// Error(usage), naming the first process whose program, version or options are not those of rank 0.
+// Error(usage) naming the first process whose program, version or options differ from rank 0's.
 // Collective.
 void require_equal_processes(Communicator& comm, const TrainOptions& options);
-// Compares what the hosts have read: Error(data) for other samples, Error(model) for other weights.
-// It compares weights in memory and, of a process with a part of them, the files of `source` too.
+// Compares what the hosts have read: Error(data) if samples differ, Error(model) if weights differ.
+// Compares the weights in memory and, if processes have parts of the model, the files of `source`.
 // Collective.
 void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arrays, Engine& engine,
                            const WeightSource* source);
 
-// Returns a line for the log if some processes compute with other instructions than rank 0
-// (`code_path`: "CPU, AVX2, bf16"), else an empty text. Collective.
+// Returns a warning for the log if some processes use other instructions than rank 0 (`code_path`:
+// "CPU, AVX2, bf16"), else "". Collective.
 std::string code_path_warning(Communicator& comm, const std::string& code_path);
 
-// Error(usage): ranks of a tensor group compute with different instructions, so that values which
-// all of them compute would differ. `tensor_ranks`: this process's group. Collective over `comm`.
+// Error(usage) if ranks of a tensor group use different instructions: values that each of them
+// computes would then differ. `tensor_ranks`: this process's group. Collective over `comm`.
 void require_equal_code_paths(Communicator& comm, Communicator& tensor_ranks,
                               const std::string& code_path);
 

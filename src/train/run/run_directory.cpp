@@ -1,4 +1,4 @@
-// Checks, clears, locks and lays out a run's output directory.
+// Checks, clears and locks a run's output directory, and names the files in it.
 #include "train/run/run_directory.h"
 
 #include <fcntl.h>
@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::string_view kMarker = "# finetune ";
 
-// Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
-// and exported files in model/, and no others.
+// All names that a run gives to files in its directory. --overwrite removes only these files,
+// checkpoints and the exported files in model/.
 constexpr std::array kRunFiles{"config.toml",     "run.json", "metrics.jsonl", "metrics.csv",
                                "evaluations.csv", "log.txt",  "layout.json"};
 bool is_run_file(std::string_view name) {
@@ -37,7 +37,7 @@ bool is_run_file(std::string_view name) {
          std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }
 
-// What `path` becomes, or would have become had its writer not been killed.
+// The final name of `path`, even if its writer was killed and it still has the temporary name.
 std::string target_name(const fs::path& path) {
   return std::string(without_temporary_suffix(path.filename().string()));
 }
@@ -57,8 +57,8 @@ void remove_file(const fs::path& path) {
   if (error) throw system_failure(path, error.value(), ExitCode::model, "cannot be removed: ");
 }
 
-// Removes what an export wrote, then the directory itself if it is empty. Of a link to a directory
-// elsewhere only the link.
+// Removes what an export wrote, then the directory itself if it is empty. If `directory` is a link,
+// removes only the link.
 void remove_model(const fs::path& directory) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(directory, error))) return remove_file(directory);
@@ -77,7 +77,7 @@ void remove_checkpoints(const fs::path& directory) {
   fs::remove(directory, not_empty);
 }
 
-// An export that was killed half-way, by a version that named it by its process.
+// An export that was killed half-way; older versions put the process id into its name.
 bool is_abandoned_export(const fs::path& path) {
   return is_temporary(path) && target_name(path) == "model" && is_link_free_directory(path);
 }
@@ -97,14 +97,14 @@ void remove_abandoned(const fs::path& directory) {
 }
 
 void remove_run(const fs::path& directory) {
-  // First: with it gone the run has not ended, whatever of it is left when this one dies.
+  // First, since without it the run counts as not ended, whatever remains if this process dies.
   const fs::path end = directory / "metrics.json";
   if (!is_link_free_directory(end)) remove_file(end);
   sync_directory(directory);
   remove_abandoned(directory);
   remove_checkpoints(directory / "checkpoints");
   remove_model(directory / "model");
-  // config.toml stays until the new run replaces it: the directory remains known as a run's.
+  // config.toml stays until the new run replaces it: it marks the directory as a run's.
   for (const auto& entry : entries_of(directory)) {
     std::string name = entry.filename().string();
     bool ours = is_run_file(name) && name != "config.toml";
@@ -112,7 +112,7 @@ void remove_run(const fs::path& directory) {
   }
 }
 
-// What a run adds to is found here before anything slow.
+// Checks before anything slow that a file to append to is a regular file.
 void check_appendable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
@@ -121,7 +121,7 @@ void check_appendable(const fs::path& path) {
                     ", a file of the run itself is needed");
 }
 
-// Nothing is left to do for a run that has ended.
+// A run that has ended needs no writing.
 bool is_only_read(const fs::path& directory, OutputMode mode) {
   return mode == OutputMode::resume && has_ended(directory) &&
          output_state(directory) == OutputState::run;
@@ -246,7 +246,7 @@ bool is_evaluation(const fs::path& directory) {
     const auto metrics = parse_metrics(text, file, ExitCode::model);
     return std::any_of(metrics.begin(), metrics.end(),
                        [](const auto& metric) { return metric.first.starts_with("eval_"); });
-  } catch (const Error&) {  // something else than metrics
+  } catch (const Error&) {  // not a metrics file
     return false;
   }
 }

@@ -34,14 +34,14 @@ namespace {
 
 constexpr size_t kMostNamedLabels = 5, kMostNewLabels = 50;
 
-// "5 labels: 'a', 'b', …"
+// The count and the first labels: "5 labels: 'a', 'b', …"
 std::string some_of(const std::vector<std::string>& labels, size_t most = kMostNamedLabels) {
   std::vector<std::string> quoted;
   for (const std::string& label : labels) quoted.push_back(in_quotes(label));
   return concat(counted(labels.size(), "label"), ": ", join_some(quoted, most));
 }
 
-// Those of `labels` that `others` lacks, in their order.
+// The entries of `labels` that are not in `others`, in order.
 std::vector<std::string> lacking(const std::vector<std::string>& labels,
                                  const std::vector<std::string>& others) {
   const std::unordered_set<std::string_view> known(others.begin(), others.end());
@@ -51,7 +51,7 @@ std::vector<std::string> lacking(const std::vector<std::string>& labels,
   return out;
 }
 
-// Why the head of the model cannot be extended.
+// The reason why the model's head cannot be extended.
 const char* trained_for(const EncoderConfig& config) {
   const bool gives_numbers = config.problem_type == "regression" ||
                              (config.problem_type.empty() && config.labels.size() == 1);
@@ -59,7 +59,7 @@ const char* trained_for(const EncoderConfig& config) {
                        : "it was trained for another number of labels a row";
 }
 
-// Why the head of the model is not kept.
+// The reason why the model's head is not kept.
 std::string difference_of_heads(const std::vector<std::string>& head,
                                 const std::vector<std::string>& data) {
   if (data.empty()) return concat("it has ", some_of(head), "; the data's are numbers");
@@ -123,7 +123,7 @@ std::vector<std::string> repeated_data(const DataFiles& data) {
 }
 
 DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop) {
-  // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
+  // --max-train-samples may leave some files unread, but the run's fingerprint covers all of them.
   for (const fs::path& file : data_files(options)) require_readable(file);
   DataFiles data;
   for (const fs::path file : options.train) data.train.push_back(rereadable(file, check_stop));
@@ -180,7 +180,7 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
   add(layout_metric_names(layout));
   if (on_gpu) {
     names.emplace_back("device_peak_memory_mb");
-    // NCCL may add gradients then, and does not say what it sends.
+    // NCCL may then add gradients, and it does not tell how many bytes it sends.
     if (options.no_deterministic) std::erase(names, "dp_bytes");
   }
   if (!task.eval_set()) return names;

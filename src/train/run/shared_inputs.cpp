@@ -1,4 +1,4 @@
-// Keeps opened pipes, the last task and sums of files for the next run.
+// Keeps opened pipes, the last task and checksums of files for the next run.
 #include "train/run/shared_inputs.h"
 
 #include "train/options/config_file.h"
@@ -49,11 +49,11 @@ std::shared_ptr<Task> SharedInputs::read(const TrainOptions& options, const Data
                                          const std::vector<std::string>& label_order) {
   const std::string key = SharedInputs::key(options);
   const bool known = task_ && key == key_;
-  // An order that the data have by themselves is no order of its own.
+  // The order that the data has anyway is the same as no given order.
   const bool same_order = known && (label_order == label_order_ ||
                                     (label_order_.empty() && label_order == task_->labels()));
   if (!same_order) {
-    task_.reset();  // before the next one is there: data may be large
+    task_.reset();  // before the next task is read: data may be large
     task_ = read_task(options, data, model, source, label_order);
     key_ = key;
     label_order_ = label_order;

@@ -1,4 +1,4 @@
-// Inputs that the runs of one process share: data, read and tokenized once, and sums of files.
+// Inputs that the runs of one process share: data, read and tokenized once, and files' checksums.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,22 @@
 
 namespace finetune {
 
-// Runs in turn get their inputs here. It keeps the task of the last data and model, so that
-// following runs with the same ones do not read them again. It assumes that files do not change.
-// Not thread-safe.
+// Consecutive runs get their inputs here. This keeps the last task, so that following runs with the
+// same data and model do not read them again. It assumes that files do not change. Not thread-safe.
 class SharedInputs {
  public:
-  // As open_data(). Copies a pipe once.
+  // Like open_data(), but copies each pipe only once.
   DataFiles open(const TrainOptions& options, const std::function<void()>& check_stop);
-  // As read_task(). The task's loss is the one of these options.
+  // Like read_task(). The task's loss is set from these options.
   std::shared_ptr<Task> read(const TrainOptions& options, const DataFiles& data,
                              const ModelFiles& model, const WeightSource& source,
                              const std::vector<std::string>& label_order);
-  // Frees the task: no other run needs it.
+  // Frees the task when no other run needs it.
   void forget_task() { task_.reset(); }
-  // The sum of these files; the first call starts it.
+  // The SHA-256 of these files; the first call starts to compute it.
   std::shared_ptr<Fingerprint> sum(const std::vector<InputFile>& files, ExitCode code);
-  // Waits until all sums are there and their threads have ended. Error: the first file that cannot
-  // be read.
+  // Waits until all checksums are computed and their threads have ended. Throws the error for the
+  // first file that cannot be read.
   void wait_for_sums();
 
   // A text that is equal for runs that read the same data in the same way with the same model.

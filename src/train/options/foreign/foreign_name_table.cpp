@@ -1,5 +1,5 @@
-// The table of other programs' names. tests/unit/cli holds every answer to the options that there
-// are.
+// The table of other programs' names. A test in tests/unit/cli checks that every answer names an
+// existing option.
 #include "train/options/foreign/foreign_names.h"
 
 namespace finetune {
@@ -76,7 +76,7 @@ constexpr ForeignName kOptions[] = {
     {"input input_file input_dir from src source i", "convert", "model", ""},
     {"config_file config_path cfg yaml yaml_file json_file c", "", "config", ""},
 
-    // What is held out.
+    // Held-out rows.
     {"validation_split validation_size validation_fraction validation_ratio val_split val_size "
      "val_fraction val_ratio valid_split valid_size valid_fraction eval_size eval_ratio "
      "eval_percent test_size test_split test_fraction test_ratio dev_size dev_split dev_ratio "
@@ -139,7 +139,7 @@ constexpr ForeignName kOptions[] = {
     {"wwm whole_word_mask do_whole_word_mask", "adapt", "",
      "is not needed here: whole words are masked, unless --no-whole-words is given"},
 
-    // How it is trained.
+    // Optimization.
     {"head_learning_rate encoder_lr", "train plan", "layer-lr-decay",
      " (the head has the rate of --lr)"},
     {"gradient_accumulation_steps gradient_accumulation accumulate_grad_batches grad_accum "
@@ -275,7 +275,7 @@ constexpr ForeignName kOptions[] = {
     {"compile torch_compile jit xla use_xla use_trt allreduce_post_accumulation",
      "train adapt evaluate predict", "", "is not needed here"},
 
-    // Answers.
+    // Predictions.
     {"threshold min_confidence confidence confidence_threshold prob_threshold min_prob min_score "
      "score_threshold th",
      "evaluate predict", "min-probability", ""},

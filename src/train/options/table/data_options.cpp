@@ -1,4 +1,4 @@
-// Options of what is learnt, the model and the data.
+// Options of the task, the model and the data.
 #include "tasks/registry.h"
 #include "tasks/task.h"
 #include "train/options/table/option_table.h"

@@ -1,4 +1,4 @@
-// The rows of what `plan --world` asks for beside train's options.
+// Options of `plan --world` that train does not have.
 #include "train/plan/layout_plan.h"
 
 namespace finetune {

@@ -1,4 +1,4 @@
-// Options of the machine, and of how processes share a model.
+// Options of devices and threads, and of how processes share a model.
 #include "core/threads/parallel.h"
 #include "distributed/pipeline/pipeline_schedule.h"
 #include "train/options/table/option_table.h"

@@ -1,5 +1,5 @@
-// The table of train's options. adapt, plan and check have the same; evaluate, predict and others
-// have those whose rows name them.
+// The table of train's options. adapt, plan and check have the same options; evaluate, predict and
+// others have those whose rows name these commands.
 #pragma once
 
 #include <optional>
@@ -21,10 +21,10 @@ const TrainOption* find_train_option(std::string_view name);
 
 // Whether an option is only for tasks other than this one.
 bool is_foreign(const OptionInfo& option, TaskKind task);
-// The task that an option is for, of several the first; none: it is for every task.
+// The first task that an option is for; nothing if the option is for every task.
 std::optional<TaskKind> task_of(const OptionInfo& option);
 
-// The parts of the table, one function a heading of --help.
+// The parts of the table: one function for each heading of --help.
 
 inline constexpr Tasks kLabels = only(TaskKind::classification), kQuestions = only(TaskKind::qa),
                        kTexts = only(TaskKind::mlm), kRows = kLabels | kTexts;
