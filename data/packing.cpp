@@ -14,8 +14,9 @@ namespace {
 
 constexpr int64_t kSmallestSequenceStep = 4, kSmallestTokenStep = 16;
 constexpr int64_t kTokenStep = 128;  // tile size of matrix products in large micro-batches
-// tile size of attention (ops/cuda/attention/attention_tiles.h)
-constexpr int64_t kLengthStep = 64;
+// Tile size of attention, and lengths below it whose heads share blocks
+// (ops/cuda/attention/attention_tiles.h).
+constexpr int64_t kLengthStep = 64, kShortLengths[] = {16, 32};
 constexpr uint32_t kNoSample = 0xFFFFFFFFu;  // dropout stream of tokens without effect
 
 int64_t round_up(int64_t n, int64_t step) {
@@ -44,6 +45,13 @@ int64_t filled_sequences(int64_t sequences) {
 
 int64_t filled_tokens(int64_t tokens) {
   return round_up(tokens, token_step(tokens));
+}
+
+int64_t filled_length(int64_t longest) {
+  for (const int64_t length : kShortLengths) {
+    if (longest <= length) return length;
+  }
+  return round_up(longest, kLengthStep);
 }
 
 constexpr int kMostDigitBits = 9;  // two passes for vocabularies up to 262,144
@@ -141,7 +149,7 @@ BatchShape filled_shape(BatchShape shape) {
   const int64_t fillers = sequences - shape.sequences;
   const int64_t tokens = filled_tokens(shape.tokens + fillers);
   const int64_t longest = (tokens - shape.tokens + fillers - 1) / fillers;
-  return {tokens, sequences, round_up(std::max(shape.max_length, longest), kLengthStep)};
+  return {tokens, sequences, std::min(tokens, filled_length(std::max(shape.max_length, longest)))};
 }
 
 void fill_up(PackedBatch& batch) {
@@ -171,7 +179,7 @@ void fill_up(PackedBatch& batch) {
 BatchShape largest_filled(BatchShape limits) {
   const int64_t tokens = filled_tokens(limits.tokens + sequence_step(limits.sequences + 1));
   const int64_t longest = std::max(limits.max_length, token_step(tokens));
-  return {tokens, filled_sequences(limits.sequences), round_up(longest, kLengthStep)};
+  return {tokens, filled_sequences(limits.sequences), filled_length(longest)};
 }
 
 SampleView slice(const SampleView& samples, IndexRange range) {

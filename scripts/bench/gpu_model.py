@@ -42,11 +42,12 @@ OVERLAP = 0.6       # fraction that other work fills of the time in which weight
 NORM_BESIDE = 0.6   # fraction of the norm's time that the backward pass hides
 ADAMW_STRIDE = 0.09  # fraction of AdamW's time that is lost because each thread reads 32 bytes
 
-# Layers, width and heads; sequences, tokens and sum of squared lengths of a mean step; the longest sequence; whether
-# the last layer computes first tokens only; rows of the word embedding that a step touches.
+# Layers, width and heads; sequences, tokens and sum of squared lengths of a mean step; the longest sequence, as most
+# steps round it up (data/packing.cpp); whether the last layer computes first tokens only; rows of the word embedding
+# that a step touches.
 Work = namedtuple("Work", "name layers width heads sequences tokens squares longest first_only words")
 WORKS = [
-    Work("minilm-bank-32", 6, 384, 12, 32, 432, 32 * 230, 64, True, 190),
+    Work("minilm-bank-32", 6, 384, 12, 32, 432, 32 * 230, 32, True, 190),
     Work("base-bank-256", 12, 768, 12, 256, 3456, 256 * 230, 64, True, 900),
     Work("base-squad-32", 12, 768, 12, 32, 5568, 32 * 33500, 384, False, 1900),
     Work("large-squad-32", 24, 1024, 16, 32, 5568, 32 * 33500, 384, False, 1900),
@@ -59,6 +60,13 @@ INFERENCE = [
 TITLES = {"minilm-bank-32": "MiniLM-L6 shape, bank text, batch 32", "base-bank-256": "BERT-base shape, bank text, batch 256",
           "base-squad-32": "BERT-base shape, SQuAD 384, batch 32", "large-squad-32": "BERT-large shape, SQuAD 384, batch 32"}
 VOCABULARY = 30522
+
+
+def heads_of_a_block(work):
+    """As src/ops/cuda/attention/attention.h has it."""
+    if work.longest <= 16:
+        return 4
+    return 2 if work.longest <= 32 or (work.longest <= 64 and work.sequences * work.heads >= 2048) else 1
 
 
 class Model:
@@ -113,8 +121,8 @@ class Model:
 
     def mask(self, elements):
         seconds = max(2.5e-6, self.work.heads * elements * MASK_BIT)
-        if "masks" in self.changes and self.work.longest <= 64:
-            seconds = max(2.5e-6, seconds / 4)  # one warp in place of four, of which three were idle
+        if "masks" in self.changes:
+            seconds = max(2.5e-6, seconds / heads_of_a_block(self.work))  # fewer warps are idle
         self.add("dropout masks", seconds + SMALL_KERNEL + LAUNCH)
 
     def attention(self, elements, factor, backward):

@@ -8,6 +8,7 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "fixture.h"
+#include "op_case.h"
 
 namespace finetune::test {
 namespace {
@@ -190,6 +191,37 @@ TEST_CASE("weights of products held in bf16 give the bits of f32, in every archi
       };
       CHECK(logits_of(rounded, rounded_products(table, weights, rounded)) ==
             logits_of(table, weights));
+    }
+  }
+}
+
+// On a GPU blocks of attention, masks and tables of positions are made for the longest sequence,
+// which is rounded up (data/packing.h).
+TEST_CASE("every architecture has the same bits, whatever the longest sequence is rounded to") {
+  for (const BackendFactory& factory : backends_under_test()) {
+    if (factory.device != Device::gpu) continue;
+    const auto backend = factory.make();
+    if (!backend) continue;
+    for (const Architecture& architecture : all_architectures()) {
+      EncoderConfig config = small_config_of(architecture);
+      config.hidden_size = 64;  // heads for tensor cores in bf16
+      config.num_attention_heads = 2;
+      config.max_position_embeddings += 64;  // as many as the rounded length, at least
+      for (const auto& [head, longest] : {std::pair{kHeads[0], 16}, {kHeads[1], 32}}) {
+        INFO(std::string(factory.name), ", ", std::string(architecture.model_type), ", ", longest);
+        const ParameterTable table(config, head);
+        const std::vector<float> weights = random_weights(table, 0.3);
+        PackedBatch batch = pack(random_sequences(config, {9, longest, 2, 14, 16, 11, 15}));
+        const std::vector<float> coefficients = logit_coefficients(batch, head);
+        std::vector<float> logits[2], gradients[2];
+        for (const int i : {0, 1}) {
+          batch.max_length = i == 0 ? longest : 64;
+          gradients[i] = written_gradients(*backend, config, table, weights, batch, coefficients,
+                                           config.embeddings, &logits[i]);
+        }
+        CHECK(logits[0] == logits[1]);
+        CHECK(gradients[0] == gradients[1]);
+      }
     }
   }
 }

@@ -160,7 +160,7 @@ TEST_CASE("replayed work has the bits of work that is called") {
       Place plain(*backend, head);
       const std::vector<std::vector<int>> lengths = {
           {7, 2, 24, 13}, {23, 3, 3, 3, 17}, {9, 9, 24, 2, 2, 2}, {20, 24, 7},
-          {24, 24},       {23, 3, 3, 20},    {24, 24, 24, 24},    {8, 8, 8, 8, 16}};
+          {24, 24},       {23, 3, 3, 20},    {24, 24, 24, 24},    {8, 8, 8, 6, 18}};
       std::vector<Step> steps;
       for (uint32_t i = 0; i < uint32_t(3 * lengths.size()); ++i) {
         auto sequences = random_sequences(plain.config, lengths[i % lengths.size()]);
