@@ -28,10 +28,10 @@ void add_plan_command(Subcommand program, int& exit_code);
 void add_doctor_command(Subcommand program, int& exit_code);
 void add_completion_command(Subcommand program, int& exit_code);
 void add_help_command(Subcommand program, int& exit_code);
-// All of them.
+// Adds all commands of the program.
 void add_commands(Subcommand program, int& exit_code);
 
-// A run of train or adapt: its result goes to the standard output.
+// Runs train or adapt, and prints the result to standard output.
 void run_training_command(const TrainOptions& options, int& exit_code);
 
 }  // namespace finetune

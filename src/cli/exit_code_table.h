@@ -1,4 +1,4 @@
-// What the exit codes mean, for --help and the manual page (docs/reference/files.md).
+// The meanings of the exit codes, for --help and the manual page (docs/reference/files.md).
 #pragma once
 
 #include <array>

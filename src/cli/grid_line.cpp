@@ -21,7 +21,7 @@ bool is_one_of(std::string_view name, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// The option of train that the name means, by its own or another program's name.
+// Returns the option of train that has this name, here or in another program.
 const TrainOption* option_meant(std::string_view name) {
   const std::string folded = folded_name(name);
   if (folded.size() < 2) return nullptr;
@@ -34,7 +34,7 @@ const TrainOption* option_meant(std::string_view name) {
   return nullptr;
 }
 
-// "[1,2]" and "1,2" are two values; blanks around a value do not count.
+// "[1,2]" and "1,2" are two values; blanks around a value are removed.
 std::vector<std::string_view> values_in(std::string_view text) {
   text = trim(text);
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);

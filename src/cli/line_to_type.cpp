@@ -1,4 +1,4 @@
-// Places loose words by what they name: a model, data, a text.
+// Assigns words without options to options by the words' kind: a model, data, a text.
 #include "cli/line_to_type.h"
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace fs = std::filesystem;
 
 enum class Kind { model, data, grid, output };
 
-// An option of a command, or a place without an option (its name is empty).
+// An option of a command, or an argument without an option (`option` is empty).
 struct Place {
   std::string_view command, option;
   Kind kind;
-  std::string_view stand_in;  // shown if the word is missing; empty: it may be
+  std::string_view stand_in;  // shown if the word is missing; empty: optional
 };
 
 constexpr Place kPlaces[] = {
@@ -67,7 +67,7 @@ bool ends_with_one_of(std::string_view word, std::initializer_list<const char*> 
                      [&](const char* ending) { return ends_with_ignoring_case(word, ending); });
 }
 
-// Nothing for a word that could be anything.
+// Returns nothing for a word of unknown kind.
 std::optional<Kind> kind_of_word(const std::string& word) {
   if (word == "-") return Kind::data;
   if (ends_with_one_of(word, {".toml"})) return Kind::grid;
@@ -93,7 +93,7 @@ class Line {
     }
   }
 
-  // Words whose kind is known come first: what is left has the other places.
+  // Places words of known kind first. The other words get the places that are left.
   bool place_all() {
     std::vector<std::string> unknown;
     for (const std::string& word : given_.loose) {
@@ -138,13 +138,13 @@ class Line {
     return false;
   }
 
-  // Needed places come before the others.
+  // Fills required places before the others.
   bool place_anywhere(const std::string& word) {
     return place(word, [](const Place& p) { return !p.stand_in.empty(); }) ||
            place(word, [](const Place&) { return true; });
   }
 
-  // No file has this name, and it is a sentence, or one of its words, or the model is given.
+  // A text is not a file; it is a sentence, or a word of one, or the model is already placed.
   bool is_text(const std::string& word) const {
     if (given_.command != "predict" || kind_of_word(word)) return false;
     return word.find(' ') != std::string::npos || are_words() || !has_free(Kind::model);

@@ -34,7 +34,7 @@ namespace {
 
 using finetune::ExitCode;
 
-// One line that no terminal obeys, whatever a value or a path in it says.
+// Prints an error in one line. Control characters in values and paths are escaped.
 void report(const std::string& message) {
   const std::string text = finetune::printable_message(message);
   finetune::clear_progress();
@@ -44,8 +44,8 @@ void report(const std::string& message) {
   finetune::log_to_file(finetune::concat("finetune: error: ", text));
 }
 
-// An error that only this process may know of: it is reported, unless another one has been, and the
-// whole job ends with it.
+// Handles an error that only this process may know: reports it, unless another process has reported
+// one, and ends all processes.
 int fail(finetune::Communicator& world, ExitCode code, const std::string& message) {
   if (world.size() == 1) {
     report(message);
@@ -58,7 +58,7 @@ int fail(finetune::Communicator& world, ExitCode code, const std::string& messag
   return int(code);  // not reached
 }
 
-// One of several processes whose command is for one.
+// Whether all processes run the command. Rank 0 alone runs the other commands.
 bool is_for_all(const std::string& command) {
   for (const char* name :
        {"train", "adapt", "sweep", "evaluate", "predict", "next", "bench", "doctor"}) {
@@ -67,10 +67,10 @@ bool is_for_all(const std::string& command) {
   return false;
 }
 
-// A file must not become the standard output or error of a caller that has closed them. To read
-// closed input stays an error, and so does closed output where nothing but it has the results. A
-// reader that goes away must not stop a run. A limit on the size of files is a write error. Who
-// started us may ignore the end of children, of which we would then hear nothing.
+// Opens /dev/null for closed standard streams, so that no file of ours gets their numbers. Reading
+// closed input stays an error, and so does closed output if the results go nowhere else. Ignores
+// SIGPIPE and SIGXFSZ, so that the write fails instead. The caller may have ignored SIGCHLD, and
+// waitpid() would then fail.
 void prepare_standard_streams(bool may_lose_output) {
   const int instead[] = {O_WRONLY, may_lose_output ? O_RDWR : O_RDONLY, O_RDWR};
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
@@ -93,7 +93,7 @@ bool writes_dates(std::string_view command) {
   return has_runs(command) || command == "evaluate";
 }
 
-// Files or the exit code say what these print.
+// Whether files or the exit code have the results that the command prints, too.
 bool has_results_elsewhere(std::string_view command) {
   return has_runs(command) || command == "evaluate" || command == "convert" ||
          command == "report" || command == "check";
@@ -101,7 +101,7 @@ bool has_results_elsewhere(std::string_view command) {
 
 std::terminate_handler terminate_of_library = nullptr;
 
-// Memory may also be lacking where nothing can be caught: destructors of JSON values take some.
+// Memory may run out where nothing can be caught: destructors of JSON values allocate some.
 [[noreturn]] void end_without_memory() {
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -156,7 +156,7 @@ std::string exit_codes() {
 namespace finetune {
 namespace {
 
-// `help COMMAND` in the words of the option; `help COMMAND all` as well.
+// Rewrites `help COMMAND` as `COMMAND --help`, and `help COMMAND all` as `COMMAND --help all`.
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] != "help") return arguments;
   const bool has_own_option = arguments.size() >= 2 && arguments[1].starts_with("--");
@@ -167,8 +167,8 @@ std::vector<std::string> with_help_as_option(std::vector<std::string> arguments)
   return arguments;
 }
 
-// Rank 0 tells the warnings that other processes alone have had. Returns whether any process was
-// warned. Collective.
+// Rank 0 logs the warnings of the other processes, too. Returns whether any process was warned.
+// Collective.
 bool share_warnings(Communicator& world) {
   uint8_t warned = !logged_warnings().empty();
   if (world.size() == 1) return warned;
@@ -186,7 +186,7 @@ bool share_warnings(Communicator& world) {
   return warned;
 }
 
-// The command line, from its words to the exit code.
+// Runs the command line and returns the exit code.
 int run(std::vector<std::string> arguments, Communicator& world) {
   Parser parser("finetune", "Fine-tunes BERT for text classification and question answering.",
                 FINETUNE_VERSION);
@@ -202,24 +202,24 @@ int run(std::vector<std::string> arguments, Communicator& world) {
   if (arguments.empty()) write_standard_output(parser.overview());
   parser.check_names(arguments);
   set_command_options(parser.options_for(arguments));
-  if (!arguments.empty() && writes_dates(arguments[0])) date_now();  // refuses a wrong variable
+  if (!arguments.empty() && writes_dates(arguments[0])) date_now();  // checks $SOURCE_DATE_EPOCH
   const bool is_shared = !arguments.empty() && is_for_all(arguments[0]);
   const auto text = parser.parse(with_config_file(std::move(arguments), world), whole_help);
   if (text && world.rank() == 0) write_standard_output(*text);
   flush_standard_output();
-  open_console(true);  // warnings of a command that has no log
+  open_console(true);  // shows warnings of a command without a log
   const bool warned = is_shared ? share_warnings(world) : !logged_warnings().empty();
   if (fails_on_warning && warned && exit_code == 0) exit_code = int(ExitCode::assertion);
   return exit_code;
 }
 
-// All processes come to their end together.
+// Marks this process as done, so that no process waits for it, and returns `code`. Collective.
 int finish(Communicator& world, int code) {
   world.finish();
   return code;
 }
 
-// What a command that ran out of memory can do about it.
+// Returns advice for a command that ran out of memory.
 const char* memory_advice(const std::vector<std::string>& arguments) {
   const bool has_micro_batches =
       !arguments.empty() && (has_runs(arguments[0]) || arguments[0] == "bench");
@@ -258,7 +258,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> arguments = normalized_arguments(argc, argv);
     if (world.rank() > 0) {
       finetune::mute_log();
-      // The others wait for rank 0 while it works alone, however long that takes.
+      // The other processes wait without a limit while rank 0 works alone.
       world.set_patient(true);
       if (arguments.empty() || !is_for_all(arguments[0])) return finetune::finish(world, 0);
     }

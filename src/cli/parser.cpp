@@ -1,4 +1,4 @@
-// The parser's cover over CLI11: options, subcommands, parsing.
+// Wraps CLI11: options, subcommands, parsing.
 #include "cli/parser.h"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// Subcommands and their options: a cover over CLI11. Its header takes longer to compile than a
-// command does, so that only parser.cpp and usage.cpp include it.
+// Subcommands and their options: a wrapper around CLI11. CLI11's header takes longer to compile
+// than a command, so only parser.cpp, usage.cpp and command_table.cpp include it.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class Option {
   Option group(const std::string& name) const;
   // The short --help shows it.
   Option common() const;
-  // What --help shows.
+  // The default that --help shows.
   Option default_str(const std::string& text) const;
-  // How many words it takes.
+  // The number of words that the option takes.
   Option expected(int count) const;
   Option expected(int least, int most) const;
   Option delimiter(char separator) const;
-  // Given several times, the last one counts, or all.
+  // If the option is given several times, the last value counts, or all values.
   Option take_last() const;
   Option take_all() const;
 
@@ -41,15 +41,15 @@ class Option {
   CLI::Option* option_;
 };
 
-// A handle of a subcommand, or of the whole program, whose subcommands are the commands. What its
-// options and callbacks refer to must live until parsing is over.
+// A handle of a subcommand, or of the whole program, whose subcommands are the commands. Objects to
+// which its options and callbacks refer must live until parsing is over.
 class Subcommand {
  public:
   explicit Subcommand(CLI::App* app) : app_(app) {}
 
   Subcommand add_subcommand(const std::string& name, const std::string& help) const;
   Option add_flag(const std::string& name, bool& value, const std::string& help) const;
-  // `take` gets the word; what it returns is wrong with it, if it is not empty.
+  // `take` gets the word and returns what is wrong with it, or an empty string.
   Option add_option_function(const std::string& name,
                              const std::function<std::string(const std::string& word)>& take,
                              const std::string& help) const;
@@ -68,7 +68,7 @@ class Subcommand {
   bool is_given(std::string_view name) const;
   // After parsing: its name, and the options that were given with their words.
   std::string given() const;
-  // What cli/completion reads.
+  // For cli/completion, which reads the options.
   const CLI::App& app() const { return *app_; }
 
  private:
@@ -85,14 +85,14 @@ class Parser {
   // Adds a flag to every command that has options of its own, in the group of its --json or
   // --quiet. Call it after the commands are added.
   void add_flag_to_commands(const std::string& name, bool& value, const std::string& help) const;
-  // Once the subcommands are added. Runs what `arguments` say (callbacks throw what they like), or
-  // returns the text that they ask for with --help or --version; `whole_help`: with every option.
-  // Error(usage) in our words.
+  // Call it after the subcommands are added. Runs the command in `arguments`, whose callback may
+  // throw any exception, or returns the text for --help or --version; `whole_help`: with every
+  // option. Error(usage), in our words, for a wrong command line.
   std::optional<std::string> parse(std::vector<std::string> arguments, bool whole_help = false);
-  // The commands with a line each: fits a terminal of 80 columns and 24 rows.
+  // Lists the commands, one per line; fits a terminal of 80 columns and 24 rows.
   std::string overview() const;
-  // The options (without dashes) that messages of the command may name: its own, and for a sweep
-  // those of train, which are keys of its grid.
+  // Returns the options (without dashes) that messages of the command may name: its own, and for a
+  // sweep the options of train, which are keys of its grid.
   std::vector<std::string> options_for(const std::vector<std::string>& arguments) const;
   // Error(usage) for a command or an option that does not exist, before anything is parsed.
   void check_names(const std::vector<std::string>& arguments) const;

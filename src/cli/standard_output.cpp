@@ -18,7 +18,7 @@
 namespace finetune {
 namespace {
 
-// An earlier write may have failed, its errno being gone.
+// Asks the pipe itself, since an earlier write may have failed and its errno is gone.
 bool reader_is_gone() {
   pollfd reader{STDOUT_FILENO, 0, 0};
   return ::poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;

@@ -11,10 +11,10 @@ namespace finetune {
 struct ReaderGone {};
 constexpr int kReaderGoneCode = 128 + 13;
 
-// All of `text`, then flushed if asked. Error(model) if it cannot be written, or ReaderGone.
+// Write all of `text`, and flush it. Both throw Error(model) if that fails, or ReaderGone.
 void write_standard_output(std::string_view text);
 void flush_standard_output();
-// $COLUMNS, else the terminal's width, at most 120; 80 where neither is known.
+// Returns $COLUMNS, else the terminal's width, from 40 to 120; 80 if neither is known.
 size_t standard_output_columns();
 
 }  // namespace finetune

@@ -1,7 +1,6 @@
-// Ends the program with a clear line where it could not run: on a processor without the
-// instructions that it is made of, or with too small a stack. The least is x86-64-v3 (meson.build),
-// which the compiler uses everywhere, also before main. This file is compiled for any x86-64, calls
-// nothing that is not, and comes before all of that.
+// Ends the program with a clear message if the processor lacks needed instructions, or the stack is
+// too small. All other code needs x86-64-v3 (meson.build), even code that runs before main. This
+// file is compiled for any x86-64, calls only code that is too, and runs before all other code.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,7 +8,7 @@
 
 namespace {
 
-constexpr int kExitCode = 5;  // ExitCode::device, whose header is for the others
+constexpr int kExitCode = 5;  // ExitCode::device, without including its header
 
 constexpr char kNoAvx2[] =
     "finetune: error: this processor has no AVX2 (with FMA, BMI and F16C: x86-64-v3), which the "

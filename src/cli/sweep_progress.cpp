@@ -29,8 +29,8 @@ void SweepProgressLine::count_ended(const RunReport& report) {
   finished_seconds_ += report.seconds;
 }
 
-// Runs that have not begun are taken to last as long as those that have finished in this call, or
-// if there are none as long as those at work.
+// Assumes that runs that have not begun take as long as the runs that finished in this call or, if
+// there are none, as the runs at work.
 double SweepProgressLine::seconds_left(const std::vector<RunAtWork>& runs) const {
   double whole = 0, left = 0;
   for (const RunAtWork& run : runs) {
@@ -63,7 +63,7 @@ std::vector<ProgressPart> SweepProgressLine::parts_of(const std::vector<RunAtWor
       parts.push_back({concat(name(one), " ", step_of(one.progress)), 2});
     }
   }
-  if (settings_.halving > 0) return parts;  // nobody knows which runs go on
+  if (settings_.halving > 0) return parts;  // unknown: some runs will be dropped
   parts.push_back({concat("all runs ", clock_time(seconds_left(runs))), 1});
   return parts;
 }
@@ -78,7 +78,7 @@ void SweepProgressLine::show(const std::vector<RunAtWork>& runs) {
     next_ = now + kTerminalInterval;
     return;
   }
-  const bool is_due = next_ > 0 && now >= next_;  // a sweep of seconds has no such line
+  const bool is_due = next_ > 0 && now >= next_;  // not if the sweep takes seconds
   if (is_due) {
     const size_t any = std::numeric_limits<size_t>::max();
     std::fputs((fitting_parts(parts_of(runs), any) + "\n").c_str(), stderr);

@@ -1,4 +1,4 @@
-// Where a sweep stands, on standard error: one line that is rewritten on a terminal, or a plain
+// Shows a sweep's progress on standard error: one line that is rewritten on a terminal, or a plain
 // line every few seconds.
 #pragma once
 
@@ -15,8 +15,8 @@ class SweepProgressLine {
   SweepProgressLine(const Grid& grid, const SweepSettings& settings, bool is_shown)
       : grid_(grid), settings_(settings), is_shown_(is_shown) {}
 
-  // Shows "run 2/6  lr=1e-4,seed=2  step 40/120  loss 0.5012  remaining 0:12  all runs 3:20". Of
-  // several runs at a time: "2/6 runs ended", and the step of each.
+  // Shows "run 2/6  lr=1e-4,seed=2  step 40/120  loss 0.5012  remaining 0:12  all runs 3:20". With
+  // several runs at a time, shows "2/6 runs ended" and the step of each.
   void show(const std::vector<RunAtWork>& runs);
   void count_ended(const RunReport& report);
   void erase() const;  // before anything else is written to the terminal
@@ -28,7 +28,7 @@ class SweepProgressLine {
   const Grid& grid_;
   const SweepSettings& settings_;
   bool is_shown_;
-  double next_ = 0;  // of seconds_now()
+  double next_ = 0;  // when the next line is due, by seconds_now()
   size_t ended_ = 0, finished_ = 0;
   double finished_seconds_ = 0;
 };

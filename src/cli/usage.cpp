@@ -66,7 +66,7 @@ Error unknown_program_command(const CLI::App& app, const std::string& name) {
   return unknown_command(app, name);
 }
 
-// Options whose names have the given one as one of their words: "stride" has --doc-stride.
+// Returns the options with `word` as a whole word in their names: --doc-stride for "stride".
 std::vector<std::string> options_with_word(const std::vector<std::string>& names,
                                            const std::string& word) {
   std::vector<std::string> found;
@@ -77,8 +77,8 @@ std::vector<std::string> options_with_word(const std::vector<std::string>& names
   return found;
 }
 
-// "did you mean --epochs?", or where all options are listed. `given` is without dashes; of a path
-// such as training.max_steps the last name counts.
+// Returns "did you mean --epochs?", or the command that lists all options. `given` is without
+// dashes; only the last name of a path such as training.max_steps counts.
 std::string options_near(const CLI::App& app, const std::string& given) {
   constexpr size_t kMost = 3;
   const std::string name = given.substr(given.rfind('.') + 1);
@@ -106,7 +106,7 @@ Error unknown_option(const CLI::App& app, const std::string& name, const std::st
   auto has = [&](std::string_view own) {
     return app.get_option_no_throw(concat("--", own)) != nullptr;
   };
-  // Of one letter the dashes matter: -y says yes, and --y is a column.
+  // With one letter the dashes matter: -y says yes, and --y is a column.
   const std::string named = bare.size() == 1 ? name : bare;
   const auto from_table = [&]() { return foreign_option_hint(app.get_name(), named, value, has); };
   if (app.get_name() == "sweep") {
@@ -117,7 +117,7 @@ Error unknown_option(const CLI::App& app, const std::string& name, const std::st
   return usage_error("unknown option ", in_quotes(name), " (", options_near(app, bare), ")");
 }
 
-// The program has no such option, but a command may.
+// The program does not have this option, but a command may.
 Error option_before_command(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!command->get_option_no_throw(name)) continue;
@@ -219,7 +219,7 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
       if (!has_next) continue;
       --most;
       given.options.push_back(arguments[++i]);
-      // What else looks like an option is the value.
+      // Any other word is the value, even if it looks like an option.
       if (is_option(arguments[i]) && is_name_of(*command, arguments[i])) {
         throw usage_error(name, ": its value is missing before ", arguments[i]);
       }
@@ -244,7 +244,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   std::string text = error.what();
   const std::string option = text.substr(0, text.find(':'));
   if (dynamic_cast<const CLI::ConversionError*>(&error)) {
-    // Only flags are converted by CLI11; other values are read by their rows.
+    // CLI11 converts only flags; the rows of options read all other values.
     constexpr std::string_view prefix = "Could not convert: ";
     const size_t begin = text.starts_with(prefix) ? prefix.size() : 0;
     const size_t end = begin > 0 ? text.find(" = ") : text.find(':');

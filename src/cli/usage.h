@@ -1,4 +1,4 @@
-// How the command line speaks: the overview, and mistakes in one clear line.
+// Messages of the command line: the overview, and usage errors in one clear line.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,21 @@ class ParseError;
 
 namespace finetune {
 
-// After the subcommands are added: of an option of one value that is given twice the last one
-// counts.
+// Call it after the subcommands are added. If an option of one value is given twice, the last
+// value then counts.
 void let_last_value_count(CLI::App& app);
 
-// The commands with a line each, for a call without arguments.
+// Lists the commands, one per line, for a call without arguments.
 std::string overview(const CLI::App& app);
 
 // Removes `all` behind --help; returns whether it was there.
 bool take_help_all(std::vector<std::string>& arguments);
 
-// Error(usage) for a command or an option that does not exist, which names ours where another
-// program's was meant, else the nearest one; for words without their options, with the line to
-// type.
+// Error(usage) for an unknown command or option. It names our option if another program has the
+// given one, else the nearest name. For words without options, the error is the line to type.
 void check_names(const CLI::App& app, const std::vector<std::string>& arguments);
 
-// What a failed parse was about, in our words.
+// Returns the message of a failed parse, in our words.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// finetune adapt: pretraining goes on by masked words, on texts without labels.
+// finetune adapt: continues pretraining with masked words, on texts without labels.
 #include <memory>
 
 #include "cli/command.h"

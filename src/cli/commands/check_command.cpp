@@ -1,4 +1,4 @@
-// finetune check: what is worth knowing of rows before training, and the baselines.
+// finetune check: problems of rows that are worth knowing before training, and baselines.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -202,8 +202,8 @@ bool has_as_serious(const DataCheck& check, const std::string& word) {
                      [&](const Finding& finding) { return finding.level <= least; });
 }
 
-// Shows the stage and its time once a second, not in the first seconds. A thread of its own does
-// it: the n-gram baseline is trained for minutes by another process.
+// Shows the stage and its time once a second, except in the first two seconds. It has a thread of
+// its own, because another process trains the n-gram baseline for minutes.
 class CheckProgress {
  public:
   explicit CheckProgress(const TrainOptions& o) {
@@ -303,7 +303,7 @@ DataCheck check_with_progress(const CheckOptions& o, const TaskOptions& options,
   return found;
 }
 
-// Adds the metrics of a linear head on the model's features, for each metric of the majority.
+// Adds metrics of a linear head on the model's features, for each metric of the majority baseline.
 void add_frozen_baseline(const TrainOptions& given, const TaskOptions& options, DataCheck& check) {
   if (check.baselines.empty()) return;
   TrainOptions o = given;

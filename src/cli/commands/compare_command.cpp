@@ -1,4 +1,4 @@
-// finetune compare: finished runs beside each other, and whether they differ by more than noise.
+// finetune compare: compares finished runs, and tells if they differ by more than noise.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// finetune convert: a BERT of any format becomes a Hugging Face directory with safetensors.
+// finetune convert: converts a BERT of any format to a Hugging Face directory with safetensors.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -80,7 +80,7 @@ DType parse_dtype(const std::string& name) {
   return DType::f32;
 }
 
-// A run's model may be the work of weeks, and belongs to its run.
+// Refuses to replace a run or its model, which may be the work of weeks.
 void refuse_runs(const fs::path& output) {
   const fs::path directory = without_trailing_separator(fs::absolute(output));
   for (const fs::path& place : {directory, directory.parent_path()}) {
@@ -92,10 +92,10 @@ void refuse_runs(const fs::path& output) {
   }
 }
 
-// The tensors of a model that the output gets, in memory.
+// The tensors of a model that are written to the output, in memory.
 class Model {
  public:
-  // Every tensor of the encoder must be there in the config's shape; pooler and heads may be.
+  // Every tensor of the encoder must exist in the config's shape. Pooler and heads are optional.
   Model(const EncoderConfig& config, const WeightSource& source) : source_(source) {
     const Architecture& architecture = *config.architecture;
     const std::string answers_head = architecture.module_of(traits_of(HeadKind::token).role);
@@ -104,7 +104,7 @@ class Model {
         has_classifier
             ? source.find(architecture.module_of(traits_of(HeadKind::sequence).role) + ".weight")
             : nullptr;
-    // Under one name there is one head.
+    // If both heads have the same name, the file holds only one.
     const bool one_name =
         architecture.module_of(traits_of(HeadKind::sequence).role) == answers_head;
     const bool has_answers =
@@ -113,7 +113,7 @@ class Model {
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     const bool has_task_head = classifier || answers;
     const ParameterTable masked(config, Head{HeadKind::masked, config.vocab_size});
-    // A file of pre-training has both; the pooler is what classification begins with.
+    // A pretraining file has both; its pooler is kept, because classification starts from it.
     const bool has_masked = !has_task_head && has_head_of(masked) && !has_own_pooler(architecture);
     if (has_masked) {
       for (const Parameter& parameter : masked.parameters()) add(parameter.name, parameter.shape);
@@ -121,7 +121,7 @@ class Model {
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
       if (has_masked) break;
-      // Without a task's head the class written has a pretrained pooler at most.
+      // Without a task's head, the written class has at most a pretrained pooler.
       const bool is_wanted =
           classifier || !parameter.head ||
           (architecture.pretrained_pooler && (answers || !is_of_masked_head(architecture)));
@@ -150,7 +150,7 @@ class Model {
   }
 
   const std::vector<WeightView>& views() const { return views_; }
-  // About tensors that stay behind and are no pre-training head's; empty: there are none.
+  // Warns of tensors that are not written, except pretraining heads; empty if there are none.
   std::string warning(const Architecture& architecture) const {
     std::vector<std::string> used;
     for (const WeightView& view : views_) used.push_back(view.name);
@@ -161,13 +161,13 @@ class Model {
   int64_t labels() const { return labels_; }  // 0: no classifier
 
  private:
-  // Of a module that may be missing: with one of its tensors all are wanted.
+  // Whether the file has a tensor of this optional module. All its tensors are then required.
   bool has_some_of(const std::string& name) const {
     const std::string module = name.substr(0, name.rfind('.'));
     return source_.find(module + ".weight") || source_.find(module + ".bias");
   }
 
-  // ModernBERT's classifiers begin with the layer that its head for masked words begins with.
+  // In ModernBERT, classifiers and the head for masked words begin with the same layer.
   static bool is_of_masked_head(const Architecture& architecture) {
     return architecture.module_of(Role::pooler) == architecture.module_of(Role::masked_transform);
   }
@@ -183,7 +183,7 @@ class Model {
            source_.find(architecture.module_of(Role::pooler) + ".weight");
   }
 
-  // RoBERTa's kin: the bare model has a pooler, which no head of them reads.
+  // In models like RoBERTa, the bare model has a pooler that no head reads.
   void add_unread_pooler(const EncoderConfig& config) {
     const std::string pooler = concat(config.architecture->names.base_prefix, "pooler.dense");
     if (config.architecture->pretrained_pooler || !source_.find(pooler + ".weight")) return;
@@ -191,7 +191,7 @@ class Model {
     add(pooler + ".bias", {config.hidden_size});
   }
 
-  // A head's rows, as its shape says: (rows, hidden).
+  // Returns the number of a head's outputs; its shape is (outputs, hidden).
   int64_t outputs_of(const EncoderConfig& config, const WeightInfo& head) const {
     const std::vector<int64_t>& shape = head.shape;
     const bool fits = shape.size() == 2 && shape[1] == config.hidden_size && shape[0] > 0 &&
@@ -207,7 +207,7 @@ class Model {
     views_.push_back({name, shape, nullptr});
   }
 
-  // Memory is taken when it is known that the file has bytes for all of them.
+  // Allocates memory only after checking that the file has bytes for all tensors.
   void read() {
     source_.require_own_bytes(wanted_);
     for (WeightView& view : views_) {
@@ -235,7 +235,7 @@ ordered_json parse_json(const std::string& text, const fs::path& path) {
   }
 }
 
-// True if the config names a class that has the tensors written, no head more and none less.
+// Returns whether the config names one class, and that class has exactly the written heads.
 bool names_one_of(const ordered_json& json, const std::vector<std::string>& architectures) {
   if (!json.contains("architectures")) return false;
   const ordered_json& named = json["architectures"];
@@ -244,7 +244,7 @@ bool names_one_of(const ordered_json& json, const std::vector<std::string>& arch
              architectures.end();
 }
 
-// Whether id2label has names, all of them texts.
+// Whether id2label has names, and all are strings.
 bool has_label_names(const ordered_json& json) {
   if (!json.contains("id2label")) return false;
   const ordered_json& names = json["id2label"];
@@ -252,8 +252,8 @@ bool has_label_names(const ordered_json& json) {
                                        [](const ordered_json& name) { return name.is_string(); });
 }
 
-// config.json of the output: unknown keys stay, in their order; what Google's bert_config.json
-// lacks is added, and the class of the model and the type of the stored numbers are stated.
+// Returns config.json of the output. It keeps unknown keys in their order, adds keys that Google's
+// bert_config.json lacks, and names the model's class and the type of the stored numbers.
 std::string converted_config(const EncoderConfig& config, const fs::path& path, const Model& model,
                              DType dtype) {
   ordered_json json = parse_json(config.source_json, path);
@@ -273,7 +273,7 @@ std::string converted_config(const EncoderConfig& config, const fs::path& path, 
   return with_version(json.dump());
 }
 
-// The directory of a classifier for sentence-transformers, which is new.
+// Writes a classifier for sentence-transformers to a new directory.
 void write_sentence_directory(const ConvertOptions& options, const ModelDirectory& source,
                               const EncoderConfig& config, const Model& model,
                               const std::string& config_text) {
@@ -305,8 +305,8 @@ void require_classifier(const ConvertOptions& options, const EncoderConfig& conf
   require_sentence_form(config);
 }
 
-// When and on what a model of ours was trained, and its card with the sum of the new weights,
-// unless the user's own `card` stays.
+// Copies the facts of a model that finetune trained, and its card with the sha256 of the new
+// weights. If `card` is not empty, it is the user's own and is written instead.
 void copy_model_facts(const fs::path& from, const fs::path& to, std::string card) {
   const auto is_there = [&](std::string_view name) {
     return kind_of(from / name, ExitCode::model) == FileKind::file;
@@ -339,7 +339,7 @@ void write_directory(const ConvertOptions& options, const ModelDirectory& source
     copy_model_facts(source.directory, written.path(), card);
     write_file(written.path() / "config.json", config_text);
   });
-  if (written.replaces()) check_replaceable(output, kExportedModel);  // still
+  if (written.replaces()) check_replaceable(output, kExportedModel);  // it may have changed
   written.commit();
 }
 

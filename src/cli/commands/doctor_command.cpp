@@ -84,10 +84,10 @@ const OptionRow<DoctorOptions> kDoctorRows[] = {
      &DoctorOptions::shape},
 };
 
-// Who would be where, of all processes that mpirun has started.
+// Prints the place in the layout of each process that mpirun started.
 void tell_layout(const std::string& shape, const LayoutRun& run) {
   std::fflush(stdout);
-  world().barrier();  // the others have told of themselves
+  world().barrier();  // the other processes have printed their part
   if (world().rank() > 0) return;
   std::string text = concat("\n", shape, ":\n");
   for (const std::string& row : place_lines({run, host_names(world())}, kMostShownRanks)) {
@@ -106,7 +106,7 @@ double free_mib(const fs::path& directory) {
   return error ? 0 : double(space.available) / (1 << 20);
 }
 
-// What a training run of a small model would lack here.
+// Returns what this machine lacks for training a small model.
 std::vector<std::string> lacks() {
   constexpr double kLeastMemory = 512, kLeastDisk = 100;  // MiB
   std::vector<std::string> found;
@@ -155,7 +155,7 @@ void run() {
     if (name != "memory") continue;
     line(name, concat(value, ", ", format_fixed(available_memory_mb(), 0), " MiB free"));
   }
-  // In the precision that --precision auto takes.
+  // The precision is the one that --precision auto chooses.
   line("code path",
        make_cpu_backend(cpu_multiplies_bf16_fast() ? DType::bf16 : DType::f32)->description());
   line("oneDNN", onednn_version().value_or("not built in (bench compares with it)"));
@@ -190,7 +190,7 @@ void add_doctor_command(Subcommand program, int&) {
       "where\n"
       "tensor ranks are on several hosts.");
   command.callback([options] {
-    std::optional<LayoutRun> layout;  // what is wrong with it comes before all else
+    std::optional<LayoutRun> layout;  // its errors come before all output
     if (options->name_a_layout()) {
       layout = layout_run(world(), shape_config(options->shape), options->train);
     }

@@ -100,8 +100,8 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
      &EvaluateOptions::seen_in},
 };
 
-// The given options, by name. Not those of this one call, and not the layout, which changes no
-// result.
+// Returns the given options by name, without options of this one call, and without the layout,
+// which changes no result.
 std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   std::vector<ConfigItem> items;
   for (const GivenOption& option : o.given) {
@@ -116,7 +116,7 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   return items;
 }
 
-// Nothing is replaced unasked, and never what a run or the data consists of.
+// Refuses to replace files without --overwrite, and always refuses files of a run or the data.
 void check_output(const EvaluateOptions& o) {
   if (o.shared.output.empty()) return;
   require_directory_name("--output", o.shared.output);
@@ -132,7 +132,7 @@ void check_output(const EvaluateOptions& o) {
   check_inputs_survive(output, {o.data.begin(), o.data.end()});
 }
 
-// What is to be evaluated: the model without its weights, and its data.
+// The model to evaluate, without its weights, and the data.
 struct Subject {
   FineTuned model;
   std::unique_ptr<Evaluator> evaluator;
@@ -141,7 +141,7 @@ struct Subject {
   std::unique_ptr<Fingerprint> sum;     // of the data, with --json or --output
 };
 
-// What the model was trained on: the files of --train, or those of its run, if they are known.
+// Returns the rows of training: the files of --train, or of the model's run if they are known.
 std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject& subject,
                                          const TaskOptions& evaluated) {
   const auto require_columns = traits_of(subject.model.kind).require_columns;
@@ -177,8 +177,8 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
   return of_run.options;
 }
 
-// Bad rows in files of --train are an error. The files of the model's own run may have become
-// unusable in another way than by their sums; the metrics are right without them.
+// Bad rows in files of --train are an error. Files of the model's own run may be unusable although
+// their checksums are right; the metrics are correct without them.
 void take_training_rows(const EvaluateOptions& o, Subject& subject) {
   if (!subject.training) return;
   try {
@@ -241,7 +241,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   return subject;
 }
 
-// Of the run whose model it is, where that is known.
+// Returns the seed of the run that trained the model, if that is known.
 std::optional<uint64_t> seed_of(const FineTuned& model) {
   const fs::path run = fs::absolute(model.model.directory.directory).parent_path();
   try {
@@ -249,7 +249,7 @@ std::optional<uint64_t> seed_of(const FineTuned& model) {
     for (const auto& [name, value] : read_facts(run / "run.json")) {
       if (name == "seed") return parse_int(value);
     }
-  } catch (const Error&) {  // the model is whole without it
+  } catch (const Error&) {  // the seed is optional
   }
   return std::nullopt;
 }
@@ -264,14 +264,14 @@ RunIdentity identity_of(const EvaluateOptions& o, Subject& subject) {
           {{"evaluated", date_text(date_now())}, {"data_sha256", subject.sum->result()}}};
 }
 
-// What the files of --output were computed from, and when.
+// Returns the facts that --output gets: from what it was computed, and when.
 NamedFacts facts_of(const EvaluateOptions& o, const Subject& subject) {
   return {{"version", FINETUNE_VERSION},          {"evaluated", date_text(date_now())},
           {"model", o.inference.model},           {"data", join(o.data, ", ")},
           {"data_sha256", subject.sum->result()}, {"eval_rows", concat(subject.evaluator->rows())}};
 }
 
-// Of the process that has the metrics.
+// Called by the process that has the metrics.
 ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gates,
                      const Metrics& metrics) {
   const AssertionReport report = evaluate_assertions(gates, metrics);
@@ -288,7 +288,7 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
 Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
   try {
     Baselines found = subject.evaluator->baselines();
-    found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
+    found.metrics.erase("baseline_ngram_runtime");  // files are the same each time
     return found;
   } catch (const Error& error) {
     if (o.shared.no_ngram_baseline) throw;
@@ -302,7 +302,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   begin_inference(comm, o.inference, given, [&] { subject = open_subject(o); });
   InferenceOptions inference = o.inference;
   inference.sum_weights = o.shared.json;
-  int64_t code = 0;  // one exit code of all
+  int64_t code = 0;  // one exit code for all processes
   if (comm.rank() != 0) {
     serve_inference(inference, comm);
     comm.broadcast(&code, sizeof code, 0);
@@ -348,7 +348,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
       write_facts(files->path() / kEvaluationFacts, facts_of(o, *subject));
       write_metrics(files->path() / "metrics.json", metrics);
     });
-    if (files->replaces()) check_replaceable(o.shared.output, kEvaluation);  // still
+    if (files->replaces()) check_replaceable(o.shared.output, kEvaluation);  // it may have changed
     files->commit();
   }
   if (o.shared.json) {

@@ -1,4 +1,4 @@
-// finetune inspect: what a weight file, a checkpoint, a model or a run's directory holds.
+// finetune inspect: shows what a weight file, a checkpoint, a model or a run's directory holds.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -225,7 +225,7 @@ void print_text(const ordered_json& result) {
     std::printf("n-grams to mix with: %s of %s texts\n", grouped(found["ngrams"]).c_str(),
                 grouped(found["texts"]).c_str());
   }
-  // The tensors of a run's model are listed for RUN/model.
+  // `inspect RUN/model` lists the tensors of a run's model.
   if (result.contains("weights")) print_weights(result["weights"], !result.contains("run"));
 }
 

@@ -133,7 +133,7 @@ ordered_json describe_run(const fs::path& directory) {
   for (const CheckpointFile& file : find_checkpoints(directory / "checkpoints")) {
     run["checkpoints"].push_back({{"step", file.step}, {"name", file.path.filename().string()}});
   }
-  // A damaged one is passed over and named in the log.
+  // Skips damaged checkpoints and names them in the log.
   if (auto newest = newest_valid_checkpoint(directory / "checkpoints")) {
     run["newest_checkpoint"] = describe_checkpoint(newest->file.path);
   }

@@ -1,4 +1,4 @@
-// What inspect says of checkpoints and of a run's directory.
+// Descriptions of checkpoints and of a run's directory, for inspect.
 #pragma once
 
 #include <filesystem>
@@ -7,18 +7,18 @@
 
 namespace finetune {
 
-// A value of what follows as text for a terminal: of what files hold nothing but what can be shown.
+// Returns a value of these descriptions as text. Control characters from files are escaped.
 std::string shown(const nlohmann::ordered_json& value);
 
-// A file that begins with a checkpoint's seal, whole or damaged.
+// Whether the file begins as a checkpoint does; it may be damaged.
 bool looks_like_checkpoint(const std::filesystem::path& path);
 
 // Error(model) if it is damaged.
 nlohmann::ordered_json describe_checkpoint(const std::filesystem::path& path);
 void print_checkpoint(const nlohmann::ordered_json& checkpoint, bool tensors);
 
-// Options, facts and final metrics, and the checkpoints: the newest whole one in full, of the
-// others step and name.
+// Describes options, facts, final metrics and checkpoints: the newest valid checkpoint in full, and
+// the step and name of the others.
 nlohmann::ordered_json describe_run(const std::filesystem::path& directory);
 void print_run(const nlohmann::ordered_json& run);
 

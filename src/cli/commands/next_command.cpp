@@ -78,8 +78,8 @@ PredictionRequest request_of(const NextOptions& o, const RowOptions& rows) {
   return request;
 }
 
-// The files of --train. Their columns may have the names that the options give to the input's, or
-// those that the model was trained with.
+// Reads the files of --train. Their columns may have the names that options give to the input's
+// columns, or the names that the model was trained with.
 void take_named_rows(const NextOptions& o, const FineTuned& model, const TaskOptions& own,
                      Evaluator& evaluator) {
   TaskOptions labelled = model.options;
@@ -101,7 +101,7 @@ void take_named_rows(const NextOptions& o, const FineTuned& model, const TaskOpt
   }
 }
 
-// The rows that have labels: those of --train, or those that the model's run read.
+// Reads the rows that have labels: of --train, or of the files that the model's run read.
 void take_labelled_rows(const NextOptions& o, const FineTuned& model, const TaskOptions& own,
                         Evaluator& evaluator) {
   if (!o.shared.train.empty()) return take_named_rows(o, model, own, evaluator);

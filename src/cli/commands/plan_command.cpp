@@ -54,7 +54,7 @@ struct PlanOptions {
   std::string config;
   int64_t processes = 0;  // not given
 
-  // As few as the layout needs, unless they are given.
+  // Returns --processes, else as few as the layout needs.
   int64_t resolved_processes() const {
     return processes > 0 ? processes : train.pp.value_or(1) * train.tp.value_or(1);
   }
@@ -104,7 +104,7 @@ SizeRows device_rows(const RunPlan& plan) {
       {"available", "available", mb(device.available), "on this GPU now"}};
 }
 
-// Of the host; beside a GPU it has neither gradients nor moments.
+// Memory of the host. If a GPU trains, the host has neither gradients nor moments.
 SizeRows memory_rows(const RunPlan& plan) {
   const MemoryForecast& m = plan.memory;
   const bool on_gpu = plan.device.has_value();
@@ -268,7 +268,7 @@ std::string memory_text(const RunPlan& plan) {
              [](const Alternative& a) { return a.recomputed.host; });
 }
 
-// "27–35", or one figure where both are the same when they are rounded.
+// Returns "27–35", or one number if both are the same when rounded.
 std::string range_of(double low, double high, int digits) {
   const std::string first = format_fixed(low, digits), last = format_fixed(high, digits);
   return first == last ? first : concat(first, "–", last);
@@ -280,7 +280,7 @@ std::string duration_range(double low, double high) {
 }
 
 std::string time_text(const RunPlan& plan) {
-  constexpr double kBusy = 0.1;  // less is the usual work of a system
+  constexpr double kBusy = 0.1;  // less is usual work of the system
   const TimeForecast& time = plan.time;
   const double low = 1000 * time.step_low, high = 1000 * time.step_high;
   std::string out = "\ntime\n";

@@ -121,14 +121,14 @@ const PredictRow kPredictRows[] = {
      &PredictOptions::n_best},
 };
 
-// The progress line, and with it the log: not in the first seconds, so that a short command that
-// fails prints one line alone. Never where the predictions themselves go to a terminal.
+// Shows the progress line and the log, but not in the first two seconds, so that a short command
+// that fails prints only one line. Shows no progress if the predictions go to a terminal.
 class Progress {
  public:
   Progress(const PredictOptions& options)
       : options_(options), hidden_(options.output == "-" && ::isatty(STDOUT_FILENO) == 1) {}
 
-  // `share`: of the input that is done; negative: unknown. False: not shown.
+  // `share`: the part of the input that is done; negative: unknown. Returns whether it was shown.
   bool show(const Evaluator& evaluator, double share) {
     constexpr double kFirst = 2;
     const double seconds = seconds_now() - start_;
@@ -162,7 +162,7 @@ PredictionRequest request_of(const PredictOptions& o, const RowOptions& rows) {
     throw usage_error("--stream writes to standard output or a pipe; ", o.output,
                       " is a file, which appears whole");
   }
-  // Who types texts sees each one's label at once.
+  // A user who types texts sees each label at once.
   request.stream = o.stream || (o.output == "-" && ::isatty(STDOUT_FILENO) == 1);
   request.json_lines = o.json_lines || ends_with_ignoring_case(o.output, ".jsonl") ||
                        ends_with_ignoring_case(o.output, ".ndjson");

@@ -1,4 +1,4 @@
-// finetune report: what finished runs did, as one HTML file.
+// finetune report: writes the results of finished runs to one HTML file.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -57,7 +57,7 @@ const OptionRow<ReportOptions> kReportRows[] = {
      &ReportOptions::label_errors},
 };
 
-// Before anything slow. Only a report is replaced by one.
+// Checks --output before anything slow. A report may replace only another report.
 void check_report_output(const ReportOptions& o) {
   if (o.output == "-") return;
   const fs::path path = o.output;
@@ -77,7 +77,7 @@ void check_report_output(const ReportOptions& o) {
   if (!o.overwrite) throw usage_error("--output ", o.output, ": exists; --overwrite replaces it");
 }
 
-// "TIRE +3.21; STORE +0.40" of each row, from the run's model.
+// Returns, for each row, words such as "TIRE +3.21; STORE +0.40" from the run's model.
 std::vector<std::string> explain_rows(const RunRecord& run, const std::vector<std::string>& columns,
                                       const std::vector<std::vector<std::string>>& rows) {
   using Json = nlohmann::ordered_json;

@@ -93,7 +93,7 @@ const OptionRow<SweepCommand> kSweepFlags[] = {
      &SweepCommand::quiet},
 };
 
-// A line for people while the sweep goes on.
+// Prints a line for people during the sweep.
 void say(const SweepCommand& o, const std::string& line) {
   if (!o.quiet) std::fputs((printable_message(line) + "\n").c_str(), stderr);
 }
@@ -129,7 +129,7 @@ std::string text_of(const Grid& grid, const SweepResult& result) {
   return concat(text, text.empty() || rest.empty() ? "" : "\n", rest);
 }
 
-// The error that ends a sweep in which runs have failed: how many, and why the first one has.
+// If runs have failed, throws an error with their number and the first one's message.
 // Collective.
 void report_failures(const Grid& grid, const SweepResult& result) {
   agree_on_errors(world(), [&] {
@@ -185,7 +185,7 @@ void sweep(const SweepCommand& o, int& exit_code) {
     line.erase();
     say(o, text);
   };
-  std::set<std::string> warnings;  // many runs have the same one: the first of them says it
+  std::set<std::string> warnings;  // each is shown only for the first run that has it
   auto warned = [&](size_t run, const std::string& text) {
     open_console(true);
     if (warnings.insert(text).second) warn(grid.runs[run].name, ": ", text);

@@ -1,5 +1,5 @@
 // finetune tokenize: text to ids, tokens and offsets, one JSON line for each text of the input.
-// With windows one for each window. Memory does not grow with the input.
+// With windows, one line for each window. Memory does not grow with the input.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ With --jsonl each line is {"text":...}, {"text":...,"text_pair":...} or
 the context are null.)";
 
 constexpr size_t kMostLineBytes = size_t{64}
-                                  << 20;  // as of a row of data (data/rows/row_stream.cpp)
+                                  << 20;  // as for a row of data (data/rows/row_grammar.h)
 
 constexpr double kMostTokens = double(int64_t{1} << 31);
 
@@ -114,7 +114,7 @@ class Command {
     if (!options_.jsonl && (options_.input != "-" || is_table)) {
       read_rows();
     } else if (options_.input == "-") {
-      std::ios::sync_with_stdio(false);  // with which an error would look like the end
+      std::ios::sync_with_stdio(false);  // else an error would look like the end
       read(std::cin, "standard input");
     } else {
       require_readable(options_.input);
@@ -156,14 +156,14 @@ class Command {
   bool has_written_ = false;
 };
 
-// The next line without its end; false behind the last one.
+// Reads the next line without its end. Returns false after the last line.
 bool Command::next_line(std::istream& in, std::string& line) {
   line.clear();
   char piece[1 << 14];
   ++place_.second;
   for (;;) {
     in.getline(piece, sizeof piece);
-    const bool ends = in.good();  // at a line's end, which counts as read
+    const bool ends = in.good();  // at a line's end, which gcount() includes
     line.append(piece, size_t(in.gcount()) - size_t(ends));
     if (line.size() > kMostLineBytes) {
       throw error(concat("the line is longer than ", kMostLineBytes >> 20, " MiB"));
@@ -190,7 +190,7 @@ void Command::read(std::istream& in, const std::string& name) {
   if (in.bad()) throw system_failure(name, errno, ExitCode::data, "cannot be read: ");
 }
 
-// Lines are texts, and the rest of a table would become texts with commas in them.
+// Refuses the header of a table, because each row would become one text with commas.
 void Command::refuse_header(const std::string& line) const {
   const std::optional<char> delimiter = header_delimiter(line, true, '\0', {"text"});
   if (!delimiter || line.find(*delimiter) == std::string::npos) return;

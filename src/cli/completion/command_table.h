@@ -30,7 +30,7 @@ struct OptionEntry {
   ValueKind kind;
 };
 
-// A part of what follows the options: examples, which keep their lines, or a paragraph.
+// A part of the text after the options: examples, which keep their lines, or a paragraph.
 struct FooterBlock {
   std::string text;
   bool is_verbatim = false;

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kScreenLines = 39;  // of 40: the prompt needs one
 constexpr size_t kOptionColumns = 28, kCommandColumns = 14, kGap = 2;
 constexpr std::string_view kDefaultGroup = "Options";
-// Goes without saying on the short page.
+// The short page leaves this prefix out.
 constexpr std::string_view kUsualTask = "classification: ";
 
 // Breaks `text` at spaces, so that what follows `line` ends before `columns`. Further lines begin
@@ -86,7 +86,7 @@ std::string blocks_text(const std::vector<FooterBlock>& blocks, size_t columns) 
   return text;
 }
 
-// The first examples.
+// Returns the first examples and their heading.
 std::vector<FooterBlock> examples_in(const std::vector<FooterBlock>& blocks) {
   for (size_t i = 0; i + 1 < blocks.size(); ++i) {
     if (blocks[i].text == "Examples:") return {blocks[i], blocks[i + 1]};

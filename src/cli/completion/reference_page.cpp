@@ -147,7 +147,7 @@ std::string arguments_of(const CommandEntry& command) {
   return text.empty() ? text : "\n" + text;
 }
 
-// What follows the options in --help: examples and remarks.
+// Returns the text after the options in --help: examples and remarks.
 std::string footer_of(std::string_view footer) {
   while (footer.ends_with('\n')) footer.remove_suffix(1);
   return footer.empty() ? "" : concat("\n```text\n", footer, "\n```\n");

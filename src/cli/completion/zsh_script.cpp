@@ -7,7 +7,7 @@
 namespace finetune {
 namespace {
 
-// Inside '...', where `special` characters mean something to _arguments and _describe.
+// Quotes text for '...', and escapes `special` characters of _arguments and _describe.
 std::string zsh_quoted(std::string_view text, std::string_view special) {
   std::string out;
   for (char c : text) {

@@ -1,4 +1,4 @@
-// Adds the options of evaluate and predict, and puts them over those of the model.
+// Adds the options of evaluate, predict and next, which override the model's options.
 #include "cli/options/answer_options.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const InferenceRow kInferenceRows[] = {
      &InferenceOptions::batch_size},
 };
 
-// `auto` says nothing: a script may give it whatever the model's task is.
+// Allows `auto` for every task, so that a script may always give it.
 void require_options_of(TaskKind task, const AnswerOptions& o) {
   for (const GivenOption& option : o.given) {
     if (!is_foreign(*option.info, task) || option.value == OptionValue("auto")) continue;

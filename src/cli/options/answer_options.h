@@ -12,13 +12,13 @@
 namespace finetune {
 
 struct AnswerOptions {
-  TrainOptions shared;  // of train's options those whose rows name the command
+  TrainOptions shared;  // only the options of train whose rows name the command
   InferenceOptions inference;
   std::vector<GivenOption> given;
 };
 
-// `command`: which of these it is. The command adds its own rows between --model and the rest, so
-// that required options come first in --help.
+// `command`: evaluate, predict or next. The command adds its own rows between --model and the rest,
+// so that required options come first in --help.
 void add_model_option(Subcommand subcommand, Commands command, AnswerOptions& options);
 void add_answer_options(Subcommand subcommand, Commands command, AnswerOptions& options);
 // After parsing: fills `given`, and `inference` from the shared options.
@@ -28,8 +28,8 @@ bool is_given(const AnswerOptions& options, std::string_view name);
 // The given option that names a column of the texts, "--text-column", or "".
 std::string given_column_option(const AnswerOptions& options);
 
-// Opens the model with the options that were given in place of those that it was trained with.
-// Error(usage) for an option that is for other tasks than the model's.
+// Opens the model. Given options replace the options that it was trained with. Error(usage) for an
+// option of another task than the model's.
 // `own`, if given, gets the options that the model was trained with.
 FineTuned open_fine_tuned(const AnswerOptions& options, TaskOptions* own = nullptr);
 

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-// What the command line gives as `option`, the last time; empty: nothing.
+// Returns the last value of `option` on the command line, or an empty string.
 std::string value_given(const Arguments& arguments, std::string_view option) {
   std::string value;
   for (size_t i = 1; i < arguments.size(); ++i) {
@@ -97,7 +97,7 @@ std::vector<ConfigEntry> entries_of(const ConfigSource& source) {
   return entries;
 }
 
-// The values that a recipe decides on are the file's with the file's recipe alone.
+// Whether a recipe decides the option. The file's value counts only with the file's recipe.
 bool is_of_recipe(std::string_view name) {
   bool is = false;
   TrainOptions options;
@@ -105,7 +105,7 @@ bool is_of_recipe(std::string_view name) {
   return is;
 }
 
-// How processes share the model: free to change when a run goes on, but for what its result is of.
+// Returns the layout options that do not change the result: --resume may give other values.
 std::vector<std::string> free_layout_options() {
   std::vector<std::string> names;
   for (const TrainOption& option : train_options()) {
@@ -127,8 +127,8 @@ bool layout_fits(const std::vector<ConfigEntry>& entries, const Arguments& argum
   return world % processes == 0;
 }
 
-// A file of --config names paths as they were seen from the directory in which the run began. Error
-// where another directory above the file is that one.
+// Paths in a file of --config are relative to the directory in which its run began. Error(usage) if
+// that directory seems to be one above the file, and not the current one.
 void require_paths(const ConfigEntry& entry, const std::string& file) {
   constexpr std::string_view kPaths[] = {"model", "train", "eval", "text", "baseline"};
   if (std::find(std::begin(kPaths), std::end(kPaths), entry.name) == std::end(kPaths)) return;
@@ -147,7 +147,7 @@ void require_paths(const ConfigEntry& entry, const std::string& file) {
   }
 }
 
-// Of two that exclude each other naming one drops the file's other.
+// If two options exclude each other, giving one of them drops the other of the file.
 bool is_excluded(const std::string& name, const Arguments& arguments) {
   constexpr std::pair<std::string_view, std::string_view> exclusive[] = {
       {"eval", "eval-fraction"}, {"eval", "eval-group"}, {"micro-batches", "micro-batch-tokens"}};

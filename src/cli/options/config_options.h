@@ -1,4 +1,4 @@
-// Options that a file has in place of the command line: --config, or those of a run that goes on.
+// Options that come from a file: from --config, or from the run that --resume continues.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace finetune {
 
-// Arguments of `train`, `adapt` and `plan` with the values of a file added where they are not
-// given: of --config, or, with --resume and without a model or data, of the config.toml in
-// --output, which rank 0 alone reads. Collective where it does. Error(usage): a value or a name
-// that is no option's, a directory without a run. Error(model): the run's file is damaged.
+// Returns the arguments of `train`, `adapt` or `plan`, with a file's values for options that are
+// not given. The file is --config or, with --resume and without a model or data, the config.toml in
+// --output, which only rank 0 reads; the call is then collective. Error(usage): an unknown name, a
+// wrong value, a directory without a run. Error(model): the run's file is damaged.
 std::vector<std::string> with_config_file(std::vector<std::string> arguments, Communicator& comm);
 
 }  // namespace finetune

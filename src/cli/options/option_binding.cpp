@@ -34,7 +34,7 @@ std::string type_of(const OptionInfo& info, OptionKind kind) {
   return info.words.empty() ? type : concat(type, "|", info.words);
 }
 
-// An empty optional has its word for "not given"; a number outside its range stands for it, too.
+// Returns the default in --help: an empty optional's word, nothing for a number out of range.
 std::string default_of(const OptionInfo& info, const OptionTarget& target) {
   const OptionValue value = value_at(target);
   if (!std::holds_alternative<std::string>(value) && !fault_of_value(info, value, true).empty()) {
@@ -48,7 +48,7 @@ bool is_hidden(const OptionInfo& info, const OptionUse& use) {
   return !is_of_command || (use.task && is_foreign(info, *use.task));
 }
 
-// Not by CLI11's rules for numbers, which depend on the locale.
+// Reads values without CLI11, whose rules for numbers depend on the locale.
 std::string take_words(const OptionInfo& info, const OptionTarget& target,
                        std::vector<std::string> words, std::string_view name) {
   if (info.is_model) words.at(0) = model_path(words.at(0));

@@ -11,12 +11,12 @@
 
 namespace finetune {
 
-// Whose names and help a command has for options.
+// How a command uses options: their names, their help, and which are hidden.
 struct OptionUse {
-  Commands command = commands::all;  // all: of rows that belong to this command alone
+  Commands command = commands::all;  // all: the rows belong to this command alone
   // The task that the command is for; none: help names the task of an option.
   std::optional<TaskKind> task = {};
-  // Adds options whose rows do not name the command, too, without showing them: config.toml has
+  // Also adds options whose rows do not name the command, but hides them: config.toml may have
   // them.
   bool hides_others = false;
 };
@@ -36,7 +36,7 @@ void add_options(Subcommand command, std::span<const OptionRow<Struct>> rows, St
   }
 }
 
-// After parsing: appends the options that the command line gave. The rows must stay.
+// After parsing: appends the options that the command line gave. The rows must outlive `given`.
 template <typename Struct>
 void append_given(Subcommand command, std::span<const OptionRow<Struct>> rows, const Struct& object,
                   std::vector<GivenOption>& given) {

@@ -1,4 +1,4 @@
-// Refuses a promise from rows that the model's run has read, and stores promises.
+// Refuses a promise based on rows that the model's run has read, and stores promises.
 #include "cli/options/promise_options.h"
 
 #include "cli/output/output_file.h"
@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// Empty if the model has none.
+// Returns the data_sha256 of the model's facts; empty if the model has none.
 std::string data_sum_of(const FineTuned& model) {
   const fs::path facts = model.model.directory.directory / kModelFactsFile;
   if (!path_exists(facts, ExitCode::model)) return "";

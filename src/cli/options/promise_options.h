@@ -1,4 +1,4 @@
-// What evaluate --max-error and predict --automatic need of a promise: its model and its rows.
+// The model and the rows of a promise, for evaluate --max-error and predict --automatic.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// What a promise about the model's answers depends on.
+// Returns the files and options that the model's answers, and so a promise, depend on.
 PromisedModel promised_model(const FineTuned& model);
 
 // A promise needs rows that chose neither the weights nor the epoch, nor the calibration.
@@ -20,8 +20,8 @@ PromisedModel promised_model(const FineTuned& model);
 void require_fresh_rows(const std::vector<InputFile>& data, const FineTuned& model,
                         const TrainingRowsOfModel& of_run);
 
-// Logs that the model's mix with n-grams was fitted to `data`, if its run tells so: figures of
-// these rows are a little too good.
+// Logs that the model's mix with n-grams was fitted to `data`, if the run's files are known and say
+// so: metrics of these rows are a little too good.
 void tell_of_used_rows(const std::vector<InputFile>& data, const FineTuned& model,
                        const TrainingRowsOfModel& of_run);
 

@@ -33,7 +33,7 @@ std::string content_of(const Descriptor& file) {
   return read_text_file(concat("/proc/self/fd/", file.number()), ExitCode::device);
 }
 
-// Waits for it. Returns its status as waitpid() does.
+// Runs the command, waits for it, and returns its status as waitpid() does.
 int status_of(const std::vector<std::string>& words, const Descriptor (&files)[3]) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);

@@ -19,7 +19,7 @@
 namespace finetune {
 namespace {
 
-// A device or a pipe: written as it is, for there is nothing to rename.
+// A device or a pipe. It is written directly, since it cannot be renamed.
 class Stream {
  public:
   explicit Stream(const std::string& path)
@@ -41,7 +41,7 @@ class Stream {
   int descriptor_;
 };
 
-// A file, whole or not at all; standard output; or a device or pipe.
+// A file, which is written atomically; standard output; or a device or pipe.
 class OutputFile final : public PredictionOutput {
  public:
   OutputFile(const std::string& path, bool overwrite) {

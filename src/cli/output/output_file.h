@@ -1,4 +1,4 @@
-// A file that a command writes: a name that appears whole, a pipe or standard output.
+// The output of a command: a file that appears only when complete, a pipe or standard output.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 
 namespace finetune {
 
-// Whether two names lead to one file, which need not exist; "-" and "" are none.
+// Whether two names lead to one file, which need not exist; "-" and "" are not files.
 bool is_same_file(const std::string& a, const std::string& b);
 
-// Where a link leads, whose file is replaced in place of the link. Error(usage) for a link that
-// leads nowhere.
+// Returns the target of a link, or `path` if it is not a link: outputs replace the target, not the
+// link. Error(usage) for a broken link.
 std::string link_destination(const std::string& path);
 
 // Error(usage) for a directory, for one of the inputs, for a packed name (labels.csv.gz) and,
@@ -23,8 +23,8 @@ std::string link_destination(const std::string& path);
 void check_output_file(const std::string& path, const std::vector<std::string>& inputs,
                        bool overwrite);
 
-// Error(usage) where the output would replace a file of the model in `model`, a file that the
-// model's run read, or one of `labelled`.
+// Error(usage) if the output would replace a file of the model in `model`, a file that the model's
+// run read, or one of `labelled`.
 void check_model_survives(const std::string& path, const std::filesystem::path& model,
                           const std::vector<std::string>& labelled = {});
 

@@ -54,7 +54,7 @@ setfit_model = SetFitModel(model_body=SentenceTransformer(modules=list(model)[:-
 ```
 )";
 
-// torch's class; null for a function that has none.
+// Returns torch's class of the activation, or null if it has none.
 const char* torch_class(Activation activation) {
   switch (activation) {
     case Activation::tanh:
@@ -96,7 +96,7 @@ void write_dense(const fs::path& directory, const std::string& module, const cha
   write_safetensors(directory / "model.safetensors", own, dtype);
 }
 
-// What `finetune` stored there, or sentence-transformers' usual limit within the model's.
+// Returns the limit that finetune stored, or sentence-transformers' usual one; at most the model's.
 int64_t max_length_of(const Json& config, const EncoderConfig& encoder) {
   constexpr int64_t kUsual = 128;
   const Json own = config.value("finetune", Json::object());

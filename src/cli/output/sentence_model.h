@@ -22,7 +22,7 @@ void write_sentence_model(const std::filesystem::path& directory, const EncoderC
                           const std::string& config_json, const std::vector<WeightView>& tensors,
                           DType dtype);
 
-// Removes the modules' directories, where the others could not be written.
+// Removes the modules' directories, if other files could not be written.
 void remove_sentence_modules(const std::filesystem::path& directory);
 
 }  // namespace finetune

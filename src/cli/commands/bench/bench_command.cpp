@@ -80,7 +80,7 @@ struct BenchOptions : StepBenchOptions {
 
 using BenchRow = OptionRow<BenchOptions>;
 
-// A function, since the table of tasks may be made after this file's constants.
+// A function, because the table of tasks may be initialised after this file's constants.
 std::span<const BenchRow> shape_rows() {
   static const BenchRow rows[] = {
       {{.name = "shape",
@@ -197,7 +197,7 @@ Clock clock_of(const BenchOptions& options) {
   return options.clock_name == "cpu" ? Clock::cpu : Clock::wall;
 }
 
-// The options with --clock's value, and --device's, on which all processes agree.
+// Sets the clock from --clock, and the device, on which all processes agree.
 const StepBenchOptions& resolved(BenchOptions& options) {
   options.clock = clock_of(options);
   if (options.clock == Clock::cpu && options.device == "auto") options.device = "cpu";
