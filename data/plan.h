@@ -54,7 +54,7 @@ std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t 
 // tokens plus the longest sequence.
 std::vector<IndexRange> equal_runs(std::span<const int64_t> lengths, int64_t runs);
 
-// Bounds for micro-batches of up to `count` sequences, and the largest such micro-batch.
+// Bounds of up to `count` sequences, and the size of the largest micro-batch cut from them.
 struct SequenceBounds {
   int64_t count = 0, longest = 0, shortest = 0;
 };

@@ -45,7 +45,7 @@ int64_t line_of(std::string_view text, size_t at) {
 }
 
 // Reads all forms in one pass. An object is an article ("paragraphs"), a paragraph ("context",
-// "qas"), a flat row ("context", "question", ...) or a wrapper of those ("data").
+// "qas"), a flat row ("context", "question", ...) or a wrapper of these objects ("data").
 class SquadReader {
  public:
   SquadReader(int64_t limit, bool need_answers) : limit_(limit), need_answers_(need_answers) {}

@@ -1,4 +1,4 @@
-// Takes signs and currencies off, then decides what points and commas mean.
+// Removes signs and currencies, then decides what points and commas mean.
 #include "data/columns/amount.h"
 
 #include <algorithm>

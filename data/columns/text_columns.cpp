@@ -31,7 +31,7 @@ void require_name(const std::vector<std::string>& columns, size_t column,
 }
 
 // The option's list is cut at its commas before the columns are known. A column's name may have
-// commas too, so parts are joined again where that gives a column.
+// commas too, so parts are joined again if the result is a column.
 std::vector<std::string> named_columns(const std::vector<std::string>& words,
                                        const std::vector<std::string>& columns) {
   const auto is_column = [&](const std::string& name) {

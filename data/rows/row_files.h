@@ -18,8 +18,8 @@ class RowFiles {
   RowFiles(const std::vector<InputFile>& files, const RowOptions& options);
   ~RowFiles();
 
-  // Returns false at the end. The row's values live until the next call. Errors are those of
-  // read_table, such as a file without rows or without a required column.
+  // Returns false at the end. The row's values live until the next call. Throws the errors of
+  // read_table, such as for a file without rows or without a required column.
   bool next(Row& row);
   void rewind();  // next() returns the first row again
 

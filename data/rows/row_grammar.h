@@ -1,4 +1,4 @@
-// Where a row ends and what its values are: one pure function per format, used by the readers of
+// Finds the end of a row and its values: one pure function per format, used by the readers of
 // data/rows/records.h.
 #pragma once
 

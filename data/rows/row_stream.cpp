@@ -123,7 +123,7 @@ std::string RowStream::advice_for_width() const {
                 ", and one that holds such a character needs quotes");
 }
 
-// A file of line ends alone would take forever to read, and too much memory as rows.
+// A file with only line ends would take forever to read, and too much memory as rows.
 void RowStream::note_blank(const RowScan& row) {
   const bool is_blank = row.lines == 1 && row.size <= 2;
   blank_lines_ = is_blank && (values_.empty() || values_[0].empty()) ? blank_lines_ + 1 : 0;

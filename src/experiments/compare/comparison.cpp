@@ -1,4 +1,4 @@
-// Finds what differs between runs, groups them and averages their metrics.
+// Finds the options that differ between runs, groups the runs and averages their metrics.
 #include "experiments/compare/comparison.h"
 
 #include <algorithm>

@@ -23,9 +23,9 @@ struct SweepPlan {
   uint64_t peak = 0, left = 0;   // bytes of disk that these runs need
 };
 
-// Forecasts each run with plan_run on its part of the cores. It measures once for runs whose
-// options differ only where neither time nor disk depends on them. Writes nothing. Errors as
-// plan_run and check_sweep_directory.
+// Forecasts each run with plan_run on its part of the cores. Measures once for runs that differ
+// only in options that change neither time nor disk. Writes nothing. Throws the errors of plan_run
+// and check_sweep_directory.
 SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings);
 
 // The plan as text for people, and as one line of JSON.
