@@ -1,6 +1,6 @@
-// Ends the program with a clear message if the processor lacks needed instructions, or the stack is
-// too small. All other code needs x86-64-v3 (meson.build), even code that runs before main. This
-// file is compiled for any x86-64, calls only code that is too, and runs before all other code.
+// Ends the program with a clear message if the processor is too old or the stack too small. All
+// other code needs x86-64-v3 (meson.build), even code that runs before main. This file is compiled
+// for any x86-64, calls only code that is too, and runs before all other code.
 #include <sys/resource.h>
 #include <unistd.h>
 
