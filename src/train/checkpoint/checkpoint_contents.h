@@ -1,5 +1,5 @@
-// Reads the attributes, texts and floats of a checkpoint's file without the HDF5 library
-// (weights/hdf5/reader.h). The seal detects damage, but anyone can write a seal, so the content is
+// Reads a checkpoint's attributes, texts and floats without the HDF5 library. The reader is in
+// weights/hdf5/reader.h. The seal detects damage, but anyone can write a seal, so the content is
 // not trusted. Failures are Error(model) with one line.
 #pragma once
 
