@@ -43,7 +43,7 @@ class ClassificationObjective final : public Objective {
 
  private:
   TrainingArrays arrays_;
-  // For the largest micro-batch: labels, or rows of float targets.
+  // Room for the largest micro-batch: labels, or rows of float targets.
   int64_t max_sequences_ = 0;
   std::shared_ptr<void> targets_;
   std::shared_ptr<void> class_weights_;

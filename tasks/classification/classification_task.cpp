@@ -58,7 +58,7 @@ std::string describe_side(const char* name, const ClassificationSide& side, cons
   return line;
 }
 
-// Rows whose label, or one of whose labels, the model does not know.
+// Counts rows with a label that the model does not know.
 int64_t rows_with_unknown(const ClassificationData& data) {
   int64_t known = data.labels.size(), rows = 0;
   for (int32_t label : data.eval.labels) rows += label >= known;
@@ -139,7 +139,7 @@ TokenizedSamples samples_of_names(const Tokenizer& tokenizer, const std::vector<
 ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
                                        const EncoderConfig& config, bool model_head)
     : options_(options), data_(load_classification_data(options, tokenizer, config, model_head)) {
-  data_.trained_texts = {};  // the evaluation rows are marked; the memory is for training
+  data_.trained_texts = {};  // the evaluation rows are marked by now; frees memory for training
   if (options.train_files.empty()) {
     class_weights_ = stored_class_weights(config, data_.labels.size());
   } else if (options.balanced_class_weights) {
@@ -175,7 +175,7 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
                          " folds: each row is measured by a head and n-grams that "
                          "were fitted without its fold; the model is fitted to all");
   }
-  // Out of folds, heads and words know less than the model does: its rows would always differ.
+  // With folds, heads and n-grams know less than the model: later rows would always differ.
   if (data_.has_eval && options.folds == 0 && !options.train_files.empty()) {
     data_.seen_tokens =
         std::make_shared<SeenTokens>(data_.train.set.samples, tokenizer.special().unk);

@@ -20,9 +20,9 @@ namespace finetune {
 
 class ClassificationTask final : public Task {
  public:
-  // Loads the data (dataset.h says how and what can be wrong with it). `model_head`: the model has
-  // a trained head that may be kept, false with --reinit-head. Without options.train_files the task
-  // can only evaluate: take `options` from classification_defaults(config), with eval_files set.
+  // Loads the data (dataset.h lists rules and errors). `model_head`: the model has a trained head
+  // that may be kept; false with --reinit-head. Without options.train_files the task can only
+  // evaluate: take `options` from classification_defaults(config) and set eval_files.
   ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
                      const EncoderConfig& config, bool model_head);
 
@@ -35,8 +35,8 @@ class ClassificationTask final : public Task {
   SampleView label_names() const override { return label_names_; }
   int64_t max_length() const override { return data_.max_length; }
   const ClassificationData& data() const { return data_; }
-  // One weight per class, or none: N / (C * n_c) over the training samples, C counting the classes
-  // that occur among them (scikit-learn's "balanced"); a class that does not occur weighs 1.
+  // One weight per class, or none: N / (C * n_c) over the training samples, where C counts the
+  // classes that occur (scikit-learn's "balanced"). The weight of a class that does not occur is 1.
   std::span<const float> class_weights() const { return class_weights_; }
 
   const SampleSet& train_set() const override { return data_.train.set; }
@@ -48,7 +48,7 @@ class ClassificationTask final : public Task {
 
   std::unique_ptr<Evaluator> start_evaluation() override;
   Baselines baselines() override;
-  // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
+  // As in Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
   // error for regression.
   std::string best_metric() const override;
   bool larger_is_better(const std::string& metric) const override;
@@ -59,7 +59,7 @@ class ClassificationTask final : public Task {
   std::string config_json() const override;
 
  private:
-  // The linear model that the baselines' process has left.
+  // The linear model, as the process that computes the baselines left it.
   struct TrainedNgrams {
     explicit TrainedNgrams(const Descriptor& file);
     MappedFile file;
@@ -69,27 +69,27 @@ class ClassificationTask final : public Task {
 
   CalibrationReport fit(ClassificationEvaluator& evaluator, Metrics& metrics);
   std::string drift_file(const ClassificationEvaluator& evaluator) const;
-  // The n-grams' margins of the evaluation rows. Empty, with the reason in `why`, if there are
-  // none.
+  // The n-grams' margins of the evaluation rows. If there are none: empty, with the reason in
+  // `why`.
   std::vector<float> eval_margins(const ClassificationEvaluator& evaluator, std::string& why);
   TaskOptions options_;
   ClassificationData data_;
   std::vector<float> class_weights_;
-  std::vector<float> train_targets_;      // regression: data_.train.targets as training takes them
-  std::optional<WindowTargets> windows_;  // of training rows that have windows
-  TokenizedSamples label_names_;          // one label a row, one text a row
+  std::vector<float> train_targets_;      // regression: data_.train.targets as used in training
+  std::optional<WindowTargets> windows_;  // for training rows in windows
+  TokenizedSamples label_names_;          // one label and one text per row
   std::vector<std::string> lines_;
   Majority majority_;
   std::optional<Baselines> baselines_;
   std::vector<float> fold_margins_;        // with options_.folds: of the n-grams, out of fold
-  std::unique_ptr<TrainedNgrams> ngrams_;  // with options_.ngram_mix, once there are baselines
+  std::unique_ptr<TrainedNgrams> ngrams_;  // with options_.ngram_mix, after the baselines
   LogitCalibration calibration_;
   std::optional<MixWeights> mix_;
   std::string drift_;  // the file of the exported model, or empty
 };
 
-// The options of a classification model's training run, from the object `finetune` in its
-// config.json. Missing options have train's defaults. Labels and files are not part of them.
+// The options of the training run of a classification model, from the object `finetune` in its
+// config.json. Missing options get train's defaults. Labels and files are not among them.
 TaskOptions classification_defaults(const EncoderConfig& config);
 
 }  // namespace finetune

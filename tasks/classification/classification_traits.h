@@ -1,4 +1,4 @@
-// What the table of tasks has of classification and regression: its row and its loss.
+// Classification and regression for the table of tasks: their row, and their loss.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using Stored = nlohmann::json;  // finds a key without looking at all others
 
 constexpr const char* kObject = "finetune";
-// Balanced weights are between the inverse of the labels and the rows of a file.
+// Balanced weights are between 1 / labels and the number of rows in a file.
 constexpr float kLeastClassWeight = 1e-10f, kMostClassWeight = 1e10f;
 
 // The object `finetune` of a config.json, or an empty object.
@@ -29,8 +29,8 @@ Stored stored_options(const EncoderConfig& config) {
   return Stored::object();
 }
 
-// The value of `key`, or `otherwise` if it is missing. Error(model) if its type is another, naming
-// the object that it is in.
+// Returns the value of `key`, or `otherwise` if it is missing. Error(model) if its type is wrong;
+// the message names the object that it is in.
 template <typename T>
 T value_or(const Stored& object, const char* key, T otherwise, const char* inside = "") {
   if (!object.contains(key)) return otherwise;
@@ -41,7 +41,7 @@ T value_or(const Stored& object, const char* key, T otherwise, const char* insid
   }
 }
 
-// Error(model) for one that no fit can have given.
+// Error(model) for values that no fit can give.
 LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& config) {
   LogitCalibration out;
   if (!stored.contains("calibration")) return out;
@@ -65,7 +65,7 @@ LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& c
   return out;
 }
 
-// Error(model) for names that no option can have given: options are not to blame for them.
+// Error(model) for names that no option can have set; so the user's options are not to blame.
 void take_columns(const Stored& stored, TaskOptions& options) {
   options.text_columns = value_or(stored, "text_column", options.text_columns);
   options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
@@ -90,7 +90,7 @@ void take_columns(const Stored& stored, TaskOptions& options) {
   }
 }
 
-// Error(model) for what no option can have given.
+// Error(model) for values that no option can have set.
 LongTexts stored_long_texts(const Stored& stored) {
   LongTexts out;
   const auto word = value_or(stored, "long_text", std::string(kCutWord));
@@ -110,7 +110,7 @@ LongTexts stored_long_texts(const Stored& stored) {
   return out;
 }
 
-// Error(model) for weights that no fit can have given.
+// Error(model) for weights that no fit can give.
 std::optional<StoredMix> stored_mix(const Stored& stored) {
   if (!stored.contains("ngram_mix")) return {};
   const Stored fitted = value_or(stored, "ngram_mix", Stored::object());
@@ -139,7 +139,7 @@ std::string classification_config_json(const TaskOptions& options, const Classif
                                        std::span<const float> class_weights,
                                        const LogitCalibration& calibration,
                                        const std::optional<StoredMix>& mix) {
-  // A model of one number has one label in Hugging Face's config, LABEL_0.
+  // For a model of one number, Hugging Face's config has one label, LABEL_0.
   std::vector<std::string> names = data.labels.names();
   if (data.problem == ProblemType::regression) names = {"LABEL_0"};
   Json id2label = Json::object(), label2id = Json::object();
@@ -219,8 +219,8 @@ TaskOptions classification_defaults(const EncoderConfig& config) {
     throw model_error("config.json: finetune.label_smoothing is ", options.label_smoothing,
                       ", not from 0 to below 1");
   }
-  // A model of others says its problem type alone; as Hugging Face, one output and no word means
-  // regression.
+  // Models from elsewhere have only a problem type. As in Hugging Face, one output without a
+  // problem type means regression.
   if (config.problem_type == name_of(ProblemType::multi_label)) {
     options.multi_label_separator = value_or(stored, "multi_label", std::string("|"));
   }

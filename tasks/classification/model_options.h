@@ -1,4 +1,4 @@
-// What a trained classification model says of itself in config.json, written and read.
+// Writes and reads the facts that a trained classification model keeps in config.json.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace finetune {
 
-// Names of the outputs of the model's own head. Error(model) where it has no head, or where its
+// Names of the outputs of the model's own head. Error(model) if it has no head, or if its
 // config.json does not name the outputs.
 const std::vector<std::string>& trained_labels(const EncoderConfig& config);
 
@@ -27,7 +27,7 @@ std::string classification_config_json(const TaskOptions& options, const Classif
                                        const LogitCalibration& calibration = {},
                                        const std::optional<StoredMix>& mix = {});
 
-// Class weights that the model was trained with, or none.
+// The class weights that the model was trained with, or none.
 std::vector<float> stored_class_weights(const EncoderConfig& config, int64_t classes);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Counts rows by threshold and finds the one for a wanted accuracy.
+// Counts rows by threshold and finds the threshold for a wanted accuracy.
 #include "tasks/classification/calibration/coverage.h"
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 namespace finetune {
 namespace {
 
-constexpr double kOneSided95 = 1.6448536269514722;  // of the normal distribution
+constexpr double kOneSided95 = 1.6448536269514722;  // quantile of the normal distribution
 
-// As --min-probability compares it.
+// In single precision, since --min-probability is compared in it.
 float threshold_of(int64_t step) {
   return float(double(step) / double(CoverageCurve::kSteps));
 }

@@ -1,4 +1,4 @@
-// What is right among the rows that a classifier is sure enough of.
+// Counts how many of the rows are right whose probability is high enough.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct Covered {
   double accuracy() const { return rows == 0 ? 0 : double(right) / double(rows); }
 };
 
-// The least value that the true share of right ones has with 95 % confidence (one-sided Wilson).
+// The lower bound of the true share of right rows with 95 % confidence (one-sided Wilson).
 double lower_bound(const Covered& covered);
 
-// Counts rows by probability, in memory that does not grow with them: thresholds are multiples of
-// 0.00001.
+// Counts rows by probability. Thresholds are multiples of 0.00001, so the memory does not grow with
+// the number of rows.
 class CoverageCurve {
  public:
   static constexpr int64_t kSteps = 100'000;
@@ -31,12 +31,12 @@ class CoverageCurve {
     double threshold = 0;
     Covered covered;
   };
-  // The smallest threshold with which at least that share of the covered rows is right; nothing if
-  // none that covers a row has it.
+  // The smallest threshold with which at least that share of the covered rows is right. Returns
+  // nothing if no threshold that covers a row reaches it.
   std::optional<Point> threshold_for(double accuracy) const;
   int64_t rows() const { return rows_; }
-  // Calls visit(threshold, covered) from the highest threshold to the lowest, wherever the covered
-  // rows change.
+  // Calls visit(threshold, covered) from the highest threshold to the lowest, once for each
+  // threshold at which the covered rows change.
   template <typename Visit>
   void from_highest(Visit&& visit) const {
     Covered sum;

@@ -1,4 +1,4 @@
-// Fits temperature and thresholds, and judges them by cross-fitting.
+// Fits temperature and thresholds, and measures them by cross-fitting.
 #include "tasks/classification/calibration/fit_calibration.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// Rows whose best label is another one, or decisions at one half that are wrong.
+// Counts rows whose best label is wrong or, with several labels, wrong decisions at one half.
 int64_t wrong_decisions(const HeldOutLogits& held) {
   int64_t wrong = 0;
   for (int64_t row = 0; row < held.rows(); ++row) {
@@ -33,7 +33,7 @@ int64_t wrong_decisions(const HeldOutLogits& held) {
   return wrong;
 }
 
-// For each part of the rows what was fitted to the other parts.
+// For each part of the rows, the values that were fitted to the other parts.
 struct PartFits {
   std::array<double, kFitParts> temperatures;
   std::optional<std::array<MixWeights, kFitParts>> mixes{};  // instead of temperatures
@@ -73,7 +73,7 @@ Reliability reliability_of(const HeldOutLogits& held, const HeldOutLogits& unkno
   return out;
 }
 
-// fit(rows) of the rows that are not of a part, for each part.
+// For each part: fit() to the rows of the other parts.
 template <typename T, typename Fit>
 std::array<T, kFitParts> of_other_parts(Fit&& fit) {
   std::array<T, kFitParts> out;
@@ -92,7 +92,7 @@ double likelihood_of(const HeldOutLogits& held, const PartFits& fits) {
   return sum / double(held.rows());
 }
 
-// Takes what thresholds are worth on rows they were not fitted to.
+// Adds the scores of the thresholds on rows that they were not fitted to.
 void fit_thresholds(const HeldOutLogits& held, const PartFits& fitted, CalibrationFit& fit) {
   TunedThresholds tuned =
       tuned_thresholds(held, fitted.temperatures, fit.calibration.temperature, kLeastLabelRows);
@@ -108,8 +108,8 @@ void fit_thresholds(const HeldOutLogits& held, const PartFits& fitted, Calibrati
              format_fixed(before.micro, 4), " -> ", format_fixed(after.micro, 4), " likewise");
 }
 
-// The one-standard-error rule: whether the mean over rows of what `other` adds to the logarithm of
-// the label's probability is beyond its standard error, so that it pays for being less simple.
+// The one-standard-error rule: whether `other` raises the mean log probability of the true label by
+// more than the standard error of the rows' gains. Only then it is worth being less simple.
 bool is_surely_better(const HeldOutLogits& held, const PartFits& own, const PartFits& other) {
   constexpr double kLeast = 1e-300;
   const auto rows = double(held.rows());
@@ -127,7 +127,7 @@ bool is_surely_better(const HeldOutLogits& held, const PartFits& own, const Part
   return mean > std::sqrt(squares / rows / std::max(1.0, rows - 1));
 }
 
-// Takes the mix instead of the temperature if it is better on rows that it was not fitted to.
+// Uses the mix instead of the temperature if it is better on rows that it was not fitted to.
 void fit_mix(const HeldOutLogits& held, PartFits& fitted, CalibrationFit& fit) {
   PartFits mixed = fitted;
   mixed.mixes = of_other_parts<MixWeights>([&](RowChoice rows) { return best_mix(held, rows); });
@@ -152,7 +152,7 @@ void fit_mix(const HeldOutLogits& held, PartFits& fitted, CalibrationFit& fit) {
   fit.report.line = concat("mixed with n-grams: ", weights, ", ", likelihoods, "; ");
 }
 
-// Empty if a calibration can be fitted to the rows.
+// Returns "" if a calibration can be fitted to the rows, else why not.
 std::string why_not_fitted(const HeldOutLogits& held) {
   const int64_t wrong = wrong_decisions(held);
   if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {

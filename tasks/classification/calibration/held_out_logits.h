@@ -17,8 +17,8 @@ struct HeldOutLogits {
   bool several_labels = false;
   std::vector<float> logits;    // (rows, outputs)
   std::vector<float> margins;   // (rows, outputs) of n-grams; empty: no mix is fitted
-  std::vector<int32_t> labels;  // one label a row; to be fitted to, all are outputs
-  LabelSets sets;               // several labels a row, without unknown ones
+  std::vector<int32_t> labels;  // one label per row; in rows to fit to, all are outputs
+  LabelSets sets;               // several labels per row, without unknown labels
   std::vector<uint8_t> parts;   // for cross-fitting: 0 to kFitParts - 1; equal texts share one
 
   int64_t rows() const { return outputs == 0 ? 0 : int64_t(logits.size()) / outputs; }
@@ -30,7 +30,7 @@ struct HeldOutLogits {
   }
 };
 
-// All rows, those of a part, or those of all other parts.
+// All rows, the rows of one part, or the rows of all other parts.
 struct RowChoice {
   enum class Of { all, part, others };
   Of of = Of::all;
@@ -46,7 +46,7 @@ struct RowChoice {
   }
 };
 
-// of_row(row) of these rows, added up in pieces of neighbours: the same for any number of threads.
+// Sums of_row(row) over these rows by pieces of neighbours: equal for any number of threads.
 template <typename Sum, typename OfRow>
 std::vector<Sum> sums_of_pieces(const HeldOutLogits& held, RowChoice rows, OfRow of_row) {
   constexpr int64_t kRowsPerPiece = 256;
@@ -59,20 +59,20 @@ std::vector<Sum> sums_of_pieces(const HeldOutLogits& held, RowChoice rows, OfRow
   return pieces;
 }
 
-// Probabilities of logits / temperature: softmax, or of several labels each one's sigmoid.
+// Probabilities of logits / temperature: softmax, or with several labels the sigmoid of each.
 void probabilities_at(std::span<const float> logits, bool several_labels, double temperature,
                       std::vector<double>& out);
 
-// Mean negative log likelihood of these rows at a temperature; of several labels of each decision.
+// Mean negative log likelihood of these rows at a temperature; with several labels, per decision.
 double negative_log_likelihood(const HeldOutLogits& held, RowChoice rows, double temperature);
 
-// The temperature from kLeastTemperature to kMostTemperature with the least such mean: it is convex
-// in 1 / temperature, so Newton's steps inside a shrinking interval find it. Sums have one order.
+// The temperature within these bounds with the lowest mean negative log likelihood. The mean is
+// convex in 1 / temperature, so Newton steps in a shrinking interval find it. Sums have one order.
 inline constexpr double kLeastTemperature = 0.1, kMostTemperature = 10;
 double best_temperature(const HeldOutLogits& held, RowChoice rows);
 
-// The same of a mix with the n-grams' margins, one label a row: the likelihood is convex in both
-// weights, from 0 to these, so Newton's steps on those that are not at a bound find its best.
+// The same for a mix with the n-grams' margins, one label per row. It is convex in both weights,
+// from 0 to these bounds, so Newton steps on the weights that are not at a bound find the minimum.
 inline constexpr double kMostModelWeight = 10, kMostNgramWeight = 100;
 double negative_log_likelihood(const HeldOutLogits& held, RowChoice rows,
                                const MixWeights& weights);

@@ -1,4 +1,4 @@
-// Strides over evaluation rows, so that kept logits stay within a bound.
+// Keeps every k-th row's logits, so that they stay within a bound.
 #include "tasks/classification/calibration/kept_logits.h"
 
 #include <algorithm>

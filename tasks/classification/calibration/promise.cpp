@@ -16,7 +16,7 @@ double log_of_choices(int64_t wrong, int64_t rows, double error) {
          double(rows - wrong) * std::log1p(-error);
 }
 
-// A threshold at which the covered rows change, and the rows that it covers.
+// A threshold at which the set of covered rows changes, and the rows that it covers.
 struct Step {
   double threshold = 0;
   Covered covered;
@@ -30,8 +30,8 @@ std::vector<Step> steps_of(const CoverageCurve& curve) {
   return steps;
 }
 
-// The thresholds to test, the highest first: from the one that the pilot rows make the surest to
-// pass down to their lowest one.
+// The thresholds to test, the highest first: from the one that is most likely to pass, judging by
+// the pilot rows, down to the lowest one of the pilot rows.
 std::vector<double> chosen_thresholds(const CoverageCurve& pilot, const PromiseRequest& wanted) {
   constexpr int64_t kTestedOfPilot = PromiseSearch::kPilot - 1;
   const int64_t stride = std::max<int64_t>(1, pilot.rows() / kMostTests);
@@ -54,13 +54,13 @@ std::vector<double> chosen_thresholds(const CoverageCurve& pilot, const PromiseR
   return out;
 }
 
-// The covered rows at a threshold. `steps`: from the highest threshold on; `at` moves along.
+// The covered rows at a threshold. `steps` are sorted from the highest on; `at` is advanced.
 Covered covered_at(const std::vector<Step>& steps, double threshold, size_t& at) {
   while (at < steps.size() && steps[at].threshold >= threshold) ++at;
   return at == 0 ? Covered{} : steps[at - 1].covered;
 }
 
-// The fewest rows for which the tail is small enough if this share of them is wrong.
+// The fewest rows at which the tail is small enough if this share of them is wrong.
 int64_t rows_for(double share_wrong, const PromiseRequest& wanted) {
   const auto suffices = [&](int64_t rows) {
     const auto wrong = int64_t(std::ceil(share_wrong * double(rows)));
@@ -79,16 +79,16 @@ int64_t rows_for(double share_wrong, const PromiseRequest& wanted) {
   return enough;
 }
 
-// The share of the covered rows that is wrong, with a margin for chance; nothing if it is too large
-// for a promise.
+// The share of wrong rows among the covered rows, with a margin for chance. Returns nothing if it
+// is too large for a promise.
 std::optional<double> share_wrong(const Covered& covered, const PromiseRequest& wanted) {
   const double share = double(covered.rows - covered.right + 1) / double(covered.rows + 1);
   if (share >= wanted.max_error) return {};
   return share;
 }
 
-// For rows too few for share_wrong()'s margin: half of max_error, or 0 if none is wrong. Nothing if
-// so many wrong rows are unlikely at max_error.
+// For too few rows for the margin of share_wrong(): half of max_error, or 0 if none is wrong.
+// Returns nothing if this number of wrong rows is unlikely at max_error.
 std::optional<double> share_wrong_of_few(const Covered& covered, const PromiseRequest& wanted) {
   constexpr double kUnlikely = 0.05;
   const int64_t wrong = covered.rows - covered.right;
@@ -100,7 +100,7 @@ std::optional<double> share_wrong_of_few(const Covered& covered, const PromiseRe
 }
 
 std::optional<int64_t> needed_rows(const CoverageCurve& tested, const PromiseRequest& wanted) {
-  constexpr int64_t kFewest = 5;  // fewer of many rows are right by chance
+  constexpr int64_t kFewest = 5;  // fewer rows may be right by chance
   constexpr double kTestedShare = 1 - 1 / double(PromiseSearch::kPilot);
   if (tested.rows() == 0)
     return int64_t(std::ceil(double(least_promised_rows(wanted)) / kTestedShare));
@@ -120,7 +120,7 @@ std::optional<int64_t> needed_rows(const CoverageCurve& tested, const PromiseReq
     if (const auto wrong = share_wrong_of_few(covered, wanted)) take(of_few, *wrong, covered);
   }
   std::optional<int64_t> least = of_many ? of_many : of_few;
-  // These rows were not enough, so at least about twice as many are needed.
+  // These rows were not enough, so about twice as many are the minimum.
   if (least) least = std::max(*least, 2 * (tested.rows() + 1));
   return least;
 }

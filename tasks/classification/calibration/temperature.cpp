@@ -1,4 +1,4 @@
-// Fits the temperature: probabilities, their likelihood, and Newton's steps on its slope.
+// Fits the temperature by Newton steps on the slope of the likelihood.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostSteps = 100;
 
-// Of the negative log likelihood, in b = 1 / temperature.
+// Derivatives of the negative log likelihood by b = 1 / temperature.
 struct Slope {
   double value = 0, first = 0, second = 0;
 
@@ -21,8 +21,8 @@ struct Slope {
   }
 };
 
-// log(sum(exp(b * z))) - b * z[truth]; its slope is the mean of z less z[truth], its curvature the
-// variance of z.
+// log(sum(exp(b * z))) - b * z[truth]. Its first derivative is the mean of z minus z[truth], the
+// second is the variance of z.
 Slope of_label(std::span<const float> logits, int32_t truth, double b) {
   const double highest = *std::max_element(logits.begin(), logits.end());
   double sum = 0, first = 0, second = 0;
@@ -36,7 +36,7 @@ Slope of_label(std::span<const float> logits, int32_t truth, double b) {
   return {std::log(sum) - b * own, mean - own, std::max(0.0, second / sum - mean * mean)};
 }
 
-// log(1 + exp(b * z)) - b * z where the label is there.
+// log(1 + exp(b * z)), minus b * z if the row has the label.
 Slope of_decision(double z, bool has, double b) {
   const double x = b * z, e = std::exp(-std::abs(x));
   const double p = x >= 0 ? 1 / (1 + e) : e / (1 + e);
@@ -58,7 +58,7 @@ Slope of_row(const HeldOutLogits& held, int64_t row, double b) {
   return slope;
 }
 
-// Means over the rows.
+// The means over the rows.
 Slope slope_at(const HeldOutLogits& held, RowChoice rows, double b) {
   const int64_t count = rows.count(held);
   Slope all;

@@ -1,4 +1,4 @@
-// Finds each label's threshold with the highest F1, and keeps those that hold on other rows.
+// Finds each label's threshold with the highest F1, and keeps those that also help on other rows.
 #include "tasks/classification/calibration/thresholds.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct Decision {
   bool has;
 };
 
-// Highest probability first.
+// Sorted from the highest probability on.
 std::vector<Decision> decisions_of(const HeldOutLogits& held, RowChoice rows, double temperature,
                                    int32_t label) {
   std::vector<Decision> out;

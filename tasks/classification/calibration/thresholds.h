@@ -1,4 +1,4 @@
-// Thresholds of labels, for several labels a row, measured on rows that they were not fitted to.
+// Thresholds for several labels per row, measured on rows that they were not fitted to.
 #pragma once
 
 #include <array>
@@ -11,21 +11,21 @@
 
 namespace finetune {
 
-// Returns for each label the threshold that gives the highest F1 on these rows. It lies half way
-// between two neighbouring probabilities; of equal F1 the threshold nearest to one half is taken. A
-// label with fewer than `least_rows` rows gets one half. Only for several labels a row.
+// Returns for each label the threshold with the highest F1 on these rows. It is half way between
+// two neighbouring probabilities. If several have equal F1, it is the one nearest to one half. A
+// label with fewer than `least_rows` rows gets one half. Only for several labels per row.
 std::vector<float> best_thresholds(const HeldOutLogits& held, RowChoice rows, double temperature,
                                    int64_t least_rows);
 
 struct TunedThresholds {
-  std::vector<float> thresholds;   // fitted to all rows; one half unless another is better
-  int64_t tuned = 0;               // labels with another threshold than one half
-  MultiLabelScores before, after;  // with one half; cross-fitted
+  std::vector<float> thresholds;   // fitted to all rows; or one half if that is not worse
+  int64_t tuned = 0;               // number of labels whose threshold is not one half
+  MultiLabelScores before, after;  // with one half; with cross-fitted thresholds
 };
 
-// Returns the best threshold only for labels whose cross-fitted F1 (each part of the rows with the
-// threshold of the other parts) is higher than with one half, and higher than if each row had the
-// label. `temperatures`: for the rows of each part; `temperature`: of all.
+// Tunes a label's threshold only if its cross-fitted F1 (each part of the rows with the threshold
+// of the other parts) is higher than with one half, and higher than if each row had the label.
+// `temperatures`: for the rows of each part. `temperature`: fitted to all rows.
 TunedThresholds tuned_thresholds(const HeldOutLogits& held,
                                  const std::array<double, kFitParts>& temperatures,
                                  double temperature, int64_t least_rows);

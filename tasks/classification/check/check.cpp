@@ -1,4 +1,4 @@
-// Looks for everything, and trains the baselines on what training would see.
+// Checks the data, and trains the baselines on the rows that training would see.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// Some rows of a side as a task has them.
+// Some rows of a side, in the form that a task has them.
 struct Part {
   ClassificationSide side;
   std::vector<RowValues> rows;
@@ -34,7 +34,7 @@ Part part_of(const ClassificationData& data, const TaskOptions& options, const C
   return part;
 }
 
-// As find_overlap(), for rows that are held out.
+// The same as find_overlap(), for held-out rows.
 void find_repeated(const CheckedSide& side, const HoldOut& parts, Findings& out) {
   std::vector<TextSum> sums;
   const auto sum = [&](uint32_t place) { return text_sum_of(side.values(place), side.text); };
@@ -106,7 +106,7 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
   }
   try {
     compute(checked.options.ngram_baseline);
-  } catch (const Error& error) {  // of the machine: the findings are right without it
+  } catch (const Error& error) {  // the machine failed: the findings are still right
     out.findings.push_back({FindingLevel::warning, "no-baselines",
                             concat("no n-gram baseline: ", error.what()), rows});
     if (error.code() == ExitCode::device) compute(false);

@@ -1,4 +1,4 @@
-// Reads tables, and puts aside the rows that training could not use.
+// Reads tables, and sets aside the rows that training could not use.
 #include "tasks/classification/check/checked_data.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace finetune {
 namespace {
 
-// Equal for equal sets of labels.
+// Sorts the labels of a cell, so that equal sets give equal text.
 std::string sorted_labels(std::string_view value, const TaskOptions& options) {
   std::vector<std::string_view> names;
   for_each_label(value, ProblemType::multi_label, options,
@@ -27,7 +27,7 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
                       ProblemType problem) {
   CheckedSide side;
   RowOptions rows = row_options_of(options);
-  rows.skip_bad_rows = true;  // they are a finding
+  rows.skip_bad_rows = true;  // such rows become a finding
   side.table = std::make_shared<Table>(read_table(files, rows));
   const Table& table = *side.table;
   const std::filesystem::path& file = table.files().front();
@@ -59,7 +59,7 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
   return side;
 }
 
-// Labels, in the table too, as training would have them; of several the names sorted.
+// Rewrites labels, also in the table, to the labels of training; several labels are sorted.
 void rewrite_labels(CheckedSide& side, const TaskOptions& options, ProblemType problem,
                     const std::optional<LabelNames>& names, JoinedLabels& joined) {
   for (size_t i = 0; i < side.size(); ++i) {

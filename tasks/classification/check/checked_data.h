@@ -1,4 +1,4 @@
-// The rows of classification as `finetune check` looks at them: nothing in them is an error.
+// The rows of classification as `finetune check` reads them: faults in them are not errors.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace finetune {
 
-// One side of the data. `rows` are the usable ones; texts and labels have an entry for each.
+// One side of the data. `rows` are the usable rows; texts and labels have an entry for each.
 struct CheckedSide {
   std::shared_ptr<Table> table;
   TextColumns text;
   size_t label = 0;  // its column
   std::vector<uint32_t> rows;
-  std::vector<std::string> texts;        // joined, with the pair
-  std::vector<std::string_view> labels;  // as training reads them; several: each once, sorted
-  std::deque<std::string> label_sets;    // the memory of several labels a row
+  std::vector<std::string> texts;        // joined, including the text pair
+  std::vector<std::string_view> labels;  // as in training; several: sorted, each once
+  std::deque<std::string> label_sets;    // owns the texts of rows with several labels
   std::vector<uint64_t> text_sums;       // equal for equal texts
   std::vector<uint64_t> input_sums;      // equal if the columns beside the text are equal, too
   int64_t faulty = 0;                    // rows that stop training
@@ -35,16 +35,16 @@ struct CheckedData {
   TaskOptions options;
   ProblemType problem = ProblemType::single_label;
   CheckedSide train, eval;
-  bool has_eval = false;  // given, not held out
-  LabelMap labels;        // of training; empty for regression
+  bool has_eval = false;  // given by the user, not held out
+  LabelMap labels;        // the training labels; empty for regression
   JoinedLabels joined;    // the changes of --normalize-labels
 };
 
-// options.train_files must be given. Error(data) for files that cannot be read and missing columns,
-// Error(usage) for options that contradict each other.
+// options.train_files must be given. Error(data) if a file cannot be read or a column is missing,
+// Error(usage) if options contradict each other.
 CheckedData read_checked_data(const TaskOptions& options);
 
-// The labels of the evaluation data that training lacks, sorted; empty for regression.
+// The labels that occur in the evaluation data but not in training, sorted; empty for regression.
 std::vector<std::string> unknown_labels(const CheckedData& data);
 
 }  // namespace finetune

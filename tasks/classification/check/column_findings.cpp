@@ -9,15 +9,15 @@
 namespace finetune {
 namespace {
 
-constexpr double kTelling = 0.95;         // share of rows that a column's other rows are right for
-constexpr double kLeastCorrection = 0.5;  // of what the majority leaves wrong
+constexpr double kTelling = 0.95;         // share of rows whose label the column tells
+constexpr double kLeastCorrection = 0.5;  // of the rows that the majority gets wrong
 constexpr double kLabelInText = 0.5;      // share of rows
-constexpr size_t kShortestLabel = 3;      // bytes, to be looked for in a text
+constexpr size_t kShortestLabel = 3;      // bytes, to look for it in a text
 
 using Counts = std::unordered_map<std::string_view, int64_t>;
 
-// The most frequent label of some rows with one of `own` left out, or the second where that makes
-// another the most frequent: whether it is still `own`.
+// Takes out one row with the label `own`. Returns whether `own` is still the most frequent label of
+// the others, with no other label as frequent.
 bool others_say(const Counts& counts, std::string_view own) {
   const int64_t rest = counts.at(own) - 1;
   if (rest == 0) return false;
@@ -26,7 +26,7 @@ bool others_say(const Counts& counts, std::string_view own) {
   });
 }
 
-// Rows whose label the other rows with the same value in this column would give.
+// Counts rows whose label follows from the other rows with the same value in this column.
 int64_t rows_told(const CheckedSide& side, size_t column) {
   std::unordered_map<std::string_view, Counts> values;
   for (size_t i = 0; i < side.size(); ++i) ++values[side.values(i)[column]][side.labels[i]];
@@ -52,7 +52,7 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// By memmem, in linear time; std::string's find() is quadratic in what text and label begin with.
+// memmem takes linear time. std::string's find() is quadratic if text and label begin alike.
 bool contains(const std::string& text, const std::string& part) {
   return ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
 }

@@ -14,9 +14,9 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kFewRows = 10;        // of a class, from which little can be learnt
-constexpr size_t kMostNamed = 5;        // labels in a line
-constexpr double kLopsidedShare = 0.9;  // of one label, from which accuracy says little
+constexpr int64_t kFewRows = 10;        // a class with fewer rows teaches little
+constexpr size_t kMostNamed = 5;        // labels named in a line
+constexpr double kLopsidedShare = 0.9;  // with such a label accuracy says little
 
 std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& side,
                                     int64_t* unknown = nullptr) {
@@ -72,7 +72,7 @@ bool labels_are_numbers(const LabelMap& labels) {
                      [](const std::string& name) { return finite_number(name).has_value(); });
 }
 
-// Returns whether all rows have one number.
+// Returns whether all rows have the same number.
 bool find_constant_numbers(const CheckedData& data, Findings& out) {
   const auto& labels = data.train.labels;
   const bool constant = std::all_of(labels.begin(), labels.end(), [&](std::string_view value) {
@@ -86,7 +86,7 @@ bool find_constant_numbers(const CheckedData& data, Findings& out) {
   return true;
 }
 
-// Training and its models compute in single precision.
+// Training and models compute in single precision.
 void find_large_numbers(const CheckedData& data, Findings& out) {
   int64_t rows = 0;
   for (const CheckedSide* side : {&data.train, &data.eval}) {
@@ -123,7 +123,7 @@ void find_coarse_numbers(const CheckedData& data, Findings& out) {
   out.push_back({FindingLevel::warning, "coarse-numbers", fault, int64_t(data.train.size())});
 }
 
-// By Welch's test, and only where the shift is a part of how far numbers lie apart.
+// Uses Welch's test. Small shifts relative to the standard deviation are not reported.
 void find_number_shift(const CheckedData& data, Findings& out) {
   constexpr double kSurely = 4, kNoticeable = 0.2;  // standard errors, standard deviations
   constexpr double kRounding = 1e-9;                // of a mean
@@ -247,7 +247,7 @@ void find_similar_labels(const CheckedData& data, Findings& out) {
 void find_label_shift(const CheckedData& data, Findings& out) {
   if (!data.has_eval) return;
   if (data.problem == ProblemType::regression) return find_number_shift(data, out);
-  int64_t unknown = 0;  // labels whose whole share has changed
+  int64_t unknown = 0;  // rows with unknown labels
   const std::vector<int64_t> train = rows_of_labels(data, data.train),
                              eval = rows_of_labels(data, data.eval, &unknown);
   const auto n = double(data.train.size()), m = double(data.eval.size());
@@ -258,13 +258,13 @@ void find_label_shift(const CheckedData& data, Findings& out) {
     const double p = double(train[i]) / n, q = double(eval[i]) / m;
     const double all = double(train[i] + eval[i]) / (n + m);
     distance += std::abs(p - q) / 2;
-    // For two samples of one distribution, |p - q| has the mean of a normal distribution.
+    // By chance |p - q| has the mean of the absolute value of a normal variable.
     by_chance += std::sqrt(2 / 3.141592653589793 * all * (1 - all) * (1 / n + 1 / m)) / 2;
     if (std::abs(p - q) <= largest) continue;
     largest = std::abs(p - q);
     at = i;
   }
-  // Rows may have several labels: as a share of the labels a row has, in both files.
+  // Rows may have several labels: divide by the labels per row, averaged over both files.
   const double labels_a_row =
       (std::accumulate(train.begin(), train.end(), 0.0) / n + all_eval / m) / 2;
   distance /= labels_a_row;

@@ -1,4 +1,4 @@
-// Findings about texts: equal ones, those that both files have, those that are cut.
+// Findings about texts: equal texts, texts that are in both files, and texts that are cut.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -17,10 +17,10 @@ namespace finetune {
 namespace {
 
 constexpr size_t kLongestShown = 60;          // bytes of a text in a line
-constexpr int64_t kFewOf = 1000;              // one row in more is worth a note
+constexpr int64_t kFewOf = 1000;              // one row in this number is worth a warning
 constexpr int64_t kUncut = int64_t{1} << 40;  // tokens
 
-// The rows of a side in the order of the file, but with equal texts next to each other.
+// The rows of a side, with equal texts next to each other, each group in the order of the file.
 std::vector<uint32_t> by_text(const CheckedSide& side) {
   std::vector<uint32_t> order(side.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -29,12 +29,12 @@ std::vector<uint32_t> by_text(const CheckedSide& side) {
   return order;
 }
 
-// A handful in a large file spoils nothing.
+// A few such rows in a large file do no harm.
 FindingLevel level_of(int64_t rows, int64_t of) {
   return rows * kFewOf >= of ? FindingLevel::warning : FindingLevel::note;
 }
 
-// Rows that the most frequent label of their text is right for.
+// How many of these rows have their most frequent label.
 int64_t most_frequent(const CheckedSide& side, std::span<const uint32_t> rows) {
   std::unordered_map<std::string_view, int64_t> counts;
   int64_t most = 0;
@@ -42,7 +42,7 @@ int64_t most_frequent(const CheckedSide& side, std::span<const uint32_t> rows) {
   return most;
 }
 
-// The numbers of equal texts: whether they differ, and their squared distances from their mean.
+// The numbers of rows with equal texts: whether they differ, and squared distances to their mean.
 struct NumberSpread {
   bool differ = false;
   double squares = 0;
@@ -57,7 +57,7 @@ NumberSpread spread_of(const CheckedSide& side, std::span<const uint32_t> rows) 
     out.differ = out.differ || number != first;
     mean += number / double(rows.size());
   }
-  if (!out.differ) return out;  // but for rounding
+  if (!out.differ) return out;  // avoids rounding errors
   for (uint32_t row : rows) {
     const double d = *finite_number(side.labels[row]) - mean;
     out.squares += d * d;

@@ -1,4 +1,4 @@
-// Writes and reads drift.json with a checksum of its own.
+// Writes and reads drift.json, which has its own checksum.
 #include "tasks/classification/drift/drift_file.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// drift.json: what predict compares its rows with, beside the model that was trained on them.
+// drift.json: the summary of training rows that predict compares its rows with, kept in the model.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +15,16 @@ namespace finetune {
 inline constexpr std::string_view kDriftFile = "drift.json";
 
 struct StoredDrift {
-  std::string answers;  // the options that change answers (promise_file.h), in words
+  std::string answers;  // the options that change answers, as text (promise_file.h)
   SampleSummary summary;
   std::shared_ptr<const SeenTokens> seen;
 };
 
-// The file's text.
+// Returns the text of the file.
 std::string drift_file_of(const SampleSummary& summary, const SeenTokens& seen,
                           const std::string& answers);
-// Nothing if the directory has no such file. Error(model) if it is damaged or of another model.
-// `labels`: of the model, 0 where a row has not one label; `unknown`: token of the tokenizer.
+// Returns nothing if the file is missing. Error(model) if it is damaged or of another model.
+// `labels`: the model's number, or 0 if rows do not have one label each. `unknown`: a token id.
 std::optional<StoredDrift> read_drift(const std::filesystem::path& directory, int64_t labels,
                                       int32_t unknown);
 

@@ -1,4 +1,4 @@
-// Tests each trait, corrects for the number of tests, and puts the differences in words.
+// Tests each trait, corrects for the number of tests, and describes the differences.
 #include "tasks/classification/drift/drift_report.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Chooses rows by the hash of their number, and counts equal texts of a block once.
+// Chooses rows by the hash of their number, and counts equal texts in a block once.
 #include "tasks/classification/drift/row_sample.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ uint64_t key_of(int64_t row) {
   return extended_hash(kRowSeed, uint64_t(row));
 }
 
-// The file of a model keeps few digits, so that the input's numbers have no more.
+// The model's file keeps few digits, so the input's numbers get as few.
 double rounded(double value) {
   return parse_double(significant(value, 5)).value_or(value);
 }
@@ -36,7 +36,7 @@ void count_text(std::string_view text, RowTraits& out) {
   }
 }
 
-// The place of the largest value, and by how much it leads the next.
+// The index of the largest value, and its distance to the second largest.
 std::pair<int32_t, double> best_of(std::span<const float> logits) {
   const auto best = std::max_element(logits.begin(), logits.end());
   float next = -INFINITY;

@@ -1,4 +1,4 @@
-// Marks hashes of tokens, and halves the map while it stays sparse.
+// Marks hashes of tokens, and halves the table while few places are marked.
 #include "tasks/classification/drift/seen_tokens.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ SeenTokens::SeenTokens(const SampleView& samples, int32_t unknown)
   while (places_.size() > kLeastPlaces && fold_up()) continue;
 }
 
-// The place of a hash in half as many places is known from its place in these.
+// A hash's place in half as many places follows from its place in this table.
 bool SeenTokens::fold_up() {
   const size_t half = places_.size() / 2;
   std::vector<uint8_t> fewer(half);

@@ -1,4 +1,4 @@
-// Which tokens, and pairs of neighbouring tokens, the training rows have.
+// Remembers which tokens and pairs of neighbouring tokens occur in the training rows.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 namespace finetune {
 
 // A token or pair marks the place of its hash. At most about one place in eight is marked, so few
-// new tokens pass for known ones; more do if training has more than kMostPlaces / 8 tokens and
-// pairs.
+// new tokens are mistaken for known ones. If training has more than kMostPlaces / 8 tokens and
+// pairs, more are.
 class SeenTokens {
  public:
   static constexpr size_t kLeastPlaces = 1 << 10, kMostPlaces = 1 << 19;
 
-  // `unknown`: the token of what the vocabulary lacks; it counts as new.
+  // `unknown`: the token for text that the vocabulary lacks; it always counts as new.
   SeenTokens(const SampleView& samples, int32_t unknown);
-  // Of the text that hex() gave; nothing for another text: is_empty().
+  // Reads the text of hex(). For any other text the result is_empty().
   SeenTokens(std::string_view hex, int32_t unknown);
 
   bool is_empty() const { return places_.empty(); }
   std::string hex() const;
 
-  // Counts the tokens and pairs of a sample, without the special tokens around it: all of them, and
-  // those that training lacks.
+  // Counts the tokens and pairs of a sample without the special tokens around it: all of them, and
+  // the ones that do not occur in training.
   struct Counts {
     int64_t all = 0, fresh = 0;
   };

@@ -1,4 +1,4 @@
-// Sums the series of the two distributions.
+// Sums the series for Kolmogorov's and the chi-square distribution.
 #include "tasks/classification/drift/two_samples.h"
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 namespace finetune {
 namespace {
 
-constexpr double kLeastExpected = 5 - 1e-9;  // however 5 is rounded
+constexpr double kLeastExpected = 5 - 1e-9;  // tolerates the rounding of 5
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-// The part of the gamma function's integral up to x, by its series; for x < a + 1.
+// The integral of the gamma function up to x, relative to the whole, by its series; for x < a + 1.
 double lower_gamma(double a, double x) {
   double term = 1 / a, sum = term;
   for (double n = a + 1; term > sum * kEpsilon; ++n) sum += term *= x / n;
   return sum * std::exp(a * std::log(x) - x - std::lgamma(a));
 }
 
-// The rest, by Lentz's method for its continued fraction; for x >= a + 1.
+// One minus that, by Lentz's method for its continued fraction; for x >= a + 1.
 double upper_gamma(double a, double x) {
   constexpr double kTiny = 1e-300;
   double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, fraction = d;
@@ -68,7 +68,7 @@ TwoSampleTest kolmogorov_smirnov(std::span<const double> a, std::span<const doub
     while (j < b.size() && b[j] == value) ++j;
     most = std::max(most, std::abs(double(i) / double(a.size()) - double(j) / double(b.size())));
   }
-  // Stephens' correction of the limit for small samples.
+  // Stephens' correction of the limit, for small samples.
   const double root = std::sqrt(sizes.a * sizes.b / (sizes.a + sizes.b));
   return {most, kolmogorov_tail((root + 0.12 + 0.11 / root) * most)};
 }

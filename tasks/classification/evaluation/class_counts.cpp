@@ -23,7 +23,7 @@ double cross_entropy_loss(std::span<const float> logits, int32_t label,
   for (float logit : logits) sum += std::exp(double(logit) - highest);
   const double log_sum = std::log(sum);
   const double weight = weights.empty() ? 1.0 : double(weights[size_t(label)]);
-  auto weighted = [&](size_t c) {  // the difference first: huge logits would swallow the sum
+  auto weighted = [&](size_t c) {  // subtracts first: a sum with a huge logit would lose digits
     return weight * (highest - double(logits[c]) + log_sum);
   };
   double loss = (1 - smoothing) * weighted(size_t(label));
@@ -68,7 +68,7 @@ void ClassCounts::add_label(int32_t truth, int32_t predicted, double loss) {
   count_label(counts_, truth, predicted);
   ++confusion_[uint64_t(truth) * uint64_t(data_.classes()) + uint64_t(predicted)];
   ++samples_;
-  if (truth >= data_.outputs()) return;  // torch's ignore_index
+  if (truth >= data_.outputs()) return;  // as torch's ignore_index
   loss_ += loss;
   denominator_ += weights_.empty() ? 1.0 : double(weights_[size_t(truth)]);
 }
@@ -109,7 +109,7 @@ Metrics ClassCounts::metrics() const {
     auto scores = regression_scores(truths_, values_);
     metrics["eval_mse"] = scores.mse;
     metrics["eval_mae"] = scores.mae;
-    if (samples_ < 2) return metrics;  // the others compare rows
+    if (samples_ < 2) return metrics;  // the other metrics need two rows
     metrics["eval_r2"] = scores.r2;
     metrics["eval_pearson"] = scores.pearson;
     metrics["eval_spearman"] = scores.spearman;
@@ -129,7 +129,7 @@ std::vector<ClassScores> ClassCounts::class_scores() const {
              : multi_label_scores(counts_, whole_sets_, samples_).classes;
 }
 
-// A line for each pair that occurs: of many labels a matrix would be nearly all zeros.
+// One line for each pair that occurs: with many labels nearly all of a matrix would be zeros.
 void ClassCounts::write_pairs(AtomicFile& file) const {
   const auto classes = uint64_t(data_.classes());
   std::vector<std::pair<uint64_t, int64_t>> pairs(confusion_.begin(), confusion_.end());

@@ -1,6 +1,6 @@
-// Counts of right and wrong predictions by class, sample by sample.
-// They give the metrics, confusion.csv and per_class.csv. Their memory grows with the labels, not
-// with the samples; only regression keeps its numbers, since ranks need all of them.
+// Counts right and wrong predictions by class, sample by sample. The metrics, confusion.csv and
+// per_class.csv are computed from the counts. The memory grows with the labels, not the samples.
+// Only regression keeps its numbers, since rank correlations need all of them.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace finetune {
 
-// Losses of one sample on the host, in double: evaluation needs no device for them. The formulas
-// are those of the backend's cross_entropy, binary_cross_entropy and squared_error.
-// w[y] * ((1 - smoothing) * nll(y) + smoothing / C * sum_c nll(c)); without weights all are 1.
+// Losses of one sample on the host, in double, so evaluation needs no device for them. The formulas
+// are those of the backend's cross_entropy, binary_cross_entropy and squared_error. w[y] * ((1 -
+// smoothing) * nll(y) + smoothing / C * sum_c nll(c)); without weights all are 1.
 double cross_entropy_loss(std::span<const float> logits, int32_t label,
                           std::span<const float> weights, double smoothing);
 // Mean over the classes; `positive` lists the classes whose target is 1.
@@ -26,16 +26,16 @@ double binary_cross_entropy_loss(std::span<const float> logits, std::span<const 
 
 class ClassCounts {
  public:
-  // `data`: its labels and problem type; must outlive the tally, as must the weights, one per
-  // output or none.
+  // Uses the labels and the problem type of `data`. `data` and `weights` (one per output, or none)
+  // must outlive this.
   ClassCounts(const ClassificationData& data, std::span<const float> weights, double smoothing);
 
-  // The training loss of a sample from its logits. A label that the model does not know has none.
+  // The training loss of a sample. It is zero for a label that the model does not know.
   double label_loss(const float* logits, int32_t label) const;
   double set_loss(const float* logits, std::span<const int32_t> labels) const;
   double value_loss(float value, double target) const;
 
-  // A sample's truth and prediction, in the order of the samples: sums depend on it.
+  // Adds a sample's truth and prediction. Call in the order of the samples: sums depend on it.
   void add_label(int32_t truth, int32_t predicted, double loss);
   void add_set(std::span<const int32_t> truth, std::span<const int32_t> predicted, double loss);
   void add_value(double truth, float predicted, double loss);

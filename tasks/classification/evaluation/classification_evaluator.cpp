@@ -1,4 +1,4 @@
-// Answers rows in the order of their logits, counts them and writes their lines.
+// Turns logits into answers in the order of the rows, counts them and writes their lines.
 #include "tasks/classification/evaluation/classification_evaluator.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(
 std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_files(
     const TaskOptions& options, const TaskModel& model) {
   std::unique_ptr<ClassificationEvaluator> made(new ClassificationEvaluator);
-  // Faults of the model come before those of the data.
+  // Report faults of the model before those of the data.
   made->stored_weights_ =
       stored_class_weights(model.config, int64_t(trained_labels(model.config).size()));
   auto files = std::make_unique<LabelledFiles>(options, model);
@@ -108,7 +108,7 @@ void ClassificationEvaluator::open_mix(const TaskOptions& options) {
   ngrams_ = open_ngram_mix(options, outputs_);
   if (!ngrams_) return;
   mix_ = ngrams_->weights;
-  options_.calibration = {};  // the mix has it in its weights
+  options_.calibration = {};  // the weights of the mix include it
 }
 
 void ClassificationEvaluator::start_scores() {
@@ -264,8 +264,8 @@ void ClassificationEvaluator::answer(WaitingRow& row, const float* logits) {
   }
 }
 
-// The first lines of an input come with the header and as a whole chunk, so that a fault in them
-// leaves no output at all.
+// The first lines are written with the header, and a chunk at a time. So if they have a fault, no
+// output is written at all.
 void ClassificationEvaluator::write_ready_lines() {
   if (!output_ || (answers_each_chunk() && !waiting_.empty())) return;
   output_->write(text_);
@@ -317,7 +317,7 @@ Metrics ClassificationEvaluator::metrics() {
   FINETUNE_CHECK(all_given_ && waiting_.empty());
   if (!scores_) return {};
   Metrics metrics = scores_->metrics();
-  if (ngrams_) {  // the mix is calibrated: the names are those of training
+  if (ngrams_) {  // the mix is calibrated; uses training's names
     metrics["eval_ece_calibrated"] = metrics.at("eval_ece");
     metrics["eval_brier_calibrated"] = metrics.at("eval_brier");
   }

@@ -1,4 +1,4 @@
-// The evaluator of classification and regression: scores rows with labels, labels rows without.
+// The evaluator of classification and regression: scores rows with labels, predicts for others.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,18 @@ class ClassificationEvaluator final : public Evaluator {
  public:
   using Keeps = KeptLogits::Keeps;
 
-  // The evaluation rows of a training run. `data` and `class_weights` (one per output, or none)
+  // For the evaluation rows of a training run. `data` and `class_weights` (one per output, or none)
   // must outlive the evaluator. `keeps`: logits for held_out(), or all of them for mix().
   static std::unique_ptr<ClassificationEvaluator> of_memory(const ClassificationData& data,
                                                             std::span<const float> class_weights,
                                                             double smoothing,
                                                             const std::string& separator,
                                                             Keeps keeps = Keeps::nothing);
-  // options.eval_files with their labels. `options`: the model's stored options with what the
-  // command line changes. The model must outlive the evaluator.
+  // For options.eval_files, which have labels. `options`: the model's stored options with the
+  // command line's changes. The model must outlive the evaluator.
   static std::unique_ptr<ClassificationEvaluator> of_files(const TaskOptions& options,
                                                            const TaskModel& model);
-  // Rows without labels. Error(usage) for a request that does not suit the model.
+  // For rows without labels. Error(usage) if the request does not suit the model.
   static std::unique_ptr<ClassificationEvaluator> of_input(const PredictionRequest& request,
                                                            const TaskOptions& options,
                                                            const TaskModel& model);
@@ -69,15 +69,15 @@ class ClassificationEvaluator final : public Evaluator {
   std::string report() const override { return scores_ ? scores_->describe() : ""; }
   std::string report_json() const override;
 
-  // Rows in memory: what a calibration is fitted to, by the n-grams' margins (rows, outputs).
+  // Rows in memory: the logits to fit a calibration to, with the n-grams' margins (rows, outputs).
   HeldOutLogits held_out(std::span<const float> margins, bool of_known_labels = true) const;
-  // Rows in memory, after all logits: what later inputs are compared with. Nothing if they are too
-  // few. `temperature`: of the logits.
+  // Rows in memory, after all logits: the sample that later inputs are compared with. Returns
+  // nothing if there are too few rows. `temperature`: divides the logits.
   std::optional<SampleSummary> row_sample(double temperature) const;
   // Rows in memory: whether mix() may be called.
   bool can_mix() const { return logits_ && logits_->has_all(); }
-  // Rows in memory, after all logits, once: scores all rows again, mixed with the n-grams' margins
-  // by the weights of the row's part.
+  // Rows in memory, once, after all logits: scores all rows again with logits mixed with the
+  // n-grams' margins. A row uses the weights of its part.
   void mix(std::span<const MixWeights> part_weights, std::span<const float> margins);
 
  private:
@@ -99,24 +99,24 @@ class ClassificationEvaluator final : public Evaluator {
   ClassificationOptions options_;
   std::span<const float> class_weights_;
   std::vector<float> stored_weights_;
-  const ClassificationData* data_ = nullptr;  // of rows with labels
+  const ClassificationData* data_ = nullptr;  // for rows with labels
   ProblemType problem_ = ProblemType::single_label;
   std::vector<std::string> labels_;  // of the outputs
   int64_t outputs_ = 0, max_length_ = 0;
-  TargetScale target_scale_;  // turns outputs into numbers, while the head is trained
+  TargetScale target_scale_;  // turns outputs into numbers during training
   std::unique_ptr<RowSource> rows_;
   std::unique_ptr<NgramMix> ngrams_;  // of a stored model; null: none
   std::optional<MixWeights> mix_;     // of ngrams_, or of the row's part in training
 
   std::deque<WaitingRow> waiting_;
-  bool all_given_ = false;  // next() has come to the end
+  bool all_given_ = false;  // next() has reached the end
   int64_t taken_ = 0;       // samples
   int64_t answered_ = 0, unsure_ = 0;
-  bool explains_ = false;              // a row has further samples: without each of its words
-  std::optional<RowScores> scores_;    // of rows with labels
-  std::unique_ptr<RowSample> sample_;  // to compare the rows with those of training; null: not
-  std::optional<StoredDrift> stored_;  // rows without labels: those of training
-  bool compares_answers_ = true;       // with those of stored_
+  bool explains_ = false;              // a row has further samples, each without one of its words
+  std::optional<RowScores> scores_;    // for rows with labels
+  std::unique_ptr<RowSample> sample_;  // for the comparison with training rows; null: none
+  std::optional<StoredDrift> stored_;  // rows without labels: the training rows' summary
+  bool compares_answers_ = true;       // with the answers in stored_
   std::vector<float> mixed_;
   float number_ = 0;  // regression
 
@@ -124,9 +124,9 @@ class ClassificationEvaluator final : public Evaluator {
   std::string output_name_ = "predictions.csv";
   std::unique_ptr<PredictionOutput> output_;
   bool stream_ = false;
-  std::string text_;  // lines that are not written yet
+  std::string text_;  // lines not yet written
 
-  // Rows in memory: what their lines end with, one behind the other, for write_files().
+  // Rows in memory: the ends of their lines, one after the other, for write_files().
   bool keeps_predictions_ = false;
   std::string predictions_;
   std::vector<size_t> prediction_ends_;

@@ -13,9 +13,9 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kMostExplainedRows = 256;  // at once: each becomes a row for each of its words
+constexpr int64_t kMostExplainedRows = 256;  // at a time: each gives a row for each of its words
 
-// Without this, options that name columns would be ignored.
+// Plain text has no columns, so options that name columns would be ignored.
 void check_plain_text(const PredictionRequest& request) {
   if (request.column_option.empty()) return;
   throw usage_error(
@@ -49,7 +49,7 @@ InputRows::InputRows(const PredictionRequest& request, const TaskOptions& option
     throw data_error(name_, ": is read as one text a line; the model reads columns too: ",
                      join(options.side_columns(), ", "));
   }
-  // Plain text has one column, whatever columns the model was trained on.
+  // Plain text has one column, whichever columns the model was trained on.
   text_ = is_plain ? TextColumns{{0}, std::nullopt}
                    : find_text_columns(reader_.columns(), request.input, options.column_names());
   if (request.explain) left_out_.emplace();
@@ -113,7 +113,7 @@ std::vector<bool> InputRows::have_value_in(std::string_view name) {
   return out;
 }
 
-// As soon as there are enough rows to tell, so that the user can stop a long prediction.
+// Warns early, once there are enough rows, so that the user can stop a long prediction.
 std::vector<std::string> InputRows::early_warnings() {
   constexpr int64_t kEnough = 1000;
   if (warned_early_ || texts_.rows < kEnough) return {};

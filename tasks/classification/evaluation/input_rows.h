@@ -1,4 +1,4 @@
-// Rows of predict's input, which have no labels: a file, a pipe or standard input.
+// The rows of predict's input, without labels: from a file, a pipe or standard input.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ namespace finetune {
 
 class InputRows final : public RowSource {
  public:
-  // `options`: the model's stored options with what the command line changes. The tokenizer must
-  // outlive this. Error(usage) for an option that names a column of plain text, Error(data) for
-  // columns that the input lacks.
+  // `options`: the model's stored options with the command line's changes. The tokenizer must
+  // outlive this. Error(usage): an option names a column of plain text. Error(data): the input
+  // lacks columns.
   InputRows(const PredictionRequest& request, const TaskOptions& options, const TaskModel& model,
             int64_t max_length);
 
   std::optional<SampleChunk> next(std::deque<WaitingRow>& waiting,
                                   const PredictionLines* lines) override;
-  // So that a row of a pipe is answered although no other row comes.
+  // A row from a pipe is answered even if no further row arrives.
   bool answers_each_chunk() const override { return true; }
   double share() const override { return reader_.share(); }
   double seconds_waited() const override { return waited_; }
-  // To explain labels: those of the rows without a word, too, in the order of the samples.
+  // With explanations also the texts of the rows without a word, in the order of the samples.
   std::vector<std::string> texts() override;
-  // Of the same rows: equal for rows with the same tokens, which the model cannot tell apart.
+  // For the same rows: equal sums if the tokens are equal, so that the model sees no difference.
   std::vector<TextSum> token_sums() const;
-  // Of the same rows: whether the column `name`, if the input has it, has a value.
+  // For the same rows: whether the input has a column `name` and the row a value in it.
   std::vector<bool> have_value_in(std::string_view name);
   std::vector<std::string> columns() const override { return reader_.columns(); }
   std::vector<std::string> describe_samples() const override;
@@ -49,15 +49,15 @@ class InputRows final : public RowSource {
   void leave_out_words(std::deque<WaitingRow>& waiting);
 
   const Tokenizer& tokenizer_;
-  std::string name_;  // of the input
+  std::string name_;  // the input's name
   bool from_pipe_, stream_;
   RowReader reader_;
   TextColumns text_;
   CutTexts texts_;
   RowChunk chunk_;
-  std::optional<LeftOutWords> left_out_;  // to explain labels
+  std::optional<LeftOutWords> left_out_;  // only with explanations
   SampleSet set_;
-  int64_t empty_ = 0;  // texts
+  int64_t empty_ = 0;  // empty texts
   double waited_ = 0;
   bool warned_early_ = false;
 };

@@ -1,4 +1,4 @@
-// Surveys the labels of files first, then gives their rows chunk by chunk.
+// Reads files once to find their labels, then returns their rows chunk by chunk.
 #include "tasks/classification/evaluation/labelled_files.h"
 
 #include <set>
@@ -26,7 +26,7 @@ void check_answer_options(const TaskOptions& options, ProblemType problem,
   throw usage_error(given, " is for one label a row; this model gives several or numbers");
 }
 
-// What the model and the options say. The files say the rest.
+// The data according to the model and the options. Reading the files adds the rest.
 ClassificationData checked_data(const TaskOptions& options, const TaskModel& model) {
   const EncoderConfig& config = model.config;
   ClassificationData data = data_without_rows(options, model.tokenizer, config);
@@ -65,7 +65,7 @@ LabelledFiles::LabelledFiles(const TaskOptions& options, const TaskModel& model)
   if (options.baselines) kept_ = std::make_unique<TextRows>();
 }
 
-// The next row that can be scored, up to --max-eval-samples of them.
+// Reads the next row that can be scored, up to --max-eval-samples rows.
 bool LabelledFiles::next_usable(Row& row) {
   if (options_.max_eval_samples > 0 && read_ == options_.max_eval_samples) return false;
   while (files_.next(row)) {
@@ -82,7 +82,7 @@ bool LabelledFiles::next_usable(Row& row) {
   return false;
 }
 
-// Its values then live until the next row is read, as those of the file do.
+// The rewritten values are valid until the next row is read, like those of the file.
 void LabelledFiles::rewrite_label(Row& row) {
   auto cell = rewritten_label(row.values[label_], data_.problem, options_,
                               names_ ? &*names_ : nullptr, &joined_);
@@ -118,7 +118,7 @@ void LabelledFiles::survey() {
   require_known_labels(first_unknown);
   files_.rewind();
   read_ = faulty_ = 0;
-  options_.max_eval_samples = rows_;  // ignores rows that are appended after the survey
+  options_.max_eval_samples = rows_;  // ignores rows appended after the first reading
 }
 
 void LabelledFiles::require_known_labels(const std::string& first_unknown) const {
@@ -166,7 +166,7 @@ int32_t LabelledFiles::id_of(std::string_view name, const Row& row) const {
                    " is new; the file has changed while it was evaluated");
 }
 
-// Error(usage) if the model's run read the texts of all rows.
+// Error(usage) if the model's run has read the texts of all rows.
 void LabelledFiles::require_fresh_row() {
   bool fresh = false;
   for (Row row; !fresh && files_.next(row);)

@@ -1,6 +1,6 @@
-// Rows of files with labels, of any size, for an evaluation.
-// The files are read twice: first to check all rows and to find their labels, so that a fault ends
-// the command before anything is computed, and then to score them.
+// The rows of files with labels, of any size, for an evaluation. The files are read twice. The
+// first time checks all rows and finds their labels, so that a fault ends the command before
+// anything is computed. The second time scores the rows.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@
 
 namespace finetune {
 
-// The texts of all rows of the files, whichever of them were trained on. Error(data) if the files
+// The texts of all rows of the files, whether or not they were trained on. Error(data) if a file
 // cannot be read.
 TrainedTexts texts_in(const std::vector<InputFile>& files, const TaskOptions& options);
 
 class LabelledFiles final : public RowSource {
  public:
-  // `options`: the model's stored options with eval_files and what the command line changes. The
-  // model must outlive this. The errors are those of load_classification_data.
+  // `options`: the model's stored options with eval_files and the command line's changes. The model
+  // must outlive this. Errors as in load_classification_data.
   LabelledFiles(const TaskOptions& options, const TaskModel& model);
 
   const ClassificationData& data() const { return data_; }  // labels, without samples
@@ -64,10 +64,10 @@ class LabelledFiles final : public RowSource {
   ClassificationData data_;
   RowFiles files_;
   TextColumns text_;
-  size_t label_ = 0;                 // index of its column
+  size_t label_ = 0;                 // the index of its column
   std::optional<LabelNames> names_;  // --normalize-labels
   JoinedLabels joined_;
-  std::vector<std::string_view> values_;  // of a row whose label is rewritten
+  std::vector<std::string_view> values_;  // of a row with a rewritten label
   std::string rewritten_;
   LabelMap unknown_;
 
@@ -78,8 +78,8 @@ class LabelledFiles final : public RowSource {
   SampleSet set_;
   std::optional<TrainedRows> trained_;
   int64_t repeated_ = 0;      // rows whose text was trained on
-  TrainedTexts read_by_run_;  // with options.promise: texts of all rows of the run's files
-  std::set<TextSum> given_;   // with options.promise: texts of the rows that next() has given
+  TrainedTexts read_by_run_;  // with options.promise: texts of all rows in the run's files
+  std::set<TextSum> given_;   // with options.promise: texts of the rows returned by next()
   Slices slices_;
   std::unique_ptr<TextRows> kept_;  // with options.baselines
 };

@@ -1,4 +1,4 @@
-// Adds rows to reliability and coverage, and words the threshold that was looked for.
+// Adds rows to reliability and coverage, and describes the threshold that was found.
 #include "tasks/classification/evaluation/probability_scores.h"
 
 #include "core/error.h"
@@ -22,7 +22,7 @@ std::string rows_in_words(int64_t rows) {
   return concat(with_thousands(double(rows)), rows == 1 ? " row" : " rows");
 }
 
-// "; left out: 300 rows whose text the model's run read, 20 rows whose text is repeated".
+// "; left out: 300 rows whose text the model's run read, 20 rows whose text an earlier row has".
 std::string left_out(int64_t read_by_run, int64_t repeated) {
   if (read_by_run + repeated == 0) return "";
   std::string out = "; left out: ";

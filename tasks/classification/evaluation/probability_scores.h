@@ -1,5 +1,5 @@
 // How far a classifier's probabilities can be trusted: calibration error, and accuracy among the
-// rows that it is sure of.
+// rows with a high probability.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@
 namespace finetune {
 
 // Metrics  eval_ece, eval_brier of the model's own probabilities (reliability.h)
-//          eval_coverage_at_95: the share of the rows, the surest ones, of which 95 % are right; of
-//          one label a row
-//          eval_ece_calibrated, eval_brier_calibrated where options.calibration has a temperature
+//          eval_coverage_at_95, with one label per row: the largest share of the most probable
+//          rows of which 95 % are right
+//          eval_ece_calibrated, eval_brier_calibrated if options.calibration has a temperature
 //          eval_coverage, eval_accuracy_covered with options.min_probability or target_accuracy
-//          eval_threshold, eval_accuracy_covered_lower with the latter, where it can be reached
-//          eval_promise_threshold, eval_promise_coverage, eval_promise_error with options.promise,
-//          where it can be made
+//          eval_threshold, eval_accuracy_covered_lower with target_accuracy, if it is reached
+//          eval_promise_threshold, eval_promise_coverage, eval_promise_error with
+//          options.promise, if the promise can be made
 class ProbabilityScores {
  public:
-  // Labels, not numbers. Error(usage) for options that need one label a row where there are more.
+  // Only for labels. Error(usage) for options that need one label per row if there are several.
   ProbabilityScores(ProblemType problem, int64_t outputs, const ClassificationOptions& options);
 
   static std::vector<std::string> metric_names(ProblemType problem,
                                                const ClassificationOptions& options);
 
-  // In any order, which changes nothing but a promise. `best`: the calibrated top label. Only fresh
+  // The order of the rows matters only for a promise. `best`: the calibrated top label. Only fresh
   // rows count in a promise.
   void add_label(const float* logits, int32_t truth, const ScoredLabel& best,
                  Freshness freshness = Freshness::fresh);
@@ -42,8 +42,8 @@ class ProbabilityScores {
   void add_metrics(Metrics& metrics) const;
   // With options.promise.
   std::optional<Promise> promise() const;
-  // With options.min_probability, target_accuracy or promise: the rows covered in words, with line
-  // ends.
+  // With options.min_probability, target_accuracy or promise: describes the covered rows, in lines
+  // with line ends.
   std::string describe() const;
 
  private:

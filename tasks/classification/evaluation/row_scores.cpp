@@ -1,4 +1,4 @@
-// Hands each row to the tallies that it counts in.
+// Adds each row to the counts that it belongs to.
 #include "tasks/classification/evaluation/row_scores.h"
 
 #include <algorithm>

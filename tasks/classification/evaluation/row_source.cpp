@@ -1,4 +1,4 @@
-// Hands out the evaluation rows of a training run.
+// Returns the evaluation rows of a training run.
 #include "tasks/classification/evaluation/row_source.h"
 
 #include "tasks/baseline.h"

@@ -1,4 +1,4 @@
-// Counts rows by column values, and prints and writes them.
+// Counts rows by column values, and prints and writes the counts.
 #include "tasks/classification/evaluation/slices.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostValues = 100'000;               // of a slice
-constexpr size_t kMostValueBytes = size_t{64} << 20;  // of all slices
+constexpr size_t kMostValues = 100'000;               // per slice
+constexpr size_t kMostValueBytes = size_t{64} << 20;  // of all slices together
 constexpr size_t kShownValues = 20, kShownBytes = 40;
 constexpr std::string_view kSeenName = "seen", kUnseenName = "unseen";
 

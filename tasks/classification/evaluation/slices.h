@@ -1,5 +1,5 @@
-// Metrics of rows by the values of a column: divisions, currencies, merchants that training has
-// seen or not.
+// Metrics of rows by the values of a column, for example divisions or currencies. Also by whether
+// training has seen the value.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,34 @@
 
 namespace finetune {
 
-// Memory grows with the values of the columns and their labels, not with the rows; there is a bound
-// on the values (Error(data)).
+// The memory grows with the values of the columns and their labels, not with the rows. There is a
+// limit on the values (Error(data)).
 class Slices {
  public:
-  // options.slices and seen_files. Error(usage) for "seen:COLUMN" without files, or files without
-  // it; Error(data) for columns that the evaluated files or those lack.
+  // Uses options.slices and seen_files. Error(usage): "seen:COLUMN" without seen_files, or
+  // seen_files without it. Error(data): the evaluated files or seen_files lack a column.
   Slices(const TaskOptions& options, ProblemType problem, const std::vector<std::string>& columns,
          const std::filesystem::path& file);
 
   bool empty() const { return slices_.empty(); }
-  // Registers the row's values. Call it for all rows before any is scored.
+  // Registers the row's values. Call it for all rows before scoring the first.
   void note(RowValues row);
-  // The place of the row's value in each slice.
+  // The index of the row's value in each slice.
   std::vector<int32_t> places_of(RowValues row) const;
 
-  // A row's truth and prediction, in the order of the rows.
+  // Adds a row's truth and prediction. Call in the order of the rows.
   void add_label(std::span<const int32_t> places, int32_t truth, int32_t predicted);
   void add_set(std::span<const int32_t> places, std::span<const int32_t> truth,
                std::span<const int32_t> predicted);
   void add_value(std::span<const int32_t> places, double truth, double predicted);
 
-  // For people: the most frequent values of each.
+  // For people: the most frequent values of each slice.
   std::string table() const;
   // For programs, all values: [{"slice":"currency","value":"CAD","rows":12,"accuracy":0.75,...},
   // ...].
   std::string json() const;
-  // slice,value,rows and accuracy,f1_macro (over the labels that occur among them) or mse,mae: all
-  // values, the most frequent first.
+  // slice,value,rows and accuracy,f1_macro (over the labels that occur with the value) or mse,mae:
+  // all values, the most frequent first.
   void write(const std::filesystem::path& path) const;
 
  private:
@@ -54,7 +54,7 @@ class Slices {
     std::string name;
     int64_t rows = 0, right = 0;
     std::map<int32_t, ClassScores> classes;
-    double squares = 0, distances = 0;  // of errors
+    double squares = 0, distances = 0;  // sums of squared and absolute errors
 
     double score(bool second, bool of_numbers) const;
   };

@@ -1,4 +1,4 @@
-// Writes suspect rows with their reasons, and the probabilities of all rows, as CSV.
+// Writes suspect rows with reasons, and the probabilities of all rows, as CSV.
 #include "tasks/classification/label_errors/label_errors.h"
 
 #include <map>
@@ -24,7 +24,7 @@ const Table::Row& table_row(const CheckedSide& side, int64_t i) {
   return side.table->rows()[side.rows[size_t(i)]];
 }
 
-// "train.csv,118": where the row is.
+// File and line of a row: "train.csv,118".
 std::string place_of(const CheckedSide& side, int64_t i) {
   const Table::Row& row = table_row(side, i);
   std::string out;
@@ -32,14 +32,14 @@ std::string place_of(const CheckedSide& side, int64_t i) {
   return concat(out, ",", row.line);
 }
 
-// The rows with equal texts.
+// Finds rows with equal texts.
 class EqualTexts {
  public:
   explicit EqualTexts(const CheckedSide& side) : side_(side) {
     for (size_t i = 0; i < side.size(); ++i) rows_[side.text_sums[i]].push_back(i);
   }
 
-  // "; 2 rows with the same text have the label 'Food'", the commonest of other labels, or nothing.
+  // "; 2 rows with the same text have the label 'Food'", for the commonest other label, or "".
   std::string contradiction(int64_t row) const {
     std::map<std::string_view, int64_t> counts;
     for (const size_t other : rows_.at(side_.text_sums[size_t(row)])) {

@@ -1,4 +1,4 @@
-// Rows whose label is probably wrong, as `finetune check` reports them.
+// Finds rows whose label is probably wrong, for the report of `finetune check`.
 #pragma once
 
 #include "tasks/classification/check/checked_data.h"
@@ -6,8 +6,8 @@
 
 namespace finetune {
 
-// Writes what the request wants, and adds a finding with the number of rows. Errors as
-// out_of_fold().
+// Writes the files that the request asks for, and adds a finding with the number of rows. Throws as
+// out_of_fold() does.
 void find_label_errors(const CheckedData& data, const LabelErrorRequest& request, Findings& out);
 
 }  // namespace finetune

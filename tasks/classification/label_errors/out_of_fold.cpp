@@ -1,4 +1,4 @@
-// Has the n-gram process score the rows, then finds the temperature of the scores.
+// Lets the n-gram process score the rows, then finds a temperature for the scores.
 #include "tasks/classification/label_errors/out_of_fold.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// Scores lie between -1 and 1 mostly, so that best_temperature()'s range suits them times ten.
+// Most scores are between -1 and 1. Times ten they suit the range of best_temperature().
 constexpr float kScale = 10;
 
 void require_labels(const CheckedData& data, int folds, std::string_view option) {

@@ -10,12 +10,12 @@
 
 namespace finetune {
 
-// One label a row.
+// For one label per row.
 struct OutOfFold {
   int64_t outputs = 0;
-  std::vector<int32_t> labels;  // as the data has them
-  // (rows, outputs) of the linear n-gram model, its scores softened by the temperature that suits
-  // all rows best.
+  std::vector<int32_t> labels;  // from the data
+  // (rows, outputs) of the linear n-gram model: its scores with the temperature that is best for
+  // all rows.
   std::vector<float> probabilities;
   std::vector<uint8_t> is_judged;  // 0: the row's label occurs in no other fold
 
@@ -27,9 +27,9 @@ struct OutOfFold {
 
 inline constexpr int64_t kMostFoldScores = int64_t{1} << 27;  // rows times labels
 
-// Of data.train. Error(usage) for several labels a row and for numbers. Error(data) for one label,
-// for fewer different texts than folds, and for too many rows times labels. Error(device) if the
-// model cannot be trained. They name `option`, which the user gave.
+// Scores the rows of data.train. Error(usage) for several labels per row and for numbers.
+// Error(data) if there is one label, fewer different texts than folds, or too many rows times
+// labels. Error(device) if the model cannot be trained. Errors name `option`, which the user gave.
 OutOfFold out_of_fold(const CheckedData& data, int folds, std::string_view option);
 
 }  // namespace finetune

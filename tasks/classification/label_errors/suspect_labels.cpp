@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLeastProbability = 1e-12, kLikelyShare = 0.25;
 
-// 0 for a label none of whose rows can be judged.
+// Per label: the mean probability of its judged rows; 0 if it has none.
 std::vector<double> mean_probabilities(const OutOfFold& rows) {
   std::vector<double> means(size_t(rows.outputs));
   std::vector<int64_t> counts(means.size());
@@ -25,7 +25,7 @@ std::vector<double> mean_probabilities(const OutOfFold& rows) {
   return means;
 }
 
-// The most probable label of those with rows that can be judged; `given` is one of them.
+// The most probable of the labels that have judged rows; `given` has some.
 int32_t likely_label(std::span<const float> probabilities, int32_t given,
                      const std::vector<uint8_t>& has_judged_rows) {
   int32_t likely = given;

@@ -1,4 +1,4 @@
-// A greedy choice with late updates: what a text adds only falls while others are chosen.
+// A greedy choice with lazy updates: a text's gain can only fall when others are chosen.
 #include "tasks/classification/next_rows/batch_choice.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace finetune {
 namespace {
 
-constexpr float kBlocks = 2;  // a vector has words of length 1 and characters of length 1
+constexpr float kBlocks = 2;  // words and characters: two unit vectors
 constexpr double kRounding = 1e-6;
 constexpr int64_t kLookedAt = 20, kMostLookedAt = 4000;
 
@@ -41,7 +41,7 @@ class Similarities {
     table.number();
     Vectorizer vectorizer(table);
     std::vector<std::vector<Feature>> texts;
-    std::vector<std::vector<Feature>> with(size_t(table.size()));  // an n-gram: texts, by place
+    std::vector<std::vector<Feature>> with(size_t(table.size()));  // by n-gram: its texts' places
     for (size_t i = 0; i < size_; ++i) {
       const auto features = vectorizer(candidates[places[i]].text);
       texts.emplace_back(features.begin(), features.end());
@@ -53,7 +53,7 @@ class Similarities {
         for (const Feature& other : with[own.id]) row[other.id] += own.value * other.value;
       }
       for (size_t j = 0; j < size_; ++j) row[j] = std::min(1.0F, row[j] / kBlocks);
-      row[i] = 1;  // texts without n-grams, too
+      row[i] = 1;  // also for texts without n-grams
     });
   }
 
@@ -69,7 +69,7 @@ class Similarities {
 struct Gain {
   double value;
   size_t place;
-  size_t chosen;  // texts when it was computed
+  size_t chosen;  // number of chosen texts when `value` was computed
   bool operator<(const Gain& other) const {
     return value != other.value ? value < other.value : place > other.place;
   }
@@ -80,7 +80,7 @@ struct Gain {
 std::vector<size_t> choose_batch(std::span<const ChoiceCandidate> candidates, int64_t rows) {
   const std::vector<size_t> places = heaviest(candidates, rows);
   const Similarities similarities(candidates, places);
-  std::vector<float> nearest(places.size(), 0);  // a text's similarity to the nearest chosen one
+  std::vector<float> nearest(places.size(), 0);  // similarity to the nearest chosen text
   const auto gain_of = [&](size_t text) {
     const std::span<const float> own = similarities.of(text);
     double sum = 0;
@@ -91,7 +91,7 @@ std::vector<size_t> choose_batch(std::span<const ChoiceCandidate> candidates, in
   };
   std::priority_queue<Gain> queue;
   for (size_t i = 0; i < places.size(); ++i) queue.push({gain_of(i), i, 0});
-  // A gain below this is rounding: of texts of the same n-grams one is enough.
+  // A smaller gain is rounding: of texts with the same n-grams, one is enough.
   const double no_gain = places.empty() ? 0 : kRounding * candidates[places[0]].weight;
   std::vector<size_t> chosen;
   while (int64_t(chosen.size()) < rows && !queue.empty()) {

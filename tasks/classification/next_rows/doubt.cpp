@@ -29,7 +29,7 @@ Doubt of_several_labels(std::span<const float> logits, const LogitCalibration& c
     const double threshold =
         calibration.thresholds.empty() ? 0.5 : double(calibration.thresholds[i]);
     const bool is_given = probability >= threshold;
-    const double room = is_given ? 1 - threshold : threshold;  // to be sure in
+    const double room = is_given ? 1 - threshold : threshold;  // distance to certainty
     const double doubt = room > 0 ? 1 - std::abs(probability - threshold) / room : 0;
     if (doubt <= out.doubt) continue;
     out.doubt = doubt;
@@ -57,7 +57,7 @@ std::string describe_doubt(const Doubt& doubt, ProblemType problem,
   if (problem == ProblemType::multi_label) {
     return concat("has ", name(doubt.other), " with ", percent(doubt.of_other));
   }
-  constexpr double kUnsureBelow = 0.5;  // points between the two likeliest labels
+  constexpr double kUnsureBelow = 0.5;  // difference of the two highest probabilities
   const std::string first = name(doubt.likely[0]);
   if (1 - doubt.doubt >= kUnsureBelow) {
     return concat("probably ", first, " (", percent(doubt.confidence), ")");

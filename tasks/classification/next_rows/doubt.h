@@ -1,4 +1,4 @@
-// How unsure a model is of a text's label, in numbers and in words.
+// How uncertain a model is about a text's label, in numbers and in words.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace finetune {
 
 struct Doubt {
-  std::vector<int32_t> likely;  // one label, or those that the model gives
-  int32_t other = 0;            // one label: the second; several: the label that is in doubt
+  std::vector<int32_t> likely;  // one label, or all labels that the model gives
+  int32_t other = 0;            // one label: the second; several: the most doubtful one
   float confidence = 0;         // probability of `likely`; several: of the decision on `other`
   float of_other = 0;           // probability of `other`
-  // From 0, sure, to 1. One label: 1 - (first - second probability). Several: of the decision that
-  // is nearest to its threshold.
+  // From 0 (certain) to 1. One label: 1 - (first - second probability). Several labels: for the
+  // decision that is nearest to its threshold.
   double doubt = 0;
 };
 
-// Calibrated logits of one row.
+// Takes the calibrated logits of one row.
 Doubt doubt_of(std::span<const float> logits, ProblemType problem,
                const LogitCalibration& calibration);
 

@@ -1,4 +1,4 @@
-// Counts equal texts, weighs them by doubt and count, and writes a batch of them.
+// Counts equal texts, weights them by doubt and count, and writes a batch of them.
 #include "tasks/classification/next_rows/next_rows.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ NextRows::NextRows(const PredictionRequest& request, const TaskOptions& options,
   max_length_ = checked_max_length(options.max_length, model.config, model.tokenizer.special(),
                                    !options.text_pair_column.empty());
   ngrams_ = open_ngram_mix(options, outputs_);
-  if (ngrams_) options_.calibration = {};  // the mix has it in its weights
+  if (ngrams_) options_.calibration = {};  // the weights of the mix include it
   rows_ = std::make_unique<InputRows>(request, options, model, max_length_);
   PredictionFormat format;
   format.spreadsheet_safe = spreadsheet_safe_;
@@ -77,7 +77,7 @@ void NextRows::take_training_rows(const TaskOptions& training) {
     chunk.clear();
   };
   for (Row row; rows.next(row);) {
-    // Of several labels a row may have none.
+    // With several labels, a row may have none.
     if (training.multi_label_separator.empty() && trim(row.values[label]).empty()) continue;
     if (!chunk.has_room()) take();
     chunk.add(row.values);
@@ -85,7 +85,7 @@ void NextRows::take_training_rows(const TaskOptions& training) {
   take();
 }
 
-// Whether the text needs logits. Counts the row.
+// Counts the row. Returns whether its text needs logits.
 bool NextRows::is_new(const TextSum& sum, const std::string& text, bool is_labelled) {
   if (trim(text).empty()) return false;
   if (is_labelled) {

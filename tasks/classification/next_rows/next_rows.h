@@ -1,4 +1,4 @@
-// The evaluator of `finetune next`: which rows of an input are worth labelling.
+// The evaluator of `finetune next`: finds the rows of an input that are worth labelling.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@
 
 namespace finetune {
 
-// A candidate is a text, with the first of its rows and the number of them. Texts of the same
-// tokens are one candidate. Rows with a label, and texts of such rows or of those that
-// take_training_rows() read, are not candidates. Keeps all candidates in memory.
+// A candidate is a text with its first row and the number of its rows. Texts with the same tokens
+// are one candidate. Not candidates: rows with a label, and texts that occur in such rows or in the
+// rows of take_training_rows(). Keeps all candidates in memory.
 class NextRows final : public Evaluator {
  public:
-  // Error(usage) for a model that gives numbers, or has one label.
+  // Error(usage) if the model predicts numbers or has one label.
   NextRows(const PredictionRequest& request, const TaskOptions& options, const TaskModel& model);
 
   Head head() const override { return {HeadKind::sequence, outputs_}; }
@@ -52,9 +52,9 @@ class NextRows final : public Evaluator {
     std::string line;  // the row's own values
     int64_t count = 0;
     Doubt doubt;
-    bool is_labelled = false;  // by a later row
+    bool is_labelled = false;  // a later row has a label
   };
-  // A row that waits for its logits; candidate < 0: they are not needed.
+  // A row that waits for its logits. If candidate < 0, they are not needed.
   struct Waiting {
     int64_t candidate = -1;
     std::vector<float> margins;
@@ -77,12 +77,12 @@ class NextRows final : public Evaluator {
   std::unique_ptr<PredictionLines> lines_;
   std::unique_ptr<PredictionOutput> output_;
 
-  std::deque<WaitingRow> read_;  // of the last chunk
+  std::deque<WaitingRow> read_;  // from the last chunk
   std::deque<Waiting> waiting_;
   struct SumHash {
     size_t operator()(const TextSum& sum) const { return size_t(sum.first); }
   };
-  std::unordered_map<TextSum, size_t, SumHash> places_;  // of candidates
+  std::unordered_map<TextSum, size_t, SumHash> places_;  // indices in candidates_
   std::unordered_set<TextSum, SumHash> labelled_;        // texts that have a label
   std::vector<Candidate> candidates_;
   std::vector<ChoiceCandidate> choice_;  // their texts and weights

@@ -1,4 +1,4 @@
-// Fits a mix's two weights: the likelihood with its slopes, and Newton's steps inside bounds.
+// Fits the two weights of a mix: the likelihood with its derivatives, and bounded Newton steps.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,12 +10,12 @@ namespace finetune {
 namespace {
 
 constexpr int kMostMixSteps = 100;
-constexpr double kLeastLength = 1e-6;  // of Newton's steps
-constexpr double kLeastGain = 1e-14;   // expected of a step
+constexpr double kLeastLength = 1e-6;  // of Newton steps
+constexpr double kLeastGain = 1e-14;   // expected gain of a step
 
 using Pair = std::array<double, 2>;  // of the model and of the n-grams
 
-// Of the negative log likelihood, in both weights.
+// The negative log likelihood with its derivatives by both weights.
 struct Bend {
   double value = 0;
   Pair slope{};
@@ -30,7 +30,7 @@ struct Bend {
   }
 };
 
-// Slopes are the means of logits and margins less those of the truth, curvatures their covariance.
+// Slopes: means of logits and margins minus the true label's. Curvatures: their covariance.
 Bend bend_of_row(const HeldOutLogits& held, int64_t row, const Pair& at) {
   const auto logits = held.row(row), margins = held.margins_of(row);
   const auto truth = size_t(held.labels[size_t(row)]);
@@ -60,7 +60,7 @@ Bend bend_of_row(const HeldOutLogits& held, int64_t row, const Pair& at) {
   return of;
 }
 
-// Means over the rows, summed in the order of the rows for any number of threads.
+// The means over the rows. Sums have one order for any number of threads.
 Bend bend_at(const HeldOutLogits& held, RowChoice rows, const Pair& at) {
   const int64_t count = rows.count(held);
   Bend all;
@@ -77,7 +77,7 @@ Pair inside_bounds(const Pair& at) {
   return {std::clamp(at[0], 0.0, kMostWeights[0]), std::clamp(at[1], 0.0, kMostWeights[1])};
 }
 
-// Newton's step in the weights that a bound does not hold; the others stay.
+// The Newton step in the weights that are not held at a bound; the other weights stay.
 Pair newton_step(const Bend& bend, const Pair& at) {
   const auto is_held = [&](size_t i) {
     return (at[i] <= 0 && bend.slope[i] > 0) || (at[i] >= kMostWeights[i] && bend.slope[i] < 0);
@@ -88,7 +88,7 @@ Pair newton_step(const Bend& bend, const Pair& at) {
   if (is_held(0)) return {0, -bend.slope[1] / ngrams};
   if (is_held(1)) return {-bend.slope[0] / model, 0};
   const double determinant = model * ngrams - bend.both * bend.both;
-  if (!(determinant > 1e-14 * model * ngrams)) {  // logits and margins say the same
+  if (!(determinant > 1e-14 * model * ngrams)) {  // nearly dependent
     return {-bend.slope[0] / (2 * model), -bend.slope[1] / (2 * ngrams)};
   }
   const Pair by{-(ngrams * bend.slope[0] - bend.both * bend.slope[1]) / determinant,
@@ -116,7 +116,7 @@ MixWeights best_mix(const HeldOutLogits& held, RowChoice rows) {
   for (int step = 0; step < kMostMixSteps; ++step) {
     const Pair by = newton_step(bend, at);
     if (-(bend.slope[0] * by[0] + bend.slope[1] * by[1]) < kLeastGain * (1 + bend.value)) break;
-    // Shorter until it is a gain: a bound may have bent it, or the curve is far from a parabola.
+    // Halve the step until it is a gain: a bound may have bent it, or the curve is no parabola.
     bool gains = false;
     for (double length = 1; length > kLeastLength && !gains; length /= 2) {
       const Pair next = inside_bounds({at[0] + length * by[0], at[1] + length * by[1]});

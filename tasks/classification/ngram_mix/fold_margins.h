@@ -11,7 +11,7 @@
 namespace finetune {
 
 // Returns (rows, outputs): each row is scored by a model that was trained without the row's fold,
-// and rounded as a stored one (ngram_file.h). Keeps the texts in memory. Error(device) or
+// with weights rounded as in a file (ngram_file.h). Keeps the texts in memory. Error(device) or
 // Error(model) as predict_with_ngrams().
 std::vector<float> fold_margins(const TextRows& rows, std::span<const uint8_t> folds,
                                 ProblemType problem, int64_t outputs);

@@ -1,4 +1,4 @@
-// Rounds, prunes and writes n-grams' weights, and reads them without trusting a byte.
+// Rounds, prunes and writes n-grams' weights, and reads them without trusting the file.
 #include "tasks/classification/ngram_mix/ngram_file.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ constexpr uint32_t kFileVersion = 1, kVersionWithColumns = 2, kVersionWithCommas
 constexpr uint64_t kMostTexts = uint64_t{1} << 40;
 constexpr uint32_t kMostOutputs = UINT16_MAX;
 constexpr size_t kSumBytes = 64, kNgramBytes = 8 + 4 + 2, kWeightBytes = 2 + 2;
-constexpr uint16_t kMagnitude = 0x7FFF, kInfinity = 0x7C00;  // of a half's bits
-constexpr float kMostBias = 65504;                           // as a weight
+constexpr uint16_t kMagnitude = 0x7FFF, kInfinity = 0x7C00;  // in a half's bits
+constexpr float kMostBias = 65504;                           // limit as for a weight
 
 struct FileSizes {
   uint32_t version = kFileVersion, outputs = 0;
@@ -43,7 +43,7 @@ struct FileScale {
 };
 static_assert(sizeof(FileScale) == 16);
 
-// Behind the sizes of versions 2 and 3.
+// Follows the sizes in versions 2 and 3.
 struct FileColumns {
   uint32_t numbers = 0, categories = 0;
 
@@ -58,10 +58,10 @@ uint16_t half_of(float value) {
   return (half & kMagnitude) < kInfinity ? half : uint16_t(half - 1);
 }
 
-// Magnitudes below this are left out so that the rest fits; 1: none but zeros, and n-grams without
-// weights stay; 2 and more: these are left out, too.
+// The least magnitude of a weight to keep, so that the file fits. 1: leaves out only zeros, and
+// keeps n-grams without weights. 2 and more: leaves these out, too.
 uint16_t least_magnitude(const SparseWeights& weights, uint64_t room) {
-  std::vector<uint64_t> bytes(kInfinity + 1);  // by the least magnitude that needs them
+  std::vector<uint64_t> bytes(kInfinity + 1);  // needed for the weights of each magnitude
   for (int64_t i = 0; i < weights.features(); ++i) {
     uint16_t largest = 1;
     for (const SparseWeights::Weight& weight : weights.of(i)) {
@@ -101,7 +101,7 @@ class NgramOutput {
   std::string& text_;
 };
 
-// What the file has of n-grams, in its order.
+// The n-grams of the file, in its order.
 struct FileArrays {
   std::vector<uint64_t> hashes;
   std::vector<uint32_t> texts;
@@ -132,7 +132,7 @@ FileArrays arrays_of(const NgramModel& model, uint16_t least) {
   return out;
 }
 
-// N-grams by hash: a directory of the hashes' first bits, then halving.
+// Finds n-grams by hash: an index of the hashes' first bits, then binary search.
 class SortedNgrams final : public NgramIndex {
  public:
   SortedNgrams(std::vector<uint64_t> hashes, std::vector<uint32_t> counts, int64_t texts,
@@ -163,12 +163,12 @@ class SortedNgrams final : public NgramIndex {
  private:
   std::vector<uint64_t> hashes_;
   std::vector<uint32_t> counts_;
-  std::vector<uint32_t> begins_;  // by the first bits
+  std::vector<uint32_t> begins_;  // by the hashes' first bits
   int shift_ = 0;
   int64_t texts_;
 };
 
-// A file whose sizes are those that it says.
+// A file whose length was checked against the sizes in it.
 class NgramInput {
  public:
   NgramInput(std::string_view bytes, const std::string& where) : where_(where), rest_(bytes) {
@@ -212,7 +212,7 @@ class NgramInput {
   std::string sha256;
 
  private:
-  // Returns their bytes.
+  // Returns the number of bytes of the columns.
   uint64_t take_columns() {
     FileColumns counts;
     if (rest_.size() < sizeof counts) throw fault("is cut short");

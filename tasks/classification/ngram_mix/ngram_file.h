@@ -1,13 +1,13 @@
 // ngrams.bin: a linear model on n-grams as a file beside a model's weights.
 //
-// Numbers are little-endian, without gaps: magic "ftngrams", version (u32), outputs (u32), texts
-// that n-grams were counted in, n-grams, weights (u64 each); of each output its bias (f32); of each
-// n-gram its hash (u64, ascending), how many of the texts have it (u32), how many weights it has
-// (u16); of each weight, by n-gram, its output (u16, ascending) and value (f16); the SHA-256 of all
-// that as 64 hexadecimal digits. Version 2 is written with columns beside the text, whose features
-// are n-grams here: behind the sizes it has the numbers of columns of numbers and of categories
-// (u32 each), and of each column of numbers mean and deviation (f64 each; side_columns.h). Version
-// 3 follows them with a byte for each of these columns: 1 if commas are before its decimals.
+// Numbers are little-endian, without gaps: magic "ftngrams", version (u32), outputs (u32), number
+// of texts, n-grams and weights (u64 each). Per output: bias (f32). Per n-gram: hash (u64,
+// ascending), number of texts that have it (u32), number of its weights (u16). Per weight, ordered
+// by n-gram: output (u16, ascending) and value (f16). Last the SHA-256 of all this as 64
+// hexadecimal digits. Version 2 has columns beside the text, whose features count as n-grams. After
+// the sizes it has the number of number columns and of category columns (u32 each), and per number
+// column mean and deviation (f64 each; side_columns.h). Version 3 then has a byte per number
+// column: 1 for decimal commas.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@
 namespace finetune {
 
 inline constexpr std::string_view kNgramFile = "ngrams.bin";
-inline constexpr size_t kMostNgramFileBytes = size_t{16} << 20;  // that are written
+inline constexpr size_t kMostNgramFileBytes = size_t{16} << 20;  // of a written file
 
-// The file's bytes: at most `most_bytes`, not counting the biases. Leaves out the weights nearest
-// to 0, and n-grams without weights. An output whose bias is infinite, because no row or every row
-// had it, gets a finite bias.
+// The bytes of the file: at most `most_bytes` without the biases. If it would be larger, leaves out
+// the weights nearest to 0, and n-grams without weights. An infinite bias, of an output that no row
+// or every row has, becomes finite.
 std::string ngram_file_of(const NgramModel& model, size_t most_bytes = kMostNgramFileBytes);
 
 struct StoredNgrams {

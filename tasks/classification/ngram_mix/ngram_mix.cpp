@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kTextsPerPiece = 64;
 
-// For each text the first that equals it.
+// For each text the index of the first equal text.
 std::vector<size_t> first_equals(std::span<const std::string> texts) {
   std::unordered_map<std::string_view, size_t> known;
   std::vector<size_t> out;

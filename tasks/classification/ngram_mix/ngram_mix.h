@@ -1,4 +1,4 @@
-// A linear model on n-grams beside a fine-tuned one: margins of texts, and the logits of both.
+// A linear model on n-grams beside a fine-tuned one: margins of texts, and the mixed logits.
 #pragma once
 
 #include <filesystem>
@@ -18,13 +18,13 @@
 
 namespace finetune {
 
-// Scores texts on all threads; a text's margins depend on nothing else.
+// Scores texts on all threads. A text's margins depend only on the text.
 class NgramScorer {
  public:
   explicit NgramScorer(NgramModel model) : model_(std::move(model)) {}
   int64_t outputs() const { return model_.outputs(); }
   const NgramModel& model() const { return model_; }
-  // (texts, outputs). Of equal texts one is scored.
+  // Returns (texts, outputs). Equal texts are scored once.
   std::vector<float> margins_of(std::span<const std::string> texts);
 
  private:
@@ -36,20 +36,20 @@ class NgramScorer {
   std::vector<std::unique_ptr<Vectorizer>> idle_;
 };
 
-// In place, of one row or of several.
+// Mixes in place, for one or more rows.
 void mix_logits(const MixWeights& weights, std::span<const float> margins, std::span<float> logits);
 
-// Gives `use` the n-grams in a model directory, as the file has them and read. Error(model) where
-// the file is missing, damaged, or not the one that config.json names by this SHA-256.
+// Calls `use` with the n-grams in a model directory, as bytes and parsed. Error(model) if the file
+// is missing, damaged, or does not have this SHA-256 from config.json.
 using UseNgrams = std::function<void(std::string_view bytes, NgramModel ngrams)>;
 void read_ngrams_of(const std::filesystem::path& directory, const std::string& sha256,
                     const UseNgrams& use);
 
-// What a model directory has, for evaluation and prediction.
+// The mix of a model directory, for evaluation and prediction.
 struct NgramMix {
   NgramMix(const MixWeights& of_both, NgramModel ngrams)
       : weights(of_both), scorer(std::move(ngrams)) {}
-  // Counts a row's values of columns that the model cannot use.
+  // Counts values in the row's columns that the model cannot read.
   void count_unread(std::string_view input) {
     if (!columns.empty()) unread_.add(input, scorer.model().index());
   }
@@ -57,14 +57,14 @@ struct NgramMix {
 
   MixWeights weights;
   NgramScorer scorer;
-  std::vector<std::string> columns;  // beside the text, by name: numbers, then categories
+  std::vector<std::string> columns;  // beside the text: numbers, then categories
 
  private:
   UnreadValues unread_;
 };
-// Null: the model has none, or options.uses_mix is false. Error(model) where config.json
-// (options.mix) and the file in options.model_directory are not of one run. Error(usage) where
-// options name another number of columns than the model reads.
+// Null if the model has no mix, or if options.uses_mix is false. Error(model) if config.json
+// (options.mix) and the file in options.model_directory are not from the same run. Error(usage) if
+// the options name another number of columns than the model reads.
 std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs);
 // For the log.
 std::string describe_mix(const MixWeights& weights);

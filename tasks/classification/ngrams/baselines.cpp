@@ -1,4 +1,4 @@
-// Keeps rows for the n-grams' process, and computes the metrics of its predictions.
+// Keeps rows for the n-gram process, and computes the metrics of its predictions.
 #include "tasks/classification/ngrams/baselines.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
 
 namespace {
 
-// Metrics of predictions for the rows in `eval`, which next() gives in their order.
+// Adds metrics of predictions for the rows in `eval`; next() returns them in order.
 template <typename Next>
 void add_metrics(const ClassificationData& data, const TextRows& eval, const char* prefix,
                  Next&& next, Metrics& metrics) {
@@ -105,7 +105,7 @@ void add_ngrams(const ClassificationData& data, const TextRows& train, const Tex
                              " MiB of its own"));
 }
 
-// Rows are read for their texts and labels alone.
+// Tokens are not needed: only the rows' texts and labels are read.
 class UnreadTokens final : public Tokenizer {
  public:
   UnreadTokens() { special_ = {0, 0, 0, 0}; }
@@ -116,7 +116,7 @@ class UnreadTokens final : public Tokenizer {
   std::vector<std::filesystem::path> files() const override { return {}; }
 };
 
-// For rows that are not in memory.
+// The majority of rows that are not in memory.
 Majority majority_in(const TextRows& rows, const ClassificationData& data) {
   ClassificationSide side;
   TextRowReader reader(rows.descriptor());

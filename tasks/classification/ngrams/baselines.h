@@ -14,7 +14,7 @@
 
 namespace finetune {
 
-// The answer that is best without reading the text: the most frequent label (the first of equally
+// The best prediction without reading the text: the most frequent label (the first of equally
 // frequent ones), the labels of more than half of the rows, or the mean.
 struct Majority {
   std::vector<int32_t> labels;
@@ -22,51 +22,51 @@ struct Majority {
 };
 Majority majority_of(const ClassificationData& data, const ClassificationSide& side);
 
-// Rows for text_rows_of(), and their labels in `side`.
+// Rows for text_rows_of(); `side` has their labels.
 struct RowsToKeep {
   std::span<const RowValues> rows;
   const TextColumns& columns;
   const ClassificationSide& side;
   ProblemType problem = ProblemType::single_label;
-  bool is_training = false;  // at most kMostTrainingBytes of text are kept then, of every k-th row
-  bool has_texts = true;     // else the labels alone
+  bool is_training = false;  // keeps every k-th row, within kMostTrainingBytes of text
+  bool has_texts = true;     // else only labels
 };
 constexpr int64_t kMostTrainingBytes = 12 << 20;
-constexpr int64_t kMostNgramLabels = 10'000;  // with more labels only the majority is computed
-// Error(model) if $TMPDIR cannot hold them.
+constexpr int64_t kMostNgramLabels = 10'000;  // with more labels only the majority
+// Error(model) if the rows do not fit into $TMPDIR.
 std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
-// The text of a row with its pair, if it has one.
+// The text of a row, joined with its pair if it has one.
 std::string whole_text(RowValues row, const TextColumns& columns);
-// What the linear model reads of a row: its whole text, and the columns beside it.
+// The linear model's input for a row: its whole text, and the columns beside it.
 std::string linear_input(RowValues row, const TextColumns& columns);
 std::vector<std::string> linear_inputs(std::span<const RowValues> rows, const TextColumns& columns);
 
-// Baselines of the rows in `eval`, whose labels are ids of `data`. `train` null: only the majority.
-// `model`: an empty file for the linear model (mix/ngram_file.h), which stays empty if there is
-// none. Error(device) or Error(model) if the linear model cannot be trained: too little memory, no
-// process, a full disk.
+// Baselines for the rows in `eval`, whose labels are ids of `data`. If `train` is null: only the
+// majority. `model`: an empty file to write the linear model to (mix/ngram_file.h); it stays empty
+// if there is none. Error(device) or Error(model) if the linear model cannot be trained: too little
+// memory, no process, a full disk.
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
                        const TextRows* train, const TextRows& eval,
                        const Descriptor* model = nullptr);
 
-// The same with options.folds: `rows` are the training rows, measured fold by fold; `model` is
-// trained on all. `margins` gets the scores (rows, labels). Numbers and too much text: only the
-// majority.
+// The same with options.folds: `rows` are the training rows, measured fold by fold. `model` is
+// trained on all rows. `margins` gets the scores (rows, labels). For numbers and for too much text:
+// only the majority.
 Baselines baselines_of_folds(const ClassificationData& data, const Majority& majority,
                              const TextRows* train, const TextRows& rows, const Descriptor* model,
                              std::vector<float>& margins);
 
-// What an evaluation of files keeps of the rows that the model was trained on.
+// What an evaluation of files needs of the rows that the model was trained on.
 struct TrainedRows {
   Majority majority;
   std::shared_ptr<TextRows> texts;  // null without options.ngram_baseline
   TrainedTexts sums;
 };
-// `data` has the model's labels. Error(data) where the rows cannot be read, or have other labels.
+// `data` has the model's labels. Error(data) if rows are unreadable or have other labels.
 TrainedRows read_trained_rows(const TaskOptions& training, const EncoderConfig& config,
                               const ClassificationData& data);
 
-// Baselines of an evaluation of files. `trained` null: the majority of `eval` itself.
+// Baselines for an evaluation of files. If `trained` is null: the majority of `eval` itself.
 Baselines file_baselines(const ClassificationData& data, const TrainedRows* trained,
                          TextRows& eval);
 

@@ -1,4 +1,4 @@
-// The four routines of BLAS that liblinear links against. Its solvers that are used here call none.
+// The four BLAS routines that liblinear links to. The solvers used here do not call them.
 #include <cmath>
 
 extern "C" {

@@ -1,4 +1,4 @@
-// Sums the rows of each label, and compares every row with these sums.
+// Sums the rows of each label, and compares each row with these sums.
 #include "tasks/classification/ngrams/confusable_rows.h"
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kRareShare = 100;  // an n-gram that at most 1 in 100 rows has is rare
+constexpr int64_t kRareShare = 100;  // an n-gram in at most 1 of 100 rows is rare
 
 struct Weight {
   int32_t label;
   float value;
 };
 
-// Each label's mean text, by index.
+// The mean text of each label, by feature index.
 struct MeanTexts {
   std::vector<uint64_t> begins;
   std::vector<Weight> weights;
@@ -38,7 +38,7 @@ std::vector<uint8_t> rare_indices(const DesignMatrix& matrix) {
 
 MeanTexts mean_texts(const DesignMatrix& matrix, const RowLabels& labels, int64_t outputs,
                      const std::vector<uint8_t>& rare) {
-  // For each index: (label, value) of every row; then the values of equal labels are added.
+  // For each index lists (label, value) of every row, then adds the values of equal labels.
   MeanTexts out;
   out.begins.assign(size_t(matrix.indices) + 2, 0);
   for (int64_t i = 0; i < matrix.rows(); ++i) {

@@ -1,4 +1,4 @@
-// Chooses the rows that a label is trained against, if there are too many for all of them.
+// Chooses the rows that a label is trained against, if there are too many to use all.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace finetune {
 
-// The labels of each row, by id: row i has [begins[i], begins[i + 1]).
+// The labels of each row: row i has ids[begins[i]] to ids[begins[i + 1] - 1].
 struct RowLabels {
   std::vector<uint64_t> begins{0};
   std::vector<int32_t> ids;
@@ -23,8 +23,8 @@ struct RowLabels {
   }
 };
 
-// Returns for each label the rows of other labels that are most like it: rows for which the label's
-// mean text is among the `most` nearest, by rare n-grams alone. Ascending.
+// Returns for each label the most similar rows of other labels: the rows for which this label's
+// mean text is among the `most` nearest, counting only rare n-grams. Ascending.
 std::vector<std::vector<uint32_t>> rows_near_labels(const DesignMatrix& matrix,
                                                     const RowLabels& labels, int64_t outputs,
                                                     int64_t most);

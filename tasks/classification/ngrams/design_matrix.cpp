@@ -1,4 +1,4 @@
-// Lays rows end to end, and selects some of them.
+// Stores rows one after the other, and selects some of them.
 #include "tasks/classification/ngrams/design_matrix.h"
 
 namespace finetune {

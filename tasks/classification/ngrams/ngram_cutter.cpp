@@ -1,4 +1,4 @@
-// Decodes UTF-8, lowers the case, and hashes every n-gram by extending the shorter one.
+// Decodes UTF-8, lowers the case, and hashes each n-gram by extending the hash of a shorter one.
 #include "tasks/classification/ngrams/ngram_cutter.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ void NgramCutter::cut_characters(Ngrams& out) {
     }
     size_t end = begin;
     while (end < size && !is_space(characters_[end])) ++end;
-    // The word between blanks: its characters are those of [begin - 1, end + 1).
+    // The word with a blank on each side: its characters are at [begin - 1, end + 1).
     const auto character = [&](size_t at) {
       return at == begin || at == end + 1 ? U' ' : characters_[at - 1];
     };

@@ -1,4 +1,4 @@
-// Sorts weights by feature and adds those that a text has.
+// Sorts weights by feature, and adds up the weights of a text's features.
 #include "tasks/classification/ngrams/ngram_model.h"
 
 #include <algorithm>

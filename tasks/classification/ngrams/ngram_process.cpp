@@ -1,4 +1,4 @@
-// Hands rows over by descriptor, and takes predictions in the same way.
+// Passes rows to the child by file descriptor, and gets predictions in the same way.
 #include "tasks/classification/ngrams/ngram_process.h"
 
 #include <fcntl.h>
@@ -32,14 +32,14 @@ namespace {
 constexpr const char* kWord = "ngram-baseline-process";  // instead of a command
 constexpr const char *kWithModel = "with-model", *kWithoutModel = "without-model";
 constexpr std::string_view kFolds = "folds:";
-constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5, kModel = 6;  // descriptors there
-constexpr int kFirstFree = 10;                                                // above these
+constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5, kModel = 6;  // in the child
+constexpr int kFirstFree = 10;                                                // the first free
 constexpr int kMostWorkers = 16;
 constexpr int kIgnored[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP};
 
 bool can_begin = false;
 
-// The kernel, short of memory, ends this process and not the training that waits for it.
+// If memory runs out, the kernel kills this process and not the training that waits for it.
 void volunteer_to_be_killed() {
   const Descriptor file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   if (file.number() >= 0) write_all(file.number(), "500");
@@ -64,8 +64,8 @@ void write_model(const NgramModel& model) {
   }
 }
 
-// The most memory that this process or one of its workers had, MiB, behind the predictions: what
-// the system tells of a child contains what its parent had when it began.
+// Writes the peak memory of this process and its workers, in MiB, after the predictions. The parent
+// cannot ask for it: a child's peak includes its parent's memory at the start.
 void tell_memory(int descriptor) {
   rusage workers{};
   ::getrusage(RUSAGE_CHILDREN, &workers);
@@ -87,7 +87,7 @@ double memory_told(int descriptor) {
 
 constexpr std::string_view kFailure = "failure: ";
 
-// In place of the predictions. Where this fails too, the parent has the exit code alone.
+// Writes the message over the predictions. If this fails, the parent has only the exit code.
 void tell_failure(int descriptor, std::string_view message) {
   if (::ftruncate(descriptor, 0) != 0 || ::lseek(descriptor, 0, SEEK_SET) != 0) return;
   write_all(descriptor, concat(kFailure, message));
@@ -100,7 +100,7 @@ std::string told_failure(int descriptor) {
   return text.starts_with(kFailure) ? text.substr(kFailure.size()) : "";
 }
 
-// A child that ends with this object.
+// A child process; the destructor kills it.
 class Child {
  public:
   Child(const std::vector<std::string>& words, std::span<const int> descriptors) {
@@ -108,13 +108,13 @@ class Child {
     posix_spawnattr_t attributes;
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawnattr_init(&attributes);
-    // Those given lie above kModel, so that none overwrites another.
+    // The given descriptors are above kModel, so that no dup2 overwrites one of them.
     for (size_t i = 0; i < descriptors.size(); ++i) {
       ::posix_spawn_file_actions_adddup2(&files, descriptors[i], kTrainRows + int(i));
     }
     ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    sigset_t held;  // from its first instruction on: it comes to ignore them later
+    sigset_t held;  // from its first instruction on; later it ignores them
     ::sigemptyset(&held);
     for (const int number : kIgnored) ::sigaddset(&held, number);
     ::posix_spawnattr_setsigmask(&attributes, &held);
@@ -136,7 +136,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // `messages`: where the child writes why it failed.
+  // `messages`: the file to which the child writes why it failed.
   void wait(int messages) {
     int status = 0;
     while (::waitpid(pid_, &status, 0) != pid_) {
@@ -157,7 +157,7 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// What the child does, in words on its command line.
+// The child's task, given on its command line.
 struct Work {
   ProblemType problem;
   int64_t outputs;
@@ -174,8 +174,8 @@ Descriptor above_children(int descriptor) {
   return copy;
 }
 
-// `descriptors` become kTrainRows and the following in the child; a last one of -1 is left out.
-// Waits for the child.
+// In the child `descriptors` become kTrainRows and following; -1 as the last is left out. Waits for
+// the child.
 void run_child(const Work& work, std::initializer_list<int> descriptors) {
   std::vector<Descriptor> copies;
   std::vector<int> numbers;
@@ -232,10 +232,10 @@ int serve_ngram_process(int argc, char** argv) {
   can_begin = true;
   if (argc != 9 || std::string_view(argv[1]) != kWord) return -1;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (parse_int(argv[8]) != ::getppid()) return int(ExitCode::internal);  // it died before that
+  if (parse_int(argv[8]) != ::getppid()) return int(ExitCode::internal);  // it died before prctl
   for (const int number : kIgnored) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
-  const Descriptor messages = above_children(kPredictedRows);  // which the rows' writer closes
+  const Descriptor messages = above_children(kPredictedRows);  // TextRows closes the original
   try {
     NgramTraining training;
     training.problem = ProblemType(parse_int(argv[2]).value());
@@ -248,7 +248,7 @@ int serve_ngram_process(int argc, char** argv) {
       return 0;
     }
     NgramModel model = train_ngram_model(kTrainRows, training);
-    const Descriptor behind_predictions = above_children(kPredictedRows);  // which they close
+    const Descriptor behind_predictions = above_children(kPredictedRows);  // TextRows closes it
     write_predictions(model, training.problem);
     if (what == kWithModel) write_model(model);
     tell_memory(behind_predictions.number());

@@ -1,5 +1,5 @@
-// Trains the n-gram baseline in a process of its own: its memory is given back, and neither
-// threads nor MPI of this one are disturbed.
+// Trains the n-gram baseline in its own process. So its memory is returned to the system, and this
+// process's threads and MPI are not affected.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct NgramJob {
   int64_t outputs = 0;
   const TextRows& train;
   const TextRows& eval;
-  const TextRows& predictions;        // empty: gets a row without text for each of `eval`
-  const Descriptor* model = nullptr;  // empty: gets the model, as a file (mix/ngram_file.h)
+  const TextRows& predictions;        // empty file: gets a row without text for each row of `eval`
+  const Descriptor* model = nullptr;  // empty file: gets the model (mix/ngram_file.h)
 };
 
 // Starts this program again as another process and waits for it. Only SIGKILL and the end of this
-// process end it, not other signals, so that a run which is told to stop is complete first.
-// Returns the peak memory of its processes in MiB. Error(device) if it fails, saying how.
+// process end it, so that a run that is told to stop first completes it. Returns the peak memory of
+// its processes in MiB. Error(device) if it fails, with the reason.
 double predict_with_ngrams(const NgramJob& job);
 
-// Scores of rows with one label, each by a linear model that was trained without the row and those
-// of its fold: (rows, outputs), see out_of_fold_scores(). In a process as the above; Error(device).
+// Scores rows with one label each: (rows, outputs). Each row's model is trained without the rows of
+// its fold (see out_of_fold_scores()). Runs in its own process as above; Error(device).
 struct FoldJob {
   int64_t outputs = 0;
   const TextRows& rows;
@@ -33,11 +33,11 @@ struct FoldJob {
 };
 std::vector<float> scores_out_of_fold(const FoldJob& job);
 
-// main() calls this first. In a process that predict_with_ngrams() began it does the work and
-// returns the exit status; in any other process it returns -1, and predict_with_ngrams() may be
-// called from then on.
+// main() calls this first. In a process that predict_with_ngrams() started it does the work and
+// returns the exit status. In any other process it returns -1, and from then on
+// predict_with_ngrams() may be called.
 int serve_ngram_process(int argc, char** argv);
-// Whether this program can begin one.
+// Whether this program can start such a process.
 bool has_ngram_process();
 
 }  // namespace finetune

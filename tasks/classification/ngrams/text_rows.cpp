@@ -1,4 +1,4 @@
-// Writes and reads records of a fixed head, the text's bytes and the labels.
+// Writes and reads records: a fixed head, the text's bytes and the labels.
 #include "tasks/classification/ngrams/text_rows.h"
 
 #include <unistd.h>

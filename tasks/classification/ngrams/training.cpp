@@ -1,4 +1,4 @@
-// Reads rows, then lets processes train one label after the other.
+// Reads rows, then trains labels in worker processes.
 #include "tasks/classification/ngrams/training.h"
 
 #include <sys/mman.h>
@@ -27,12 +27,12 @@
 namespace finetune {
 namespace {
 
-// Chosen on the development rows of five sets at once (docs/reference/results.md).
+// Chosen on the development rows of five data sets together (docs/reference/results.md).
 constexpr double kCost = 1, kTolerance = 1, kRegressionTube = 0.1;
-// For regression the tolerance is a share of the first pass's slope: 1 would end after that pass.
+// For regression the tolerance is relative to the first pass's slope: 1 would end after it.
 constexpr double kRegressionTolerance = 0.01;
-// A label that is not trained against all rows is trained against kOthersOfARow other rows for each
-// of its own, so that frequent labels are not preferred. One in kCompetitorShare is a competitor's.
+// A label that is not trained against all rows gets kOthersOfARow other rows for each own row, so
+// that frequent labels are not preferred. Of further rows 1 / kCompetitorShare are competitors.
 constexpr int64_t kOthersOfARow = 10, kCompetitorShare = 2;
 
 struct TrainingRows {
@@ -41,8 +41,8 @@ struct TrainingRows {
   std::vector<double> targets;
 };
 
-// One support vector machine over some rows; the seed is the same for each, so that it depends on
-// nothing that was trained before.
+// Trains one support vector machine on some rows. The seed is always the same, so that the result
+// does not depend on earlier trainings.
 OutputWeights train_one(DesignMatrix& matrix, std::vector<double>& y, int solver, int32_t output) {
   std::vector<feature_node*> rows;
   for (int64_t i = 0; i < matrix.rows(); ++i) rows.push_back(matrix.begin_of(i));
@@ -51,7 +51,7 @@ OutputWeights train_one(DesignMatrix& matrix, std::vector<double>& y, int solver
   data.n = int(matrix.indices);
   data.y = y.data();
   data.x = rows.data();
-  data.bias = -1;  // it is a feature as others
+  data.bias = -1;  // the bias is a feature
   parameter options{};
   options.solver_type = solver;
   options.C = kCost;
@@ -62,7 +62,7 @@ OutputWeights train_one(DesignMatrix& matrix, std::vector<double>& y, int solver
       train(&data, &options), [](model* m) { free_and_destroy_model(&m); });
   OutputWeights out;
   out.output = output;
-  // liblinear's positive class is the one that it has met first.
+  // liblinear's positive class is the first one in the data.
   const double sign = solver == L2R_L2LOSS_SVC_DUAL && trained->label[0] != 1 ? -1 : 1;
   out.bias = float(sign * trained->w[DesignMatrix::kBias - 1]);
   for (int index = DesignMatrix::kFirstFeature; index <= data.n; ++index) {
@@ -73,7 +73,7 @@ OutputWeights train_one(DesignMatrix& matrix, std::vector<double>& y, int solver
   return out;
 }
 
-// Trains any of the outputs.
+// Trains single outputs.
 class Trainer {
  public:
   Trainer(TrainingRows& rows, const NgramTraining& training);
@@ -86,8 +86,8 @@ class Trainer {
 
   TrainingRows& rows_;
   const NgramTraining& training_;
-  int64_t others_ = 0;  // rows that a label is told from, and more of a frequent one
-  std::vector<std::vector<uint32_t>> near_;  // of each label; none where all rows are looked at
+  int64_t others_ = 0;                       // other rows for a label; a frequent label gets more
+  std::vector<std::vector<uint32_t>> near_;  // of each label; empty if all rows are used
   RowSelection selection_;
 };
 
@@ -98,7 +98,7 @@ Trainer::Trainer(TrainingRows& rows, const NgramTraining& training)
   if (training.problem == ProblemType::regression || entries * outputs <= training.most_entries) {
     return;
   }
-  // Matrix entries of the rows that all labels together read.
+  // The number of rows that all labels together may read, so that their entries stay in the limit.
   const auto most = int64_t(double(training.most_entries) / double(entries) * double(count));
   others_ = std::max<int64_t>(1, std::max(most - kOthersOfARow * count, most / 2) / outputs);
   const int64_t competitors = others_ / kCompetitorShare;
@@ -142,7 +142,7 @@ OutputWeights Trainer::train_selected(int32_t label, int64_t own,
     rows.push_back(i);
     y.push_back(has_label[i] ? 1 : -1);
   }
-  if (int64_t(rows.size()) == rows_.matrix.rows()) {  // no copy of all of them
+  if (int64_t(rows.size()) == rows_.matrix.rows()) {  // avoids a copy of all rows
     return train_one(rows_.matrix, y, L2R_L2LOSS_SVC_DUAL, label);
   }
   OutputWeights out = train_one(selection_.select(rows), y, L2R_L2LOSS_SVC_DUAL, label);
@@ -153,7 +153,7 @@ OutputWeights Trainer::train_selected(int32_t label, int64_t own,
   return out;
 }
 
-// On numbers of mean 0 and variance 1.
+// Trains on numbers scaled to mean 0 and variance 1.
 OutputWeights Trainer::train_number() {
   std::vector<double> y = rows_.targets;
   double mean = 0, variance = 0;
@@ -168,7 +168,7 @@ OutputWeights Trainer::train_number() {
   return out;
 }
 
-// A process and the nameless memory into which it writes its outputs' weights.
+// A worker process, and the unnamed file in memory for the weights of its outputs.
 struct Worker {
   pid_t pid = -1;
   Descriptor file;
@@ -207,7 +207,7 @@ void read_weights(int file, std::vector<OutputWeights>& parts) {
   }
 }
 
-// Outputs are handed out one by one, so that workers end together.
+// Workers get one output at a time, so that they end together.
 class WorkerPool {
  public:
   explicit WorkerPool(int count) : workers_(size_t(count)) {
@@ -276,7 +276,7 @@ NgramTable count_ngrams(int rows, const ColumnCounts& counts) {
   for (TextRow row; reader.next(row);) {
     const SideRow side = split_columns(row.text, counts);
     cutter.cut(side.text, ngrams);
-    table.add(ngrams, side_features(side, columns));  // their hashes depend on no scale
+    table.add(ngrams, side_features(side, columns));  // hashes do not depend on scales
     sums.add(side);
   }
   table.number();
@@ -313,7 +313,7 @@ void features_of(const DesignMatrix& matrix, size_t row, std::vector<Feature>& o
   }
 }
 
-// Equal for texts that the model cannot tell apart.
+// Sums that are equal if the model cannot tell the texts apart.
 std::vector<uint64_t> vector_sums(const DesignMatrix& matrix) {
   std::vector<uint64_t> sums;
   for (int64_t row = 0; row < matrix.rows(); ++row) {

@@ -1,4 +1,4 @@
-// Counts n-grams in a hash table, then weights the n-grams of a text.
+// Counts n-grams in a hash table, and weights the n-grams of a text.
 #include "tasks/classification/ngrams/vectorizer.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
-// Texts to sparse vectors: TF-IDF of the n-grams of words and of those of characters.
-// The weight of an n-gram that a text has t times is (1 + ln t) * idf, idf = 1 + ln((1 + n) /
-// (1 + df)) with n texts, df of which have it. Words and characters have the length 1 each.
-// Features of columns beside the text (side_columns.h) follow as they are.
+// Converts texts to sparse vectors: TF-IDF of the n-grams of words and of characters. The weight of
+// an n-gram that occurs t times in a text is (1 + ln t) * idf, with idf = 1 + ln((1 + n) / (1 +
+// df)) for n texts of which df have it. The parts of words and of characters have length 1 each.
+// The features of columns beside the text (side_columns.h) follow unchanged.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Feature {
   float value;
 };
 
-// An n-gram, and how many of the texts have it.
+// An n-gram, and the number of texts that have it.
 struct KnownNgram {
   uint64_t hash;
   uint32_t texts;
@@ -32,7 +32,7 @@ class NgramIndex {
   virtual ~NgramIndex() = default;
   virtual int64_t number_of(uint64_t hash) const = 0;  // -1: none
   virtual std::vector<KnownNgram> ngrams() const = 0;  // by number
-  virtual int64_t texts() const = 0;                   // that they were counted in
+  virtual int64_t texts() const = 0;                   // number of texts counted
   std::span<const float> idf() const { return idf_; }  // by number
   const SideColumns& columns() const { return columns_; }
 
@@ -47,15 +47,15 @@ class NgramTable final : public NgramIndex {
  public:
   struct Entry {
     uint64_t hash = 0;
-    uint32_t texts = 0;  // that have it; 0: the place is free
-    uint32_t last = 0;   // while counting the last text that has it, then the feature's id
+    uint32_t texts = 0;  // number of texts with it; 0: the place is free
+    uint32_t last = 0;   // the last counted text with it; later the feature's id
   };
 
   NgramTable();
   // Counts the n-grams of one more text, and the features of its columns.
   void add(const Ngrams& ngrams, std::span<const SideFeature> features = {});
   void set_columns(SideColumns columns) { columns_ = std::move(columns); }
-  // Ends counting: n-grams are numbered as they first came.
+  // Ends counting. N-grams are numbered in the order of their first occurrence.
   void number();
   int64_t number_of(uint64_t hash) const override;
   std::vector<KnownNgram> ngrams() const override;
@@ -75,18 +75,18 @@ class NgramTable final : public NgramIndex {
   Entry& place_of(uint64_t hash);
   void grow();
 
-  std::vector<Entry> places_;  // a power of two
+  std::vector<Entry> places_;  // their number is a power of two
   size_t used_ = 0;
   int64_t texts_ = 0;
-  std::vector<uint64_t> order_;  // hashes as they first came
+  std::vector<uint64_t> order_;  // hashes by first occurrence
 };
 
-// Makes vectors of rows (with_columns()), those that the index has counted or others. For one
-// thread.
+// Converts inputs (with_columns()) to vectors, also inputs that the index has not counted. Not
+// thread-safe.
 class Vectorizer {
  public:
   explicit Vectorizer(const NgramIndex& index);
-  // Valid until the next call. Without any known n-gram: empty.
+  // Valid until the next call. Empty if the text has no known n-gram.
   std::span<const Feature> operator()(std::string_view text);
   int64_t features() const { return int64_t(counts_.size()); }
 

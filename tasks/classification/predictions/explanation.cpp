@@ -1,4 +1,4 @@
-// Compares a row's logits with those of the row without each word, and names n-grams.
+// Compares a row's logits with its logits without each word, and names n-grams.
 #include "tasks/classification/predictions/explanation.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ void explain_ngrams(const NgramModel& model, std::string_view input, double weig
     }
     const auto adds = float(weight * difference * double(feature.value));
     std::string& name = names[int64_t(feature.id)];
-    // A number has two features.
+    // A number has two features, which are added up.
     if (!explanation.ngrams.empty() && explanation.ngrams.back().first == name)
       explanation.ngrams.back().second += adds;
     else

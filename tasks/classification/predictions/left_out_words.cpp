@@ -21,7 +21,7 @@ std::vector<LeftOutWords::Word> LeftOutWords::words_of(std::string_view text) {
   return words;
 }
 
-// Blanks go with the word where they would be doubled, or begin or end the text.
+// Removes neighbouring blanks where they would be doubled, or begin or end the text.
 std::string LeftOutWords::text_without(std::string_view text, std::span<const Word> words,
                                        size_t i) {
   const bool is_first = i == 0, is_last = i + 1 == words.size();

@@ -1,4 +1,4 @@
-// Rows with one of their words left out each, to see what the word does to the label.
+// Copies rows without one of their words each, to see the word's effect on the label.
 #pragma once
 
 #include <deque>
@@ -13,19 +13,19 @@ namespace finetune {
 
 class LeftOutWords {
  public:
-  static constexpr size_t kMostWords = 64;  // of a row; later ones are never left out
+  static constexpr size_t kMostWords = 64;  // per row; later words are never left out
 
-  // White space of Unicode separates words, and a CJK character is a word, as in BERT's tokenizer.
-  // The words of a second text stay. `rows` must outlive the uses.
+  // Unicode's white space separates words, and a CJK character is a word, as in BERT's tokenizer.
+  // Words of a second text are not left out. `rows` must outlive all uses.
   void set(std::span<const RowValues> rows, const TextColumns& columns);
-  // Each row, followed by the row without its first word, without its second, ...
+  // Each row, followed by the row without its first word, without its second word, and so on.
   std::span<const RowValues> rows() const { return rows_; }
-  // The words of each row, in their order.
+  // The words of each row, in order.
   const std::vector<std::vector<std::string>>& words() const { return words_; }
 
  private:
   struct Word {
-    size_t begin, end;  // bytes of the text
+    size_t begin, end;  // byte offsets in the text
   };
 
   static std::vector<Word> words_of(std::string_view text);

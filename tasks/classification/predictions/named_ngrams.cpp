@@ -1,4 +1,4 @@
-// Walks over a text as NgramCutter does, and keeps the characters instead of their hashes.
+// Visits a text's n-grams as NgramCutter does, and keeps the characters instead of hashes.
 #include "tasks/classification/predictions/named_ngrams.h"
 
 #include <algorithm>

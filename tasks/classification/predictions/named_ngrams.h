@@ -1,4 +1,4 @@
-// The n-grams of a text with their names, for people.
+// The n-grams of a text with names for people.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace finetune {
 
-// Hash and name of each n-gram, as NgramCutter cuts them: "hardware store" of words; of characters
-// "'tir'", with a blank where a word begins or ends.
+// Hash and name of each n-gram that NgramCutter makes: "hardware store" for words; "'tir'" for
+// characters, with a blank where a word begins or ends.
 std::vector<std::pair<uint64_t, std::string>> named_ngrams(std::string_view text);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Refuses outputs and answers that a classification model does not give.
+// Refuses outputs that a classification model cannot give.
 #include "tasks/classification/predictions/prediction_checks.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Checks what predict was asked for against the model and its task.
+// Checks predict's request against the model and its task.
 #pragma once
 
 #include <string>
@@ -11,14 +11,13 @@
 
 namespace finetune {
 
-// Error(usage) for a request that suits another task, and for a top_k that is not in [1, labels] or
-// does not go with the problem type, likewise options.min_probability; Error(model) for a config
-// without labels.
+// Error(usage) for a request for another task; for a top_k outside [1, labels]; and if top_k or
+// options.min_probability does not suit the problem type. Error(model) for a config without labels.
 void check_prediction(const PredictionRequest& request, const TaskOptions& options,
                       const EncoderConfig& config);
 
-// Error(usage) naming `option`, which makes labels kUnsure, for a model that gives not one label a
-// row, or has a label of this name.
+// Error(usage) naming `option`, which gives some rows the label kUnsure, if the model does not give
+// one label per row, or has a label of this name.
 void check_unsure(std::string_view option, ProblemType problem,
                   const std::vector<std::string>& labels);
 

@@ -1,4 +1,4 @@
-// Chooses labels by logits, and writes them behind a row's own values.
+// Chooses labels by logits, and appends them to a row's own values.
 #include "tasks/classification/predictions/prediction_format.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace finetune {
 namespace {
 
-// exp((logit - highest) / temperature) of every class and their sum.
+// exp((logit - highest) / temperature) of each class, and the sum.
 struct Softmax {
   const float* logits;
   double temperature;
@@ -101,7 +101,7 @@ std::vector<std::string> prediction_columns(const PredictionFormat& format,
   };
   auto add = [&](std::string name) {
     if (taken(name)) name = "predicted_" + name;
-    while (taken(name)) name += "_";  // an input that is itself an output
+    while (taken(name)) name += "_";  // for an input that was itself an output
     names.push_back(std::move(name));
   };
   add("label");
@@ -136,7 +136,7 @@ std::vector<float> probabilities_of(const PredictionFormat& format, const float*
 
 namespace {
 
-// One label or the top_k.
+// The label, or the top_k labels.
 void append_top_labels(const PredictionFormat& format, std::span<const ScoredLabel> labels,
                        std::string& line) {
   for (const ScoredLabel& label : labels) {

@@ -1,4 +1,4 @@
-// Loads training and evaluation rows, chooses labels, tokenizes samples.
+// Loads training and evaluation rows, finds their labels, tokenizes samples.
 #include "tasks/classification/rows/dataset.h"
 
 #include <algorithm>
@@ -23,12 +23,12 @@
 namespace finetune {
 namespace {
 
-// A table with its columns found and its unusable rows put aside.
+// A table with its columns found and its unusable rows set aside.
 struct Source {
   std::shared_ptr<Table> table;
   TextColumns text;
   size_t label = 0;
-  std::vector<uint32_t> rows;  // usable ones
+  std::vector<uint32_t> rows;  // usable rows
   int64_t dropped = 0;
 
   std::string_view value(uint32_t row) const { return table->rows()[row].values[label]; }
@@ -64,8 +64,8 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
   return source;
 }
 
-// The names of --normalize-labels: a model's labels keep theirs, unless it has several that are
-// alike. `train` null: there are no training rows.
+// The names for --normalize-labels. A model's labels keep their names, unless several of them are
+// alike. `train` is null if there are no training rows.
 std::optional<LabelNames> label_names(const TaskOptions& options, ProblemType problem,
                                       const std::vector<std::string>& known, const Source* train) {
   if (!options.normalizes_labels) return std::nullopt;
@@ -88,7 +88,7 @@ void cut(std::vector<uint32_t>& rows, int64_t limit) {
   if (limit > 0 && int64_t(rows.size()) > limit) rows.resize(size_t(limit));
 }
 
-// The same labels as `order` has them, if it has exactly these.
+// Returns the labels in the order of `order` if it has exactly these labels, else unchanged.
 LabelMap in_order(LabelMap labels, const std::vector<std::string>& order) {
   const std::vector<std::string>& names = labels.names();
   if (!std::is_permutation(order.begin(), order.end(), names.begin(), names.end())) return labels;
@@ -117,8 +117,8 @@ LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType
   return labels;
 }
 
-// A warning on what the labels look like, or none. Error(data) where they cannot be meant, in a run
-// that begins: one that goes on has them already.
+// Returns a warning about labels that look wrong, or "". Error(data) if they cannot be labels and
+// the run is new; a resumed run keeps the labels that it has.
 std::string checked_labels(const Source& source, const LabelMap& labels,
                            const TaskOptions& options) {
   const LabelFinding finding = look_at_labels(labels.names(), int64_t(source.rows.size()));
@@ -129,7 +129,7 @@ std::string checked_labels(const Source& source, const LabelMap& labels,
   return text;
 }
 
-// Whether the model's head has this problem type.
+// Whether the model's head is for this problem type.
 bool has_problem(const EncoderConfig& config, ProblemType problem) {
   const bool is_same = config.problem_type == name_of(problem);
   switch (problem) {
@@ -148,8 +148,8 @@ bool knows_none(const EncoderConfig& config, const LabelMap& labels) {
                       [&](const std::string& name) { return labels.find(name) >= 0; });
 }
 
-// Keeps the model's head and its labels if they serve the data, with the labels that the options
-// add and drop.
+// Keeps the model's head and its labels if they fit the data, with the labels that the options add
+// and drop.
 void keep_head(const EncoderConfig& config, const LabelMap& labels, const TaskOptions& options,
                ClassificationData& data) {
   data.keeps_head = has_problem(config, data.problem);
@@ -165,7 +165,7 @@ void keep_head(const EncoderConfig& config, const LabelMap& labels, const TaskOp
   data.head_rows = std::move(head.rows);
 }
 
-// Labels of the evaluation rows that the map lacks, sorted.
+// The labels of the evaluation rows that are not in the map, sorted.
 std::vector<std::string> unknown_labels(const Source& source, const LabelMap& labels,
                                         const TaskOptions& options, ProblemType problem) {
   std::vector<std::string> unknown;
@@ -224,7 +224,7 @@ std::vector<TextSum> text_sums(const Source& source) {
   return sums;
 }
 
-// Equal texts are in one part. The other texts of each label are spread evenly.
+// Puts equal texts into the same part, and spreads each label's other texts evenly.
 std::vector<uint8_t> fit_parts_of(const ClassificationSide& side,
                                   const std::vector<TextSum>& sums) {
   std::vector<uint64_t> texts;
@@ -332,7 +332,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
                         counted(train->rows.size(), "row"), " leaves none for training");
     }
     eval = train;
-    eval->dropped = 0;  // counted with the training data
+    eval->dropped = 0;  // counted with training
     auto pick = [&](const std::vector<uint32_t>& places) {
       std::vector<uint32_t> rows;
       for (uint32_t place : places) rows.push_back(eval->rows[place]);
@@ -363,7 +363,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
         data.eval.repeated.push_back(data.trained_texts.contains(sum));
     }
     if (data.problem != ProblemType::regression) data.eval.parts = fit_parts_of(data.eval, sums);
-    eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
+    eval->table->keep(eval->rows);  // kept until predictions are written, even if the file changes
     data.eval.table = eval->table;
   }
   data.joined_labels = joined.describe();

@@ -1,4 +1,4 @@
-// Deals the different texts of each label to the folds in turn.
+// Distributes the different texts of each label to the folds in turn.
 #include "tasks/classification/rows/folds.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::vector<int32_t> folds_of(std::span<const uint64_t> text_sums, const RowLabe
                               int folds) {
   std::unordered_map<uint64_t, int32_t> fold_of_text;
   std::unordered_map<int32_t, int32_t> next_of_label;
-  int32_t first = 0;  // of the next new label: rare labels do not all begin in one fold
+  int32_t first = 0;  // of the next new label, so that not all rare labels begin in fold 0
   std::vector<int32_t> out;
   for (size_t row = 0; row < text_sums.size(); ++row) {
     const auto [text, is_new] = fold_of_text.try_emplace(text_sums[row], 0);

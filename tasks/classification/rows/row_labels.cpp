@@ -1,4 +1,4 @@
-// Checks a row's label values, and words the errors about them.
+// Checks a row's label values, and formats the errors about them.
 #include "tasks/classification/rows/row_labels.h"
 
 #include "core/error.h"
@@ -17,7 +17,7 @@ bool is_empty_label(std::string_view value, const ClassificationOptions& options
   return trim(value).empty() || (options.normalizes_labels && normal_label(value).empty());
 }
 
-// A label of a list that would not be one label any more between separators, or nothing.
+// Returns a list's label that contains the separator, so that joining would split it, or nothing.
 std::optional<std::string> label_with_separator(std::string_view value,
                                                 const std::string& separator) {
   const auto list = label_list(value);
@@ -122,7 +122,7 @@ std::string alike_warning(const std::vector<std::string>& labels) {
 }
 
 std::string missing_warning(const std::vector<std::string>& labels) {
-  // As pandas, SQL and Excel write it. "none" and "NA" may well be classes.
+  // As written by pandas, SQL and Excel. "none" and "NA" may be real classes.
   constexpr std::string_view kMissing[] = {"nan", "NaN", "NAN",  "<NA>", "#N/A",
                                            "N/A", "NaT", "NULL", "null", "None"};
   std::vector<std::string> found;

@@ -1,4 +1,4 @@
-// The label of one row: whether it can be used, and what it says.
+// Reads the label of one row, and checks whether it can be used.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 
 namespace finetune {
 
-// Says why a row cannot be used, or nothing: an empty text, an empty label, a label that is not a
-// number for regression. `names`: the columns, `label`: the index of the label's.
+// Returns why a row cannot be used, or nothing: an empty text, an empty label, or for regression a
+// label that is not a number. `names`: the columns' names; `label`: the label column's index.
 std::optional<std::string> row_fault(RowValues values, const std::vector<std::string>& names,
                                      const TextColumns& text, size_t label,
                                      const TaskOptions& options, ProblemType problem);
-// The error for such a row, `where` being "train.csv:118".
+// The error for this row. `where`: "train.csv:118".
 Error bad_row(const std::string& where, const std::string& fault);
 
-// Rewrites the value of the label column for the rest of the program: a list of labels becomes
-// names between separators, and with `names` (--normalize-labels) each label gets its normal name,
-// which `joined` notes. Returns nothing if the value stays as it is.
+// Rewrites the label column's value for all later steps. A list of labels becomes names between
+// separators. With `names` (--normalize-labels) each label gets its normal name, which `joined`
+// records. Returns nothing if the value stays as it is.
 std::optional<std::string> rewritten_label(std::string_view value, ProblemType problem,
                                            const ClassificationOptions& options,
                                            const LabelNames* names, JoinedLabels* joined = nullptr);
@@ -34,7 +34,7 @@ std::optional<std::string> rewritten_label(std::string_view value, ProblemType p
 void count_labels(std::string_view value, ProblemType problem, const ClassificationOptions& options,
                   LabelNames& names);
 
-// Calls label(name) for the label of a row, or for each of several.
+// Calls label(name) for the row's label, or for each of several.
 template <typename Label>
 void for_each_label(std::string_view value, ProblemType problem,
                     const ClassificationOptions& options, Label&& label) {
@@ -42,7 +42,7 @@ void for_each_label(std::string_view value, ProblemType problem,
   for (std::string_view part : split_labels(value, options.multi_label_separator)) label(part);
 }
 
-// id_of(name) of the labels of a row, ascending and each once.
+// Returns id_of(name) for the labels of a row, ascending and without duplicates.
 template <typename IdOf>
 std::vector<int32_t> label_ids(std::string_view value, ProblemType problem,
                                const ClassificationOptions& options, IdOf&& id_of) {
@@ -54,22 +54,21 @@ std::vector<int32_t> label_ids(std::string_view value, ProblemType problem,
   return ids;
 }
 
-// Adds a row's label to `side`: a number, or ids. Ids of `data`'s labels come first, then those of
-// `unknown`.
+// Adds a row's label to `side`: a number, or ids. `data`'s labels have the first ids, followed by
+// the labels in `unknown`.
 void add_target(std::string_view value, const ClassificationData& data, const LabelMap& unknown,
                 const TaskOptions& options, ClassificationSide& side);
 
-// The error for labels that the model does not know (distinct and sorted); `where`: the first.
-// `known`: those that it knows.
+// The error for labels that the model does not know (distinct and sorted). `where`: the first one's
+// place. `known`: the labels that it knows.
 Error unknown_labels_error(const std::string& where, const std::vector<std::string>& unknown,
                            const LabelMap& known, const TaskOptions& options);
 
-// A warning on labels that a person takes for one, or nothing.
+// A warning about labels that look the same to a person, or "".
 std::string alike_warning(const std::vector<std::string>& labels);
-// A warning on labels that stand for a missing value, as "nan", or nothing.
+// A warning about labels that stand for a missing value, such as "nan", or "".
 std::string missing_warning(const std::vector<std::string>& labels);
-// A warning on labels that are lists, or parts of a list that was cut at its separators, or
-// nothing.
+// A warning about labels that are lists, or that are parts of a list cut at its separators, or "".
 std::string list_warning(const std::vector<std::string>& labels,
                          const ClassificationOptions& options);
 

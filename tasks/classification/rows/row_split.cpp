@@ -127,7 +127,7 @@ std::string split_fault(const UsableRows& usable, const HoldOut& parts, const Ta
                  join_some({missing.begin(), missing.end()}, 3), ": nothing can be learnt of it");
     }
   }
-  // Groups are held out as wholes, and a large one may be too much.
+  // Groups are held out as a whole, so a large group may exceed the share.
   const double asked = options.eval_fraction * double(usable.rows.size());
   const auto held = double(parts.eval.size());
   if (has_groups(options) && (2 * held < asked || held > 2 * asked)) {

@@ -1,4 +1,4 @@
-// Which usable rows of the training files are held out for evaluation.
+// Chooses the usable rows of the training files to hold out for evaluation.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace finetune {
 
 struct UsableRows {
   const Table& table;
-  std::span<const uint32_t> rows;  // of the table
+  std::span<const uint32_t> rows;  // indices in the table
   const TextColumns& text;
-  size_t label = 0;  // its column
+  size_t label = 0;  // its column's index
 };
 
-// options.eval_fraction of them, as places in `rows`: by strata of their labels (several labels a
-// row: the rarest one; regression: tenths of the targets) unless options.stratified_split is false,
-// and in whole groups with options.eval_group (rows with one value) or options.distinct_split (rows
-// with one text). `data` has the problem and the labels. Error(data)
-// for a group column that is missing, and if there is only one group.
+// Holds out options.eval_fraction of the rows; returns indices in `rows`. The choice is stratified
+// by label (several labels per row: the rarest one; regression: tenths of the targets) unless
+// options.stratified_split is false. Groups are kept whole with options.eval_group (equal values in
+// a column) or options.distinct_split (equal texts). `data` has the problem and the labels.
+// Error(data) if the group column is missing, or if there is only one group.
 HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
                    const ClassificationData& data);
 
@@ -32,8 +32,8 @@ HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
 std::string describe_split(const UsableRows& usable, const HoldOut& parts,
                            const TaskOptions& options);
 
-// What is odd about it, for a warning, or empty: rows whose label no training row has, and much
-// fewer or more rows than asked for.
+// A warning about the split, or "": rows whose label no training row has, or much fewer or more
+// rows than asked for.
 std::string split_fault(const UsableRows& usable, const HoldOut& parts, const TaskOptions& options,
                         const ClassificationData& data);
 

@@ -1,4 +1,4 @@
-// Joins and splits values, and turns them into features.
+// Joins and splits values, and converts them to features.
 #include "tasks/classification/side_columns/side_columns.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Columns beside the text, numbers and categories, as features of the linear model on n-grams.
 //
-// A row reaches that model as one string: the text, and behind it each column's value after a mark.
-// The model knows how many columns there are, so a mark inside the text means nothing. A number
-// becomes its standardised logarithm and a feature of its sign; without a number a row has neither,
-// so that it counts as the mean. A category is one feature, as an n-gram is.
+// A row reaches that model as one string: the text, followed by each column's value after a mark.
+// The model knows the number of columns, so a mark inside the text does no harm. A number gives two
+// features: its standardised logarithm and its sign. Without a number a row has neither, which is
+// the same as the mean. A category gives one feature, like an n-gram.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,10 @@ struct ColumnCounts {
 };
 ColumnCounts counts_of(const TextColumns& columns);
 
-// Of the logarithms sign(x) * ln(1 + |x|) of a column's numbers in the training rows.
+// Mean and deviation of sign(x) * ln(1 + |x|) over a column's numbers in the training rows.
 struct NumberScale {
   double mean = 0, deviation = 1;
-  bool comma_decimals = false;  // 1.234 is 1234
+  bool comma_decimals = false;  // 1.234 means 1234
 };
 
 // The columns of a model, numbers first.
@@ -39,28 +39,28 @@ struct SideColumns {
   ColumnCounts counts() const { return {numbers.size(), categories}; }
 };
 
-// The string that the model reads: `text`, then the values of the row's columns.
+// The model's input: `text`, then the values of the row's columns.
 std::string with_columns(std::string text, RowValues row, const TextColumns& columns);
 
 struct SideRow {
   std::string_view text;
   std::vector<std::string_view> values;  // numbers, then categories
 };
-// Splits such a string again.
+// Splits a string of with_columns().
 SideRow split_columns(std::string_view whole, const ColumnCounts& counts);
 
 struct SideFeature {
-  uint64_t hash;  // as an n-gram has one
+  uint64_t hash;  // like an n-gram's
   float value;
   size_t column;
 };
-// The features of the values, by column.
+// The features of the values, column by column.
 std::vector<SideFeature> side_features(const SideRow& row, const SideColumns& columns);
 
-// Finds the scales of the columns of numbers.
+// Computes the scales of the number columns.
 class ScaleSums {
  public:
-  // `columns`: how their numbers are written.
+  // `columns`: say how their numbers are written.
   explicit ScaleSums(std::vector<NumberScale> columns)
       : columns_(std::move(columns)), sums_(columns_.size()) {}
   void add(const SideRow& row);

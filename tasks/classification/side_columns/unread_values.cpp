@@ -1,4 +1,4 @@
-// Looks which columns of a row gave no known feature.
+// Finds the columns of a row that gave no known feature.
 #include "tasks/classification/side_columns/unread_values.h"
 
 #include <algorithm>

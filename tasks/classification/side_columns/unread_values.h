@@ -1,4 +1,4 @@
-// Counts the values of columns that the linear model cannot use.
+// Counts the values in columns that the linear model cannot read.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace finetune {
 
-// Looks at the numbers in these columns. Error(data) for a column without any.
+// Reads the numbers in these columns. Error(data) if a column has none.
 std::vector<NumberColumn> number_columns_of(const Table& table, std::span<const uint32_t> rows,
                                             std::span<const size_t> columns);
-// For the log: rows without a number, and how values such as 1.234 are read if other rows do not
-// show it.
+// Lines for the log: rows without a number, and how values such as 1.234 are read if the other rows
+// do not show it.
 std::vector<std::string> describe_numbers(const NumberColumn& column, const std::string& name);
 
 class UnreadValues {
  public:
-  // Counts in one more row; `whole` as with_columns() gives it.
+  // Counts another row. `whole`: from with_columns().
   void add(std::string_view whole, const NgramIndex& index);
-  // "column 'amount': 3 of 40 rows have no number and count as the mean of training", a warning for
-  // all rows. `names`: numbers first.
+  // "column 'amount': 3 of 40 rows have no number and count as the mean of training", or a warning
+  // if it is all rows. `names`: numbers first.
   std::vector<std::string> describe(const std::vector<std::string>& names, size_t numbers) const;
 
  private:
   int64_t rows_ = 0;
-  std::vector<int64_t> unread_;  // of each column
+  std::vector<int64_t> unread_;  // per column
 };
 
 }  // namespace finetune
