@@ -1,4 +1,4 @@
-// Names of the baselines' metrics, and the line that compares them.
+// Names the baselines' metrics, and formats the line that compares them.
 #include "tasks/baseline.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-// The number of columns beside the text that the linear model reads.
+// Metric: the number of columns beside the text that the linear model reads.
 constexpr const char* kColumnsMetric = "baseline_ngram_columns";
 constexpr std::string_view kEvalPrefix = "eval_";
 constexpr const char *kUnmixedPrefix = "baseline_unmixed_", *kFrozenPrefix = "baseline_frozen_";
@@ -28,7 +28,7 @@ struct Compared {
   std::optional<double> ngrams, unmixed, frozen;
 };
 
-// By the metric that chooses a task's best model.
+// Compares by the metric that chooses a task's best model.
 std::optional<Compared> compared(const Metrics& metrics) {
   const std::string measure = main_measure(metrics);
   if (measure.empty()) return std::nullopt;
@@ -53,7 +53,7 @@ std::string shown(const Compared& c, double value) {
   return c.is_share ? format_fixed(100 * value, 1) + " %" : format_measure(value);
 }
 
-// Metrics of labels and numbers: the simple models have neither losses nor probabilities.
+// Metrics that need only labels or numbers: simple models have no losses or probabilities.
 bool is_of_answers(std::string_view name) {
   static constexpr std::string_view ends[] = {"_accuracy", "_f1_macro", "_f1_micro", "_f1_weighted",
                                               "_mcc",      "_mse",      "_mae",      "_r2",
@@ -118,13 +118,13 @@ std::vector<std::string> baseline_metric_names(const std::vector<std::string>& n
 std::string baseline_line(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
   if (!c) return "";
-  // Numbers in their own unit.
+  // Numbers are shown in their own unit.
   const bool is_accuracy = c->name == "accuracy";
   const auto text = [&](double value) {
     return is_accuracy ? shown(*c, value) : three_digits(c->is_share ? value : std::sqrt(value));
   };
   const bool is_trained = c->unmixed && c->unmixed != c->frozen;
-  const bool is_full = is_trained && c->frozen && c->ngrams;  // short words: 80 columns
+  const bool is_full = is_trained && c->frozen && c->ngrams;  // shorter, to fit into 80 columns
   return concat(is_trained ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
                 c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
                 c->ngrams
@@ -160,7 +160,7 @@ std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
     return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
                   shown(*c, *c->ngrams), " beside ", shown(*c, c->model), advice);
   }
-  // In a mix, it may be the n-grams alone that are good.
+  // If a mix is good, the n-grams alone may be the reason.
   if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
     return concat("warning: BERT adds nothing to the n-grams it is mixed with, ", c->name, " ",
                   shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams), " theirs",

@@ -1,4 +1,4 @@
-// Chunks of samples in memory, files in a directory, and the error for outputs that are not finite.
+// Chunks of samples in memory, files in a directory, and the error for non-finite outputs.
 #include "tasks/evaluator.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Evaluator: turns the logits of rows into metrics and predictions, chunk by chunk.
-// It gives the samples of some rows at a time, gets their logits back in the same order, and then
-// forgets the rows, so that memory does not grow with the files. Training feeds it from rows in
-// memory, evaluate from files, and predict from an input without labels.
+// Evaluator: turns the logits of rows into metrics and predictions, chunk by chunk. It returns the
+// samples of some rows at a time, receives their logits in the same order, and then forgets the
+// rows, so that memory does not grow with the files. The rows come from memory in training, from
+// files in evaluate, and from an input without labels in predict.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class LogitsSink {
   virtual ~LogitsSink() = default;
   // The logits of a micro-batch on the host, row-major: (B, C) for sequences, (T, 2) for tokens, or
   // the scores that Engine::infer computes for hidden tokens. batch.indices numbers the samples
-  // from 0 through all chunks; each sample comes once.
+  // from 0 on through all chunks; each sample comes once.
   virtual void add(const PackedBatch& batch, const float* logits) = 0;
 };
 
@@ -41,7 +41,7 @@ class SampleSetChunks {
   // `set` must outlive this.
   explicit SampleSetChunks(const SampleSet& set) : set_(set) {}
   std::optional<SampleChunk> next();
-  double share() const;  // of the rows, 0 to 1, that next() has given
+  double share() const;  // of the rows, the share returned so far, 0 to 1
   int64_t rows_given() const { return given_; }
   void rewind() { given_ = 0; }
 
@@ -52,8 +52,8 @@ class SampleSetChunks {
   int64_t given_ = 0;
 };
 
-// An open file of predictions. complete() brings the text to the disk, and commit() gives the file
-// its name. Of several outputs all are completed before the first commit.
+// An open file of predictions. complete() writes the text to the disk, and commit() gives the file
+// its name. If there are several outputs, complete all before the first commit().
 class PredictionOutput {
  public:
   virtual ~PredictionOutput() = default;
@@ -86,41 +86,40 @@ class Evaluator : public LogitsSink {
   virtual std::vector<std::string> describe() const { return {}; }
   virtual std::vector<std::string> describe_samples() const { return {}; }
   virtual std::vector<std::string> warnings() const { return {}; }
-  // What is already worth a warning while predictions are under way. Each line comes once.
+  // Warnings that are already clear while predictions are computed. Returns each line once.
   virtual std::vector<std::string> early_warnings() { return {}; }
 
-  // The next chunk; nothing at the end. add() must get the logits of all its samples.
+  // The next chunk, or nothing at the end. add() must get the logits of all its samples.
   virtual std::optional<SampleChunk> next() = 0;
-  // Whether add() must have had all logits of a chunk before next() is called again.
+  // Whether add() must get all logits of a chunk before the next call of next().
   virtual bool answers_each_chunk() const { return false; }
-  // The share of the input, 0 to 1, that next() has given; negative if it is unknown.
+  // The share of the input, 0 to 1, that next() has returned; negative if it is unknown.
   virtual double share() const = 0;
   virtual int64_t rows() const = 0;  // rows or questions answered so far
   virtual EvaluatedUnit unit() const { return {}; }
-  virtual double seconds_waited() const { return 0; }  // for rows to come through a pipe
+  virtual double seconds_waited() const { return 0; }  // for rows from a pipe
 
-  // Opens the outputs, so that predictions are written as they come. Before the first next().
+  // Opens the outputs, to write predictions while they are computed. Call before next().
   virtual void open_outputs(const OpenOutput&) {}
-  // After all logits: completes the outputs and gives them their names. Error(data) if the input
-  // had rows, but none that can be used.
+  // Call after all logits: completes the outputs and gives them their names. Error(data) if the
+  // input had rows, but no usable ones.
   virtual void commit_outputs() {}
-  // "eval_loss", "eval_accuracy", ... after all logits; empty without labels.
+  // After all logits: "eval_loss", "eval_accuracy", ...; empty without labels.
   virtual Metrics metrics() = 0;
-  // After all logits: writes confusion.csv, ... into `directory`. From rows in memory it also
-  // writes what open_outputs() would have: predictions.csv, or predictions.json, ...
+  // After all logits: writes confusion.csv, ... into `directory`. For rows in memory it also writes
+  // the files of open_outputs(): predictions.csv, or predictions.json, ...
   virtual void write_files(const std::filesystem::path& directory) = 0;
 
-  // Reads the rows that the model was trained on: for baselines(), and for the metrics of rows
-  // whose text was not trained on. Call it before metric_names(). Error(data) if they cannot be
-  // read.
+  // Reads the rows that the model was trained on, for baselines() and for the metrics of rows whose
+  // text was not trained on. Call it before metric_names(). Error(data) if the rows cannot be read.
   virtual void take_training_rows(const TaskOptions&) {}
-  // After all logits. Error(device) or Error(model) if the machine cannot compute them.
+  // After all logits. Error(device) or Error(model) if they cannot be computed.
   virtual Baselines baselines();
   // With options.promise, after all logits.
   virtual std::optional<Promise> promise() const { return {}; }
-  // Tables for people after all logits: lines with their ends, or nothing.
+  // After all logits: tables for people as lines with line ends, or "".
   virtual std::string report() const { return {}; }
-  // The same for programs: members of a JSON object without its braces, or nothing.
+  // The same for programs: members of a JSON object without its braces, or "".
   virtual std::string report_json() const { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// Lays training arrays out in one block that processes can share.
+// Copies training arrays into one block that processes can share.
 #include "tasks/objective.h"
 
 #include <array>
@@ -16,7 +16,7 @@ constexpr uint64_t kVersion = 4;
 constexpr size_t kAlignment = 64;
 constexpr size_t kArrays = 12;
 
-// A block is this header and the arrays in the order of for_each_array, each aligned.
+// A block is this header, followed by the arrays in the order of for_each_array, each aligned.
 struct BlockHeader {
   uint64_t magic = kMagic;
   uint64_t version = kVersion;
@@ -30,7 +30,7 @@ struct BlockHeader {
   std::array<uint64_t, kArrays> counts{};
 };
 
-// Arrays: TrainingArrays, const or not.
+// Arrays is TrainingArrays, const or not.
 template <typename Arrays, typename Function>
 void for_each_array(Arrays& arrays, Function&& function) {
   function(arrays.samples.ids);

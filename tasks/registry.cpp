@@ -60,7 +60,7 @@ TaskKind task_of_data(const InputFile& file) {
 
 void require_form_of(TaskKind model, const InputFile& file,
                      const std::vector<std::string>& text_columns) {
-  // Rows for a model of texts and labels may have these columns, too.
+  // Rows for a classification model may have these columns, too.
   const auto is_of_questions = [](const std::string& name) {
     return name == "question" || name == "context";
   };

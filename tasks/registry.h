@@ -18,19 +18,19 @@ inline std::string_view name_of(TaskKind kind) {
   return traits_of(kind).name;
 }
 std::vector<std::string> task_names();
-std::string_view task_words();  // the same: "classification|qa|mlm"
+std::string_view task_words();  // joined: "classification|qa|mlm"
 std::optional<TaskKind> task_named(std::string_view name);
 
-// main() calls this first: a task may run a part of its work in a process of its own, which is this
-// program again. Returns the exit status of such a process, and -1 in every other one.
+// main() calls this first. A task may do a part of its work in its own process, which runs this
+// program again. Returns the exit status in such a process, and -1 in any other.
 int serve_task_process(int argc, char** argv);
 
-// The task whose own form the file has, or null. Error(data) if the file cannot be read.
+// The task whose own file format this file has, or null. Error(data) if the file is unreadable.
 const TaskTraits* task_of_form(const InputFile& file);
-// The task of the first data file: by its form, else classification.
+// The task of the first data file: the one whose format it has, else classification.
 TaskKind task_of_data(const InputFile& file);
-// Error(data) if the file has the form of another task than the model's. `text_columns`: the
-// model's, since rows may have columns with the names of a question's.
+// Error(data) if the file has the format of another task than the model's. `text_columns`: the
+// model's, because rows may have columns named like a question's.
 void require_form_of(TaskKind model, const InputFile& file,
                      const std::vector<std::string>& text_columns = {});
 

@@ -1,4 +1,4 @@
-// Names of the metrics of unseen rows, and the lines about them.
+// Names the metrics of unseen rows, and formats the lines about them.
 #include "tasks/repeated_texts.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace finetune {
 namespace {
 
-// Losses and calibration are those of all rows alone.
+// Losses and calibration metrics exist only for all rows.
 bool is_measure(std::string_view name) {
   const MetricInfo* metric = find_metric(name);
   return metric && metric->is(kMeasure);

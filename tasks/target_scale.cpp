@@ -1,4 +1,4 @@
-// Mean and scale of numbers, in one order.
+// Computes mean and scale of numbers; sums have one order.
 #include "tasks/target_scale.h"
 
 #include <algorithm>
@@ -40,13 +40,13 @@ TargetScale scale_of(std::span<const double> numbers) {
   }
   TargetScale out;
   out.mean = double(float(mean));
-  // Of equal numbers the deviation is only the rounding of their mean.
+  // If all numbers are equal, the deviation is only the rounding of their mean.
   if (!are_equal(numbers) && deviation >= kLeastScale) out.scale = nearest_power_of_two(deviation);
   return out;
 }
 
 std::string coarse_numbers(double mean, double deviation) {
-  constexpr double kLeastSteps = 1000;  // in a standard deviation
+  constexpr double kLeastSteps = 1000;  // of a float, per standard deviation
   const auto nearest = float(std::abs(mean));
   const double step = double(std::nextafter(nearest, HUGE_VALF)) - double(nearest);
   if (!std::isfinite(step) || deviation == 0 || deviation >= kLeastSteps * step) return "";

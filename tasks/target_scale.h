@@ -1,4 +1,4 @@
-// How a regression's numbers are learnt: as (number - mean) / scale.
+// How a regression's numbers are scaled for training: as (number - mean) / scale.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 namespace finetune {
 
 struct TargetScale {
-  double mean = 0;   // a float's value
-  double scale = 1;  // a power of two: weights that are multiplied by it stay what they are in bf16
-  // The model's own head is kept, which gives numbers as they are.
+  double mean = 0;   // representable as a float
+  double scale = 1;  // a power of two, so that scaling weights by it keeps their bf16 values
+  // The model's own head is kept; it gives unscaled numbers.
   bool has_trained_head = false;
 
   bool is_identity() const { return mean == 0 && scale == 1; }
@@ -17,14 +17,13 @@ struct TargetScale {
   double number(double learnt) const { return learnt * scale + mean; }
 };
 
-// The mean of these, and the power of two nearest to their standard deviation. The identity for
-// numbers that are all equal but for their mean's being 0. Error(data) where a float could not hold
-// them.
+// The mean of the numbers, and the power of two nearest to their standard deviation. If all numbers
+// are equal, the scale is 1. Error(data) if the numbers do not fit into floats.
 TargetScale scale_of(std::span<const double> numbers);
-// Numbers beyond this are none that scale_of() takes.
+// The largest number that scale_of() accepts.
 constexpr double kMostNumber = 1e30;
-// What is wrong with numbers of this mean and deviation: 32-bit floats, which the exported model's
-// outputs are, lie too far apart there. Empty: nothing.
+// Describes the fault of numbers with this mean and deviation: 32-bit floats, the exported model's
+// outputs, are too far apart there. Returns "" if there is no fault.
 std::string coarse_numbers(double mean, double deviation);
 
 }  // namespace finetune

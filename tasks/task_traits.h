@@ -1,4 +1,4 @@
-// What the program knows of a task before it makes one: a row for each task in registry.cpp.
+// Describes a task without making one: a row for each task in registry.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace finetune {
 
-// A model without its weights. It must outlive what is made with it.
+// A model without its weights. It must outlive all objects made with it.
 struct TaskModel {
   const Tokenizer& tokenizer;
   const EncoderConfig& config;
@@ -25,40 +25,40 @@ struct TaskTraits {
   TaskKind kind;
   std::string_view name;   // --task, and "task" in the object `finetune` of config.json
   std::string_view title;  // in sentences
-  // What its own form of files holds: "questions". Empty: it reads rows.
+  // What the task's own file format holds: "questions". Empty: the task reads rows.
   std::string_view data = "";
-  std::string_view example = "row";   // what is counted
+  std::string_view example = "row";   // the unit that is counted
   std::string_view hub_task;          // "pipeline_tag" of a model card
-  std::string_view hub_data = "csv";  // type of data set there
+  std::string_view hub_data = "csv";  // the data set's type in a model card
   HeadKind head;
   // Whether evaluate and predict can use a model of this task.
   bool answers = true;
 
-  // Whether the file has this task's own form; null if the task reads rows.
+  // Whether the file has this task's own format; null if the task reads rows.
   bool (*recognizes)(const InputFile& file) = nullptr;
   // Reads and tokenizes the data.
   std::unique_ptr<Task> (*make)(const TaskOptions& options, const TaskModel& model);
   // The memory that `arrays` views must outlive the objective.
   std::unique_ptr<Objective> (*make_objective)(const TrainingArrays& arrays);
-  // An evaluator of options.eval_files, which have labels or answers, with the model's own head.
+  // An evaluator for options.eval_files, which have labels or answers, with the model's own head.
   std::unique_ptr<Evaluator> (*make_evaluator)(const TaskOptions& options, const TaskModel& model);
-  // An evaluator of an input without labels, for `predict`. It is made before the weights are
-  // loaded, so that faults show first.
+  // An evaluator for an input without labels, for `predict`. It is made before the weights are
+  // loaded, so that faults are reported early.
   std::unique_ptr<Evaluator> (*make_predictor)(const PredictionRequest& request,
                                                const TaskOptions& options, const TaskModel& model);
-  // An evaluator of rows without labels that chooses the rows worth labelling next. Null: the task
-  // has no such rows.
+  // An evaluator that chooses the rows without labels that are worth labelling next. Null if the
+  // task has no such rows.
   std::unique_ptr<Evaluator> (*make_chooser)(const PredictionRequest& request,
                                              const TaskOptions& options,
                                              const TaskModel& model) = nullptr;
-  // Reads the beginnings of options.train_files. Error(data) if one cannot be read or lacks a
-  // column that the options name. Null: the task has no baselines to train on these files.
+  // Reads the beginnings of options.train_files. Error(data) if one cannot be read, or lacks a
+  // column that the options name. Null if the task has no baselines to train on these files.
   void (*require_columns)(const TaskOptions& options) = nullptr;
-  // Options that the model was trained with, from the object `finetune` in its config.json. Options
-  // that are missing there have train's defaults. Files are not part of them.
+  // The options that the model was trained with, from the object `finetune` in its config.json.
+  // Missing options get train's defaults. Files are not among them.
   TaskOptions (*stored_options)(const EncoderConfig& config);
 
-  // The weight that only a model with this task's head has.
+  // The name of a weight that only a model with this task's head has.
   std::string head_weight(const Architecture& architecture) const {
     return architecture.module_of(traits_of(head).role) + ".weight";
   }

@@ -9,7 +9,7 @@
 namespace finetune {
 namespace {
 
-// One pass over the text; every function returns nothing where the text is not a list.
+// Reads the text in one pass. Each function returns nothing if the text is not a list.
 class ListReader {
  public:
   explicit ListReader(std::string_view text) : text_(text) {}
@@ -23,7 +23,7 @@ class ListReader {
       skip_space();
       if (peek() == close) break;
       const bool is_quoted = peek() == '"' || peek() == '\'';
-      // Numbers between other brackets than a list's may be anything.
+      // In other brackets than a list's, numbers may mean anything.
       if (!is_quoted && open != '[') return std::nullopt;
       const std::optional<std::string> name = is_quoted ? read_quoted(text_, at_) : number();
       if (!name) return std::nullopt;
@@ -33,7 +33,7 @@ class ListReader {
       skip_space();
       if (peek() == ',') {
         ++at_;
-      } else if (peek() != close && at_ == before) {  // numpy writes blanks in place of commas
+      } else if (peek() != close && at_ == before) {  // numpy separates by blanks
         return std::nullopt;
       }
     }
@@ -53,7 +53,7 @@ class ListReader {
     while (peek() == ' ' || (peek() >= '\t' && peek() <= '\r')) ++at_;
   }
 
-  // As it is written; empty for a value that is missing.
+  // A number as it is written; "" for a missing value.
   std::optional<std::string> number() {
     const size_t end = std::min(text_.find_first_of(", \t\r\n]", at_), text_.size());
     const std::string_view word = text_.substr(at_, end - at_);

@@ -18,7 +18,7 @@ constexpr size_t kMostInGroup = 8;    // names
 constexpr size_t kLongestName = 200;  // bytes
 constexpr char32_t kBrailleBlank = 0x2800;
 
-// "1.0" and "-3.00" without the point and what is behind it; other texts as they are.
+// "1.0" and "-3.00" without the point and the zeros; other texts unchanged.
 std::string_view without_zero_decimals(std::string_view text) {
   const size_t point = text.find('.');
   if (point == std::string_view::npos || point + 1 == text.size()) return text;
@@ -30,7 +30,7 @@ std::string_view without_zero_decimals(std::string_view text) {
   return is_whole ? text.substr(0, point) : text;
 }
 
-// Equal for labels that are alike.
+// A key that is equal for labels that are alike.
 std::string key_of(std::string_view label) {
   const std::string form = normal_label(label);
   std::string lower;

@@ -1,4 +1,4 @@
-// Adds up losses and ranks of hidden pieces.
+// Adds up the losses and ranks of hidden pieces.
 #include "tasks/masked_language/masked_evaluator.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Hides words of packed micro-batches, anew in each epoch, and computes their loss.
+// Hides words of packed micro-batches, different ones in each epoch, and computes their loss.
 #include <algorithm>
 #include <vector>
 
@@ -35,7 +35,7 @@ class MaskedObjective final : public Objective {
     sort_tokens(batch);
   }
 
-  // At least 1: a batch may have nothing to hide.
+  // At least 1: a batch may have no hidden piece.
   double loss_denominator(std::span<const uint32_t> indices) const override {
     std::vector<HiddenPiece> hidden;
     size_t count = 0;

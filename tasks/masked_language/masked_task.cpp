@@ -79,7 +79,7 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   hide_evaluation_words();
 }
 
-// Says less than describe_repeated(), since there are no metrics without these texts.
+// Shorter than describe_repeated(), because there are no metrics without these texts.
 void MaskedTask::warn_of_trained_texts(const TaskOptions& options) {
   const int64_t count = trained_texts(train_.set, eval_.set), of = eval_.set.samples.size();
   if (10 * count <= of) return;
@@ -123,7 +123,7 @@ void MaskedTask::hold_out_texts(const TaskOptions& options) {
   cut(parts.train, options.max_train_samples);
   cut(parts.eval, options.max_eval_samples);
   eval_.set = select_texts(train_.set, parts.eval);
-  train_.set = select_texts(train_.set, parts.train);  // counts of the files stay with it
+  train_.set = select_texts(train_.set, parts.train);  // keeps the counts of the files
   has_eval_ = true;
 }
 

@@ -1,4 +1,4 @@
-// Masked language modelling as a Task: a model goes on learning from texts without labels.
+// Masked language modelling as a Task: trains a model further on texts without labels.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace finetune {
 class MaskedTask final : public Task {
  public:
   // Reads and tokenizes options.train_files, and eval_files or the held-out share. The words of the
-  // evaluation data are hidden once, by the seed. Error(model) for a model without [MASK], or whose
-  // decoder is not its word embedding.
+  // evaluation data are hidden once, depending on the seed. Error(model) if the model has no
+  // [MASK], or if its decoder is not its word embedding.
   MaskedTask(const TaskOptions& options, const TaskModel& model);
 
   TaskKind kind() const override { return TaskKind::mlm; }
@@ -38,7 +38,7 @@ class MaskedTask final : public Task {
 
  private:
   void warn_of_trained_texts(const TaskOptions& options);
-  void require_words(const TaskOptions& options) const;  // Error(data): none to be hidden
+  void require_words(const TaskOptions& options) const;  // Error(data) if no word can be hidden
   void read(const TaskOptions& options, const Tokenizer& tokenizer);
   void hold_out_texts(const TaskOptions& options);
   void hide_evaluation_words();
@@ -52,7 +52,7 @@ class MaskedTask final : public Task {
   std::vector<std::string> lines_;
 };
 
-// WordKind of each id of a vocabulary. The special tokens are those of BERT's templates, [UNK] and
+// The WordKind of each id of a vocabulary. Special tokens are those of BERT's templates, [UNK] and
 // [MASK].
 std::vector<uint8_t> word_kinds(const Tokenizer& tokenizer);
 

@@ -1,4 +1,4 @@
-// What the table of tasks has of masked language modelling: its row and its loss.
+// Masked language modelling for the table of tasks: its row, and its loss.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@ namespace finetune {
 
 TaskTraits masked_traits();
 
-// Cross entropy over the vocabulary, on the pieces that are hidden. The memory that `arrays` views
-// must outlive the objective.
+// Cross entropy over the vocabulary for the hidden pieces. The memory that `arrays` views must
+// outlive the objective.
 std::unique_ptr<Objective> make_masked_objective(const TrainingArrays& arrays);
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-// Shuffles a sample's words, takes as many as its budget allows, and draws replacements.
+// Shuffles a sample's words, hides as many as the budget allows, and draws replacements.
 #include "tasks/masked_language/masking.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace finetune {
 namespace {
 
 constexpr double kMasked = 0.8, kMaskedOrRandom = 0.9;
-constexpr uint32_t kOfWords = 0, kOfPieces = 1;  // the counter's last word
+constexpr uint32_t kOfWords = 0, kOfPieces = 1;  // last word of the counter
 
 struct Word {
   uint32_t draw = 0;
@@ -35,7 +35,7 @@ void Masking::choose_words(std::span<const int32_t> ids, uint32_t sample, uint32
                            std::vector<HiddenPiece>& out) const {
   std::vector<Word>& words = per_thread<Words>().words;
   words.clear();
-  bool is_open = false;  // the last word may go on
+  bool is_open = false;  // the last word may continue
   for (int32_t i = 0; i < int32_t(ids.size()); ++i) {
     const WordKind is = kind(ids[size_t(i)]);
     if (is == WordKind::continues && is_open) {
@@ -50,7 +50,7 @@ void Masking::choose_words(std::span<const int32_t> ids, uint32_t sample, uint32
   }
   std::stable_sort(words.begin(), words.end(),
                    [](const Word& a, const Word& b) { return a.draw < b.draw; });
-  // As Python rounds: halves to even.
+  // Rounds like Python: halves to even.
   const double share = options_.probability * double(ids.size());
   const auto budget = std::max<int64_t>(1, int64_t(std::nearbyint(share)));
   auto take = [&](const Word& word) {

@@ -1,6 +1,6 @@
 // Chooses the pieces of a text to hide, and what replaces them.
-// A pure function of the seed, the epoch and the sample's number, whatever batch, process or thread
-// asks. Semantics: Hugging Face's collators for masked language modelling, for whole words
+// A pure function of the seed, the epoch and the sample's number; batch, process and thread do not
+// matter. Same semantics as Hugging Face's collators for masked language modelling: for whole words
 // DataCollatorForWholeWordMask, else DataCollatorForLanguageModeling.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace finetune {
 
-// A piece that is to be told from the others.
+// A piece that the model must predict.
 struct HiddenPiece {
   int32_t place = 0;        // in the sample
-  int32_t replacement = 0;  // the id that stands there: [MASK], a random one, or its own
+  int32_t replacement = 0;  // its new id: [MASK], a random one, or its own
 };
 
 class Masking {
@@ -26,18 +26,18 @@ class Masking {
   // `kinds`: WordKind of each id; must outlive this.
   Masking(const MaskingOptions& options, std::span<const uint8_t> kinds);
 
-  // Chooses the hidden pieces of a sample, given its ids with special tokens. Overwrites `out`, in
-  // order of place.
+  // Chooses the hidden pieces of a sample from its ids, special tokens included. Overwrites `out`,
+  // in order of place.
   //
-  // Whole words: a piece and those behind it that continue its word. The words are shuffled by
-  // Philox(seed; masking; word, sample, epoch, 0), and taken while they fit into a budget of
-  // probability * length pieces, rounded, at least 1; one that does not fit is passed over. If none
-  // fits, the first one is taken all the same: else a text of one long word would teach nothing
-  // (Hugging Face hides nothing there). Without whole words each piece is hidden with the
+  // A whole word is a piece and the pieces after it that continue it. The words are shuffled by
+  // Philox(seed; masking; word, sample, epoch, 0). Words are hidden while they fit into a budget of
+  // probability * length pieces, rounded, at least 1; a word that does not fit is skipped. If none
+  // fits, the first one is hidden anyway: otherwise a text of one long word would teach nothing
+  // (Hugging Face hides nothing then). Without whole words, each piece is hidden with the
   // probability, by word 0 of Philox(seed; masking; place, sample, epoch, 1).
   //
-  // A hidden piece becomes [MASK] with 80 %, a random id with 10 %, by words 1 and 2 of the latter
-  // block. Special tokens are never hidden.
+  // A hidden piece becomes [MASK] with 80 %, and a random id with 10 %, by words 1 and 2 of the
+  // second Philox block. Special tokens are never hidden.
   void hide(std::span<const int32_t> ids, uint32_t sample, uint32_t epoch,
             std::vector<HiddenPiece>& out) const;
 

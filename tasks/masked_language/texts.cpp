@@ -1,4 +1,4 @@
-// Reads rows piece by piece, tokenizes them on all threads, and finds texts that repeat.
+// Reads rows piece by piece, tokenizes them on all threads, and finds repeated texts.
 #include "tasks/masked_language/texts.h"
 
 #include <algorithm>
@@ -21,12 +21,12 @@ namespace {
 
 constexpr int64_t kPieceRows = 16384;
 
-// Samples by their number, equal where their tokens are.
+// A set of samples by number; samples are equal if their tokens are.
 class DistinctTexts {
  public:
   explicit DistinctTexts(const TokenizedSamples& samples)
       : samples_(samples), numbers_(0, Hash{samples}, Equal{samples}) {}
-  // False: an earlier one has its tokens.
+  // Returns false if an earlier sample has the same tokens.
   bool add(uint32_t number) { return numbers_.insert(number).second; }
 
  private:

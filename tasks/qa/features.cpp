@@ -1,4 +1,4 @@
-// Tokenizes contexts and questions, and makes overlapping windows of them.
+// Tokenizes contexts and questions, and cuts them into overlapping windows.
 #include "tasks/qa/features.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kContextsPerTask = 16;
 constexpr int64_t kQuestionsPerTask = 64;
 
-// Ids of the contexts of a QaWindows, beside its offsets; needed only while windows are made.
+// Token ids of the contexts of a QaWindows; only needed while windows are made.
 using ContextIds = std::vector<int32_t>;
 
 void append(const TokenBuffer& from, QaWindows& out, ContextIds& ids) {
@@ -23,7 +23,7 @@ void append(const TokenBuffer& from, QaWindows& out, ContextIds& ids) {
   out.token_ends.insert(out.token_ends.end(), from.ends.begin(), from.ends.end());
 }
 
-// Tokenizes every context that the questions refer to, once.
+// Tokenizes each context that a question refers to, once.
 ContextIds tokenize_contexts(const SquadData& data, const Tokenizer& tokenizer, QaWindows& out) {
   out.slot.assign(data.contexts.size(), QaWindows::kNoSlot);
   std::vector<uint32_t> used;
@@ -54,7 +54,7 @@ ContextIds tokenize_contexts(const SquadData& data, const Tokenizer& tokenizer, 
   return ids;
 }
 
-// How a question and its context share a window.
+// How a question and its context divide a window.
 struct Split {
   int64_t question_length = 0;
   std::vector<TokenRange> ranges;  // of the context's tokens
@@ -75,7 +75,7 @@ Split split(int64_t question_length, int64_t context_length, int64_t budget, int
     overlap = window / 2;
   }
   if (window == 0) {
-    out.ranges = {TokenRange{}};  // an empty context beside a question that fills the window
+    out.ranges = {TokenRange{}};  // the question fills the window
   } else {
     out.ranges = windows(context_length, window, overlap);
   }
@@ -83,7 +83,7 @@ Split split(int64_t question_length, int64_t context_length, int64_t budget, int
 }
 
 // Positions of the answer [begin, end) (bytes) among the context's tokens [first, last], relative
-// to `first`; {-1, -1} if it is not wholly inside.
+// to `first`; {-1, -1} if it is not completely inside.
 struct Positions {
   int64_t start = -1;
   int64_t end = -1;
@@ -100,7 +100,7 @@ Positions find_answer(const QaWindows& windows, int64_t first, int64_t count, in
   return {start_token, end_token};
 }
 
-// Windows of a few neighbouring questions.
+// The windows of some consecutive questions.
 struct Part {
   TokenBuffer tokens;               // of the questions
   std::vector<int64_t> token_ends;  // (questions) cumulative
@@ -181,7 +181,7 @@ QaWindows make_windows(const SquadData& data, int64_t begin, int64_t end,
     }
   });
 
-  // Where each part begins; then all are written side by side.
+  // Finds where each part begins, so that all parts can be written in parallel.
   std::vector<int64_t> first_window(size_t(tasks) + 1), first_id(size_t(tasks) + 1);
   for (size_t task = 0; task < size_t(tasks); ++task) {
     first_window[task + 1] = first_window[task] + parts[task].windows;

@@ -20,7 +20,7 @@ bool has_answers(const SquadData& data) {
                      [](const SquadQuestion& q) { return !q.answers.empty(); });
 }
 
-// Every question about the contexts in `chosen` (sorted), in order. The contexts are moved.
+// Returns all questions about the contexts in `chosen` (sorted), in order. Moves the contexts.
 SquadData take_contexts(SquadData& from, const std::vector<uint32_t>& chosen) {
   SquadData out;
   std::vector<int64_t> place(from.contexts.size(), -1);
@@ -38,8 +38,8 @@ SquadData take_contexts(SquadData& from, const std::vector<uint32_t>& chosen) {
   return out;
 }
 
-// Leaves out training questions whose answers have no known place. Error(data) if these are most:
-// then answer_start counts something else, or the texts do not belong to the contexts.
+// Leaves out training questions whose answers have no known place. Error(data) if most have none:
+// then answer_start counts something else, or the answers are not from the contexts.
 void leave_out_unplaced(SquadData& data, const std::string& file) {
   int64_t with_answers = 0;
   std::string first;
@@ -91,7 +91,7 @@ class QaTask : public Task {
     std::string repeated = describe_repeated(std::count(repeated_.begin(), repeated_.end(), 1),
                                              int64_t(repeated_.size()), "questions", "");
     if (!repeated.empty()) lines_.push_back(std::move(repeated));
-    train_data_ = {};  // its windows hold all that training needs
+    train_data_ = {};  // its windows have all that training needs
   }
 
   TaskKind kind() const override { return TaskKind::qa; }

@@ -1,4 +1,4 @@
-// What the table of tasks has of question answering: its row and its loss.
+// Question answering for the table of tasks: its row, and its loss.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@ namespace finetune {
 
 TaskTraits qa_traits();
 
-// Cross-entropy over the window's tokens of the answer's start and end, averaged. The memory that
+// Cross-entropy over the window's tokens for the answer's start and end, averaged. The memory that
 // `arrays` views must outlive the objective.
 std::unique_ptr<Objective> make_qa_objective(const TrainingArrays& arrays);
 

@@ -1,4 +1,4 @@
-// Accuracy, F1, Matthews, Pearson and Spearman as scikit-learn computes them.
+// Computes accuracy, F1, Matthews, Pearson and Spearman like scikit-learn.
 #include "tasks/scores/label_scores.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ double matthews(const std::vector<ClassScores>& classes, int64_t samples) {
   return ratio(correct * s - products, std::sqrt((s * s - predicted) * (s * s - support)));
 }
 
-// The coefficient of determination, as scikit-learn's r2_score. It needs two rows.
+// The coefficient of determination, like scikit-learn's r2_score. It needs two rows.
 double r2_of(std::span<const double> truth, double mse) {
   const double n = double(truth.size());
   const double mean = std::accumulate(truth.begin(), truth.end(), 0.0) / n;
@@ -84,7 +84,7 @@ double pearson(std::span<const double> x, std::span<const double> y) {
   return std::clamp(ratio(xy, std::sqrt(xx) * std::sqrt(yy)), -1.0, 1.0);
 }
 
-// Ranks from 1, equal values sharing the average of theirs.
+// Ranks from 1. Equal values have the average of their ranks.
 std::vector<double> average_ranks(std::span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -1,4 +1,4 @@
-// The measure that a result begins with, and that simpler answers are compared by.
+// The main measure of a result, by which simpler answers are compared.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace finetune {
 
-// "eval_mse" of numbers, "eval_accuracy" of one label a row, "eval_f1_micro" of several, "eval_f1"
-// of questions; empty if there is none of them.
+// "eval_mse" for numbers, "eval_accuracy" for one label per row, "eval_f1_micro" for several,
+// "eval_f1" for questions; empty if there is none of them.
 inline std::string main_measure(const Metrics& metrics) {
   const std::string name = metrics.contains("eval_mse")        ? "eval_mse"
                            : metrics.contains("eval_mcc")      ? "eval_accuracy"
@@ -18,7 +18,7 @@ inline std::string main_measure(const Metrics& metrics) {
   return metrics.contains(name) ? name : "";
 }
 
-// Micro F1 of one label a row is its accuracy.
+// With one label per row, micro F1 equals accuracy.
 inline bool is_repeated_measure(std::string_view name, const Metrics& metrics) {
   return name == "eval_f1_micro" && metrics.contains("eval_mcc");
 }

@@ -7,22 +7,22 @@
 
 namespace finetune {
 
-// Of a metric, added up: reports and comparisons show it beside the metric that decides; it
-// measures answers, so that it is also computed on the rows that were not trained on; it is from 0
-// to 100.
+// Flags of a metric, added up. kUsual: reports and comparisons show it beside the main metric.
+// kMeasure: it measures answers, so it is also computed on rows that were not trained on. kPercent:
+// it is from 0 to 100.
 inline constexpr int kUsual = 1, kMeasure = 2, kPercent = 4;
 
 struct MetricInfo {
   std::string_view name;    // "eval_accuracy"
   std::string_view title;   // in reports and model cards
-  std::string_view column;  // in the log's table of evaluations; empty: it has no column
-  std::string_view hub;     // type of metric in a model card; empty: the card lacks it
+  std::string_view column;  // in the log's table of evaluations; or empty
+  std::string_view hub;     // the metric's type in a model card, or empty
   int kind = 0;
 
   constexpr bool is(int flag) const { return (kind & flag) != 0; }
 };
 
-// The metrics of a task are in the order in which they are shown.
+// A task's metrics are in the order in which they are shown.
 inline constexpr MetricInfo kMetricTable[] = {
     {"eval_accuracy", "Accuracy", "accuracy", "accuracy", kUsual + kMeasure},
     {"eval_f1_macro", "Macro F1", "macro F1", "f1", kUsual + kMeasure},

@@ -58,7 +58,7 @@ PredictionFile read_predictions(const fs::path& path, const SquadData& data) {
     out.texts.emplace_back(text);
     const std::string*& answer = out.answers[found->second];
     if (!answer) --out.missing;
-    answer = &out.texts.back();  // of a repeated id the last counts
+    answer = &out.texts.back();  // of a repeated id the last one counts
   });
   return out;
 }

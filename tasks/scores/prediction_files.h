@@ -26,7 +26,7 @@ PredictionFile read_predictions(const std::filesystem::path& path, const SquadDa
 void require_answers(const PredictionFile& predictions, const std::filesystem::path& path);
 
 // The scores of the predicted questions, in the order of the file. Error(data) naming a predicted
-// question that has none.
+// question without a score.
 std::vector<NoAnswerScore> read_no_answer_scores(const std::filesystem::path& path,
                                                  const SquadData& data,
                                                  const PredictionFile& predictions);

@@ -46,7 +46,7 @@ int64_t count_in(const nlohmann::json& object, const char* key, int64_t least, i
                     " to ", most, kAgain);
 }
 
-// One file: its own sum. Several: depends on their names, too.
+// One file: its SHA-256. Several files: their names matter, too.
 std::string sum_of(const std::vector<fs::path>& files) {
   if (files.size() == 1) return sha256_of_file(files.front());
   std::string sums;

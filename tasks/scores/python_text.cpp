@@ -1,4 +1,4 @@
-// Python's str.lower, lstrip and character classes on Unicode tables.
+// Implements Python's str.lower, lstrip and character classes with Unicode tables.
 #include "tasks/scores/python_text.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ char32_t simple_lower(char32_t c) {
   return found != std::end(kLower) && found->first == c ? found->second : c;
 }
 
-// Unicode's Final_Sigma: after a cased letter and not before one, case-ignorable ones between.
+// Unicode's Final_Sigma: after a cased letter, not before one; skips case-ignorable characters.
 bool is_final_sigma(std::u32string_view text, size_t i) {
   size_t before = i;
   while (before > 0 && in_ranges(kCaseIgnorable, text[before - 1])) --before;

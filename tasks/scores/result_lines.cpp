@@ -1,4 +1,4 @@
-// Chooses the few metrics of each task that people read, and words them.
+// Chooses the few metrics of each task that people read, and formats them.
 #include "tasks/scores/result_lines.h"
 
 #include <cmath>
@@ -22,8 +22,8 @@ std::string percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
 
-// Whether the rows are known not to be trained on. A run's evaluation rows are given or held out
-// for that; of a file that is evaluated later it is known if none of its texts is trained on.
+// Whether the rows are known not to be trained on. The evaluation rows of a run are given or held
+// out for that. A file that is evaluated later has none of its texts trained on.
 bool is_held_out(const Metrics& metrics) {
   const auto repeated = found(metrics, kRepeatedMetric);
   return metrics.contains("train_rows") || metrics.contains("best_step")
@@ -31,7 +31,7 @@ bool is_held_out(const Metrics& metrics) {
              : repeated == 0.0;
 }
 
-// "1,000 held-out rows"; without a number where the metrics are of an older version.
+// "1,000 held-out rows"; without the number if the metrics are from an older version.
 std::string held_out(const Metrics& metrics, std::string_view rows) {
   const auto count = found(metrics, "eval_rows");
   if (count == 1.0) rows.remove_suffix(1);
@@ -46,7 +46,7 @@ struct Figure {
   const char* name;
 };
 
-// "macro F1 0.612, MCC 0.823"; of those that are there.
+// "macro F1 0.612, MCC 0.823", for the metrics that exist.
 std::string figures(const Metrics& metrics, std::initializer_list<Figure> shown) {
   std::string line;
   for (const Figure& figure : shown) {
@@ -57,8 +57,8 @@ std::string figures(const Metrics& metrics, std::initializer_list<Figure> shown)
   return line;
 }
 
-// ", calibration error 0.021", that of the probabilities which predict gives. Where predictions.csv
-// and the report have uncalibrated ones, it says so; a mix has no others.
+// ", calibration error 0.021" of the probabilities that predict gives. If predictions.csv and the
+// report have uncalibrated ones, it adds "(calibrated)"; for a mix both are the same.
 std::string calibration_error(const Metrics& metrics) {
   const auto own = found(metrics, "eval_ece"), calibrated = found(metrics, "eval_ece_calibrated");
   if (!own && !calibrated) return "";
@@ -68,7 +68,7 @@ std::string calibration_error(const Metrics& metrics) {
 }
 
 std::string automatic_line(const Metrics& metrics) {
-  constexpr double kLeastRows = 20;  // 95 % of fewer rows are all of them
+  constexpr double kLeastRows = 20;  // of fewer rows, 95 % are all of them
   const auto share = found(metrics, "eval_coverage_at_95");
   if (!share || found(metrics, "eval_rows").value_or(kLeastRows) < kLeastRows) return "";
   if (*share == 0) return "no part of the rows can be automatic with 95 % of them right";

@@ -1,4 +1,4 @@
-// The result of a run or an evaluation in words, for people.
+// Describes the result of a run or an evaluation for people.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace finetune {
 
-// At most five lines without line ends, of 80 columns where names and numbers are of usual length:
-// how much is right, what simpler answers reach, rows whose text was not trained on, two or three
-// more figures, and how many rows can be automatic. Empty without evaluation metrics. Rows are
-// "held-out" only where the metrics show that they are not trained on.
+// At most five lines without line ends, up to 80 columns if names and numbers have the usual
+// length: how much is right, results of simpler models, rows whose text was not trained on, two or
+// three more metrics, and how many rows can be automatic. Empty without evaluation metrics. Rows
+// are called "held-out" only if the metrics show that they were not trained on.
 //
 //   84.5 % of 1,000 held-out rows right
 //   BERT alone 83.1 %, words alone 83.9 %, always the commonest label 24.8 %

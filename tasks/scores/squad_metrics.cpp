@@ -1,4 +1,4 @@
-// Normalises answers; exact match, F1 and best thresholds over questions.
+// Normalizes answers; computes exact match, F1 and best thresholds over questions.
 #include "tasks/scores/squad_metrics.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace finetune {
 namespace {
 
-// string.punctuation of Python: the 32 ASCII characters that are neither letters, digits, white
-// space nor control.
+// Python's string.punctuation: the 32 ASCII characters that are not letters, digits, white space or
+// control characters.
 bool is_ascii_punctuation(char32_t c) {
   return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x40) || (c >= 0x5B && c <= 0x60) ||
          (c >= 0x7B && c <= 0x7E);
@@ -27,7 +27,7 @@ std::vector<std::string> normalized_words(std::string_view answer) {
   std::u32string text = python_lower(decode_utf8(answer));
   std::erase_if(text, is_ascii_punctuation);
   std::vector<std::string> words;
-  bool inside = false;  // of a word of the result
+  bool inside = false;  // whether in a word of the result
   auto put = [&](char32_t c) {
     if (is_python_space(c)) {
       inside = false;
@@ -53,7 +53,7 @@ std::vector<std::string> normalized_words(std::string_view answer) {
   return words;
 }
 
-// `words` sorted.
+// The words must be sorted.
 double f1_score(const std::vector<std::string>& prediction,
                 const std::vector<std::string>& reference, int squad_version) {
   if (squad_version == 2 && (prediction.empty() || reference.empty())) {
@@ -68,7 +68,7 @@ double f1_score(const std::vector<std::string>& prediction,
   return (2 * precision * recall) / (precision + recall);
 }
 
-// Sums over the questions for which `take` is true, as a percentage of their number.
+// Averages over the questions for which `take` is true, in percent.
 template <typename Take>
 void add_average(std::span<const ScoredQuestion> questions, Take take, const std::string& prefix,
                  bool with_total, std::map<std::string, double>& out) {
@@ -86,8 +86,8 @@ void add_average(std::span<const ScoredQuestion> questions, Take take, const std
   if (with_total) out[prefix + "total"] = double(total);
 }
 
-// The best average over all thresholds on the no-answer scores. It starts from answering "" to
-// every question and lets in answers in the order of their scores.
+// The best average over all thresholds on the no-answer scores. Starts with the answer "" to each
+// question, and accepts answers in the order of their scores.
 template <typename Score>
 void add_best_threshold(std::span<const ScoredQuestion> questions,
                         std::span<const NoAnswerScore> no_answer, Score score,

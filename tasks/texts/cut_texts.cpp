@@ -26,7 +26,7 @@ std::string share(int64_t part, int64_t all) {
   return format_fixed(100.0 * double(part) / double(std::max<int64_t>(1, all)), 1) + " %";
 }
 
-// Not the number of windows cuts most pairs then, but the room that the shorter text has in each.
+// Whether most cut texts are cut by the room for the shorter text, not by --max-windows.
 bool is_cut_inside(const CutTexts& texts) {
   return texts.long_texts.in_windows && 2 * texts.at_most < texts.counts.truncated;
 }

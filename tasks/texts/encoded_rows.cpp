@@ -18,9 +18,9 @@ constexpr int64_t kRowsPerPiece = 256;
 // The samples of consecutive rows, made by one thread.
 struct Piece : TextCounts {
   std::vector<int32_t> ids;
-  std::vector<int64_t> ends;  // in ids, one for each sample
+  std::vector<int64_t> ends;  // per sample: its end in ids
   std::vector<uint32_t> second;
-  std::vector<int64_t> windows;  // of each row
+  std::vector<int64_t> windows;  // per row
 };
 
 void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
@@ -138,7 +138,7 @@ std::vector<TextSum> token_sums(const SampleSet& set) {
   };
   for (int64_t row = 0; row < set.examples; ++row) {
     const IndexRange windows = set.samples_of(row);
-    bytes = "|";  // text_sum() ignores white space at the ends
+    bytes = "|";  // text_sum() ignores outer white space
     for (int64_t i = windows.begin; i < windows.end; ++i) {
       const int64_t from = set.samples.offsets[size_t(i)], to = set.samples.offsets[size_t(i) + 1];
       add(&set.samples.second[size_t(i)], sizeof set.samples.second[0]);

@@ -1,4 +1,4 @@
-// Checks that a model can tell two texts in one sequence apart.
+// Checks that a model can distinguish two texts in one sequence.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace finetune {
 
-// `what` needs pairs. Error(model): the type embeddings have no row for the second text. A model
-// without types of its own for pairs sees the texts' order and the separators between them.
+// `what` needs pairs. Error(model) if the type embeddings have no row for the second text. A model
+// without types for pairs sees the texts' order and the separators between them.
 inline void require_pair_types(const EncoderConfig& config, std::string_view what) {
   if (config.type_vocab_size != 1 || !config.embeddings.pair_types) return;
   throw model_error("--model: type_vocab_size is ", config.type_vocab_size,

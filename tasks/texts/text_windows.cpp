@@ -1,4 +1,4 @@
-// Token ranges of a row's windows.
+// Computes the token ranges of a row's windows.
 #include "tasks/texts/text_windows.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Writes JSON as Python's json.dump(indent=4) does.
+// Writes JSON in the format of Python's json.dump(indent=4).
 #include "tasks/qa/evaluation/answer_files.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Hugging Face's files of answers, written answer by answer.
+// Writes Hugging Face's files of answers, one answer at a time.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace finetune {
 
-// Writes a JSON object entry by entry, indented by 4 and in ASCII as Hugging Face's files are;
-// `sink` takes the text piece by piece.
+// Writes a JSON object entry by entry, indented by 4 and in ASCII like Hugging Face's files. `sink`
+// receives the text piece by piece.
 class JsonObjectWriter {
  public:
   explicit JsonObjectWriter(std::function<void(std::string_view)> sink);
@@ -30,18 +30,18 @@ class JsonObjectWriter {
   bool empty_ = true;
 };
 
-// The paths of the files. An empty path: that file is not written.
+// The paths of the files. A file with an empty path is not written.
 struct AnswerPaths {
   std::string predictions, n_best, null_odds;
 };
-// predictions.json, nbest_predictions.json, and null_odds.json under version 2.
+// predictions.json, nbest_predictions.json and, for version 2, null_odds.json.
 AnswerPaths answer_paths(int squad_version);
 
 class AnswerFiles {
  public:
   AnswerFiles(const AnswerPaths& paths, const OpenOutput& open);
   void add(const std::string& id, const QuestionAnswer& answer);
-  void commit();  // all files or none; without it nothing is left
+  void commit();  // writes all files or none; without it no file remains
 
  private:
   struct File {

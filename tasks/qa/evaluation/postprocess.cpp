@@ -1,4 +1,4 @@
-// Best spans of windows, and n-best lists with probabilities.
+// Finds the best spans of windows, and makes n-best lists with probabilities.
 #include "tasks/qa/evaluation/postprocess.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace finetune {
 namespace {
 
-// The `count` largest of logits[0], logits[2], ..., best first.
+// The indices of the `count` largest of logits[0], logits[2], ..., best first.
 std::vector<int32_t> largest(const float* logits, int64_t length, int64_t count) {
   std::vector<int32_t> order{};
   order.resize(size_t(length));
@@ -25,7 +25,7 @@ std::vector<int32_t> largest(const float* logits, int64_t length, int64_t count)
   return order;
 }
 
-// Tokens of some vocabularies include the white space before their word; an answer does not.
+// Tokens of some vocabularies include the white space before their word; answers must not.
 std::string_view without_outer_space(std::string_view text) {
   while (!text.empty()) {
     const utf8::Decoded first = utf8::decode(text, 0);
@@ -110,7 +110,7 @@ QuestionAnswer answer_question(std::string_view context, const WindowAnswers* wi
     any_text |= !text.empty();
     out.n_best.push_back({text, c.start_logit, c.end_logit, 0});
   }
-  // Without any span there is nothing to answer; Hugging Face says "empty" then.
+  // Without any span there is no answer; like Hugging Face, the answer is then "empty".
   if (out.n_best.empty() || (!any_text && (with_null || out.n_best.size() == 1))) {
     out.n_best.insert(out.n_best.begin(), RankedAnswer{"empty", 0, 0, 0});
   }

@@ -1,7 +1,7 @@
-// From start and end logits to answers, as Hugging Face's postprocess_qa_predictions.
-// N-best lists, null odds and the rules of versions 1 and 2
-// (examples/pytorch/question-answering/utils_qa.py), in single precision as there. Of equal logits
-// the later token counts as the larger.
+// Converts start and end logits to answers like Hugging Face's postprocess_qa_predictions. N-best
+// lists, null odds and the rules of versions 1 and 2 are those of
+// examples/pytorch/question-answering/utils_qa.py, in single precision as there. Of equal logits,
+// the later token's counts as larger.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,23 @@ struct Candidate {
   float score() const { return start_logit + end_logit; }
 };
 
-// What a window can contribute to its question: at most n_best candidates, best first, and the
-// logits of [CLS]. Everything else of its logits may be forgotten.
+// A window's contribution to its question: at most n_best candidates, best first, and the logits of
+// [CLS]. Its other logits are not needed any more.
 struct WindowAnswers {
   std::vector<Candidate> candidates;
   float null_start = 0;
   float null_end = 0;
 };
 
-// logits (length, 2): start, end of the window's tokens. The context's tokens are
-// [context_begin, context_begin + context_length) of them; token_begins/token_ends are theirs, in
-// bytes of the context.
+// logits (length, 2): start and end logits of the window's tokens. The tokens of the context are
+// [context_begin, context_begin + context_length); token_begins and token_ends are their byte
+// offsets in the context.
 WindowAnswers reduce_window(const float* logits, int64_t length, int64_t context_begin,
                             int64_t context_length, const uint32_t* token_begins,
                             const uint32_t* token_ends, const AnswerOptions& options);
 
 struct RankedAnswer {
-  std::string_view text;  // of the context, or a literal
+  std::string_view text;  // part of the context, or a literal
   float start_logit = 0;
   float end_logit = 0;
   float probability = 0;
@@ -54,7 +54,7 @@ struct QuestionAnswer {
   float null_odds = 0;               // version 2: null score - best score
 };
 
-// `windows`: those of one question, in order.
+// `windows`: the windows of one question, in order.
 QuestionAnswer answer_question(std::string_view context, const WindowAnswers* windows,
                                int64_t count, const AnswerOptions& options);
 

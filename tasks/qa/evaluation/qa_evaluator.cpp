@@ -1,4 +1,4 @@
-// Answers each question once the logits of all its windows are there.
+// Answers each question when the logits of all its windows are known.
 #include "tasks/qa/evaluation/qa_evaluator.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kMostContextBytes = size_t{8} << 20;  // of the questions of one piece
+constexpr size_t kMostContextBytes = size_t{8} << 20;  // for the questions of one piece
 
 TaskOptions with_input(TaskOptions options, const std::string& input) {
   options.eval_files = {std::filesystem::path(input == "-" ? "/dev/stdin" : input)};

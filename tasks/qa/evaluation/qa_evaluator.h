@@ -1,6 +1,6 @@
 // The evaluator of question answering: answers questions, and scores them against references.
-// Windows, logits and candidates exist for a few hundred questions at a time. The questions
-// themselves are in memory, and of each answered question its score.
+// Windows, logits and candidates are in memory for a few hundred questions at a time; the questions
+// themselves and the scores of answered questions stay in memory.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,14 @@ class QaEvaluator final : public Evaluator {
  public:
   static constexpr int64_t kQuestionsAtOnce = 512;
 
-  // The evaluation questions of a training run with their windows. Both must outlive the evaluator.
+  // The evaluation questions of a training run and their windows; both must outlive this.
   QaEvaluator(const SquadData& data, const QaWindows& windows, const AnswerOptions& options,
               RepeatedQuestions repeated = {});
-  // Reads options.eval_files. `has_references`: the questions have answers to compare with; without
-  // them metrics() is empty. The tokenizer must outlive the evaluator. Errors as of make_qa_task.
+  // Reads options.eval_files. `has_references`: the questions have answers to compare with; else
+  // metrics() is empty. The tokenizer must outlive the evaluator. Errors as in make_qa_task.
   QaEvaluator(const TaskOptions& options, const Tokenizer& tokenizer, int64_t max_positions,
               bool has_references, int64_t questions_at_once = kQuestionsAtOnce);
-  // Questions without references, for `predict`. Error(usage) for a request that suits another
-  // task.
+  // Questions without references, for `predict`. Error(usage) if the request is for another task.
   static std::unique_ptr<QaEvaluator> of_input(const PredictionRequest& request,
                                                const TaskOptions& options, const TaskModel& model);
 
@@ -59,7 +58,7 @@ class QaEvaluator final : public Evaluator {
  private:
   int64_t questions() const { return int64_t(data_->questions.size()); }
   QuestionAnswer answer_of(int64_t question, const WindowAnswers* windows, int64_t count) const;
-  void finish_question(int64_t question);  // all of its windows are in open_
+  void finish_question(int64_t question);  // open_ must have all of its windows
   void require_all_answered() const;
 
   SquadData read_;
@@ -69,19 +68,19 @@ class QaEvaluator final : public Evaluator {
   AnswerOptions answer_options_;
   bool has_references_ = true;
   int64_t questions_at_once_ = 0;
-  std::optional<SampleSetChunks> chunks_;  // of windows in memory
+  std::optional<SampleSetChunks> chunks_;  // windows in memory
 
-  int64_t given_ = 0;  // questions whose windows next() has made
+  int64_t given_ = 0;  // questions whose windows next() has returned
   WindowTotals totals_;
-  std::deque<std::shared_ptr<const QaWindows>> pieces_;  // with windows that wait for their logits
-  int64_t window_ = 0;                                   // the first of those in pieces_.front()
-  int64_t windows_added_ = 0;                            // of all pieces
+  std::deque<std::shared_ptr<const QaWindows>> pieces_;  // with windows that wait for logits
+  int64_t window_ = 0;                                   // the next window of pieces_.front()
+  int64_t windows_added_ = 0;                            // in all pieces
   int64_t answered_ = 0;
-  std::vector<WindowAnswers> open_;  // of the current question
-  std::vector<WindowAnswers> kept_;  // of all windows in memory, for write_files()
+  std::vector<WindowAnswers> open_;  // the current question's
+  std::vector<WindowAnswers> kept_;  // all windows in memory, for write_files()
   MeanLoss loss_;
   QuestionScores scores_;
-  RepeatedQuestions repeated_;  // empty: the trained questions are not known
+  RepeatedQuestions repeated_;  // empty: trained questions are unknown
   AnswerPaths paths_;
   std::optional<AnswerFiles> files_;
 };

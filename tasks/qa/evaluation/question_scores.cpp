@@ -81,7 +81,7 @@ RepeatedQuestions repeated_questions(const SquadData& data, const TrainedTexts& 
 }
 
 Metrics QuestionScores::metrics(const RepeatedQuestions& repeated) const {
-  // The answers have been chosen by --null-threshold already.
+  // The answers were already chosen by --null-threshold.
   constexpr double kChosen = std::numeric_limits<double>::infinity();
   Metrics metrics = squad_scores(questions_, no_answer_, kChosen, squad_version_);
   if (repeated.empty()) return metrics;

@@ -15,8 +15,8 @@
 
 namespace finetune {
 
-// What the logits (length, 2) of window w can contribute to its question. Error(diverged) for
-// logits that are not finite.
+// A window's contribution to its question, from the logits (length, 2) of window w. Error(diverged)
+// if logits are not finite.
 WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
                              const float* logits, const AnswerOptions& options);
 // The training loss of window w, or nothing if the place of its question's answer is unknown.
@@ -33,19 +33,19 @@ class MeanLoss {
   int64_t windows_ = 0;
 };
 
-// Questions whose question and context are trained on, too: one flag for each, or none where the
-// trained ones are not known.
+// One flag per question: whether its question and context were trained on, too. Empty if the
+// trained questions are not known.
 using RepeatedQuestions = std::vector<uint8_t>;
 RepeatedQuestions repeated_questions(const SquadData& data, const TrainedTexts& trained);
 std::vector<TextSum> question_sums(const SquadData& data);
 
-// Scores of chosen answers, question by question in the order of the data.
+// The scores of chosen answers. Add questions in the order of the data.
 class QuestionScores {
  public:
   explicit QuestionScores(int squad_version) : squad_version_(squad_version) {}
   void reserve(size_t questions) { questions_.reserve(questions); }
   void add(const SquadQuestion& question, const QuestionAnswer& answer);
-  // With the metrics of questions that are not repeated (tasks/repeated_texts.h), if known.
+  // If the repeated questions are known, also has metrics of the others (tasks/repeated_texts.h).
   Metrics metrics(const RepeatedQuestions& repeated = {}) const;
 
  private:
@@ -54,9 +54,9 @@ class QuestionScores {
   std::vector<NoAnswerScore> no_answer_;  // version 2
 };
 
-// Whether any question has a loss: one without an answer, or with an answer whose place is known.
+// Whether any question has a loss, that is, has no answer, or has an answer with a known place.
 bool has_known_places(const SquadData& data);
-// The metrics that metrics() of version 1 or 2 can give.
+// The metrics that QuestionScores::metrics() may give for version 1 or 2.
 std::vector<std::string> qa_metric_names(int squad_version, bool has_loss = true,
                                          bool knows_trained = false);
 

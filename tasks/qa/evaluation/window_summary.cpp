@@ -1,4 +1,4 @@
-// Words the log's lines about questions, windows and questions that are cut.
+// Formats the log's lines about questions, windows and cut questions.
 #include "tasks/qa/evaluation/window_summary.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string taken(int64_t count, std::string_view how) {
   return concat(count, " ", count == 1 ? "is" : "are", " ", how);
 }
 
-// The line on questions whose first answer is not at its answer_start, or nothing.
+// A warning about questions whose first answer is not at its answer_start, or "".
 std::string misplaced_warning(std::string_view name, const SquadData& data) {
   int64_t later = 0, moved = 0, nowhere = 0;
   const std::string* first = nullptr;

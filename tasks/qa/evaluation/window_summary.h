@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// Of all windows, made at once or piece by piece.
+// Totals over all windows, made at once or piece by piece.
 struct WindowTotals {
   int64_t windows = 0, tokens = 0;
   int64_t split_questions = 0, cut_questions = 0, reduced_strides = 0;
