@@ -66,7 +66,7 @@ class Objective {
   virtual const SampleView& samples() const = 0;
   // Call before the batches of an epoch: some tasks draw new random numbers for each epoch.
   virtual void begin_epoch(int64_t /*epoch*/) {}
-  // Adds what is not part of the samples to a packed micro-batch: hidden words, weights.
+  // Adds data to a packed micro-batch that the samples lack: hidden words, weights.
   virtual void complete(PackedBatch& /*batch*/) const {}
   // The denominator of the loss over these samples (by index): their number, the sum of the weights
   // of samples or classes, or the number of hidden pieces.

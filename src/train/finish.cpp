@@ -30,7 +30,7 @@
 namespace finetune {
 namespace {
 
-// The options as given, with what config.toml fixed at the run's start.
+// The given options, with the values that config.toml fixed at the run's start.
 TrainOptions options_to_repeat(const TrainOptions& given, const RunDirectory& directory) {
   const std::vector<ConfigEntry> kept = read_config(directory.config(), ExitCode::model);
   return with_recipe_of(with_cut_of(given, kept), kept);
@@ -148,7 +148,7 @@ bool own_weights_are_finite(Engine& engine) {
 }
 
 // Calibrates the model and computes the baselines. If memory or another resource runs out, this
-// throws and does not go on without them: with the last checkpoint, --resume can try again.
+// throws instead of leaving them out: with the last checkpoint, --resume can try again.
 CalibrationReport calibrate(Task& task, const TrainOptions& options, Evaluator& evaluation,
                             Metrics& metrics) {
   try {

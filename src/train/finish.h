@@ -13,7 +13,7 @@ bool weights_are_finite(const Machine& machine, const Learner& learner);
 Metrics totals_of(const TrainingRun& run, double runtime, double epochs);
 
 // Exports the best model and writes the run's last files. Only rank 0 gets an outcome. `metrics`:
-// what the loop measured. `best_metrics` and `best_evaluation`: of state.best_step if this process
+// metrics of the loop. `best_metrics` and `best_evaluation`: of state.best_step if this process
 // evaluated it. Else they are empty and null, and it is evaluated again. Collective.
 TrainOutcome finish_run(TrainingRun& run, Metrics metrics, Metrics best_metrics,
                         Evaluator* best_evaluation);

@@ -1,4 +1,4 @@
-// Decides what --resume continues, and whether it may.
+// Finds the checkpoint that --resume continues, and checks whether it may.
 #pragma once
 
 #include <memory>

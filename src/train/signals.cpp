@@ -36,7 +36,7 @@ SignalGuard::SignalGuard() : saved_(new Saved) {
   interrupts = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // reads and writes in progress go on
+  action.sa_flags = SA_RESTART;  // reads and writes in progress continue
   sigemptyset(&action.sa_mask);
   sigset_t handled;  // a parent process may have blocked them
   sigemptyset(&handled);

@@ -78,9 +78,9 @@ class Trainer {
   int step();
   int evaluate();
   int end_in_time();
-  // Waits until at most `left` steps are under way. Call with 0 before reading the run's state.
+  // Waits until at most `left` steps are in flight. Call with 0 before reading the run's state.
   void finish_steps(int64_t left);
-  // After an error: waits for every step under way, and ignores further errors.
+  // After an error: waits for every step in flight, and ignores further errors.
   void finish_steps_if_possible() noexcept;
   void show(int64_t done, double loss);
   Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluator> evaluation);

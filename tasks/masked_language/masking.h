@@ -1,4 +1,4 @@
-// Chooses the pieces of a text to hide, and what replaces them.
+// Chooses the pieces of a text to hide, and their replacements.
 // A pure function of the seed, the epoch and the sample's number; batch, process and thread do not
 // matter. Same semantics as Hugging Face's collators for masked language modelling: for whole words
 // DataCollatorForWholeWordMask, else DataCollatorForLanguageModeling.

@@ -16,7 +16,7 @@ struct Texts {
   int64_t read = 0;      // texts in the files; 0: read for another side
   int64_t empty = 0;     // rows without a text, left out
   int64_t dropped = 0;   // unusable rows (--skip-bad-rows)
-  int64_t repeated = 0;  // with the tokens of an earlier text; from read_texts(): those left out
+  int64_t repeated = 0;  // with the tokens of an earlier text; from read_texts(): left-out ones
 };
 
 // Returns the texts of all rows in order, as [CLS] text [SEP] cut to max_length tokens. Their

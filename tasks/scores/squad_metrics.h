@@ -39,7 +39,7 @@ struct SquadPredictions {
   double no_answer_threshold = 1.0;         // version 2: above it the answer counts as ""
 };
 
-// A question, predicted or not, with what its scores need.
+// A question, predicted or not, with the facts that its scores need.
 struct ScoredQuestion {
   AnswerScore score;
   bool predicted = true;

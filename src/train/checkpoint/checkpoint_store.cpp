@@ -60,7 +60,7 @@ std::optional<FoundCheckpoint> newest_valid_checkpoint(const fs::path& directory
       warn(file->path.string(), ": is the checkpoint of step ", found.state.step,
            " under another name; refused");
     } catch (const Error& error) {
-      if (error.code() == ExitCode::device) throw;  // memory or threads: says nothing of the file
+      if (error.code() == ExitCode::device) throw;  // memory or threads: not the fault of the file
       warn(error.what(), "; refused");
     }
   }
@@ -73,7 +73,7 @@ void prune_checkpoints(const fs::path& directory, int64_t current, int64_t keep,
   int64_t up_to_current = std::count_if(files.begin(), files.end(),
                                         [&](const auto& file) { return file.step <= current; });
   int64_t excess = up_to_current - std::max<int64_t>(keep, 1);
-  std::error_code ignored;  // one that cannot be removed is no reason to stop training
+  std::error_code ignored;  // a file that cannot be removed does not stop training
   for (const auto& file : files) {
     bool old = excess-- > 0 && file.step < current;
     bool refused = file.step > current;

@@ -1,4 +1,4 @@
-// Cuts layers and batches for a layout, and measures what its axes exchange.
+// Cuts layers and batches for a layout, and measures the bytes that its axes exchange.
 #include "train/layout/stages.h"
 
 #include <algorithm>

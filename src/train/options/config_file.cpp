@@ -1,4 +1,4 @@
-// Reads and writes config.toml, and tells how two configurations differ.
+// Reads and writes config.toml, and lists how two configurations differ.
 #include "train/options/config_file.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kLongestValue = 200;  // in a message
 
-// TOML tells a float from an integer by its point or exponent.
+// In TOML a float differs from an integer by its point or exponent.
 std::string toml_double(double value) {
   std::string text = format_number(value);
   bool whole = std::isfinite(value) && text.find_first_of(".e") == std::string::npos;

@@ -1,6 +1,6 @@
 // config.toml: a run's options by their command-line names. The subset of TOML 1.0 that options
 // need: `name = value` lines and comments; strings, numbers, booleans, and arrays of these (over
-// several lines if need be). No tables, dates or multi-line strings: each is an error that says so.
+// several lines if need be). No tables, dates or multi-line strings: each is an error.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ class ConfigParser {
   void skip_lines();
   // A name, with '-' in place of '_'.
   std::string parse_name();
-  // "name =" and the blanks behind it.
+  // "name =" and the blanks after it.
   std::string parse_name_of_entry();
   std::string parse_scalar();
   void parse_array(std::vector<std::string>& values);

@@ -42,7 +42,7 @@ struct TrainOptions {
   bool distinct = false;
 
   std::string recipe;  // not given: recipe_of (train/recipe/recipe.h)
-  // The recipe sets those that are not given.
+  // The recipe sets these options if they are not given.
   std::optional<double> epochs;
   std::optional<int64_t> max_steps;
   std::optional<int64_t> batch_size;

@@ -48,7 +48,7 @@ struct DeviceRun {
 // In bytes.
 struct DeviceForecast {
   int64_t weights = 0;      // with the rounded copy that products read
-  int64_t gradients = 0;    // with buffers for those of other processes
+  int64_t gradients = 0;    // with buffers for other processes' gradients
   int64_t optimizer = 0;    // m and v
   int64_t activations = 0;  // of the micro-batch, with messages to other devices
   int64_t scratch = 0;      // of the operations: rounded operands, partial sums, masks
@@ -63,7 +63,7 @@ int64_t rounded_weight_bytes(const ParameterTable& table, DType compute);
 DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
                                       bool recompute);
 
-// The share of the free memory that a run can use: the driver loads kernels later.
+// Bytes of the free memory that a run can use: the driver loads kernels later.
 int64_t usable_device_memory(const DeviceMemory& at_start);
 
 // The largest --micro-batch-tokens up to `most` with which the run fits into `bytes`. Returns 0 if

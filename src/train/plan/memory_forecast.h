@@ -52,7 +52,7 @@ struct MemoryForecast {
   int64_t optimizer = 0;    // m and v
   int64_t activations = 0;  // with the micro-batch
   int64_t data = 0;         // vocabulary, texts and tokens
-  int64_t program = 0;      // with libraries, threads and what matrix products pack
+  int64_t program = 0;      // with libraries, threads and packed operands
   int64_t shared = 0;       // weights, gradients and moments of all processes of the host
   int64_t peak = 0;         // forecast of peak_memory_mb
   int64_t host = 0;         // all processes; shared memory counts once

@@ -65,7 +65,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   p.program_bytes = bytes_of_mb(resident_memory_mb());
   p.model = open_model(o.model, !o.reinit);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
-  stages_of(o, p.model.config, HeadKind::sequence);  // refuses what the model cannot have
+  stages_of(o, p.model.config, HeadKind::sequence);  // refuses stages that the model cannot have
   auto source = open_weights_of(p.model);
   p.task = inputs.read(o, inputs.open(o, {}), p.model, *source, {});
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;

@@ -10,7 +10,7 @@
 
 namespace finetune {
 
-// --resume of a run that has ended. Rank 0 alone has the directory and the assertions.
+// --resume of a run that has ended. Only rank 0 has the directory and the assertions.
 struct FinishedRun {
   TrainOptions given;
   std::unique_ptr<RunDirectory> directory;

@@ -13,7 +13,7 @@
 
 namespace finetune {
 
-// What every step of the preparation works with.
+// The context of each step of the preparation.
 struct Context {
   Communicator& world;
   const SignalGuard& signals;

@@ -1,4 +1,4 @@
-// Writes TensorBoard's event files, protobuf and framing by hand.
+// Writes TensorBoard's event files, with their own protobuf and framing code.
 #include "train/record/event_file.h"
 
 #include <unistd.h>

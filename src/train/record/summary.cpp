@@ -17,7 +17,7 @@ bool has_model(const RunDirectory& directory) {
 
 namespace {
 
-// Says for what else than measuring the evaluation rows were used, or is empty.
+// Returns the use of the evaluation rows besides measuring, or "".
 std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
   const auto value = [&](const char* name) {
     const auto found = metrics.find(name);

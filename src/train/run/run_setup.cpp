@@ -180,7 +180,7 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
   add(layout_metric_names(layout));
   if (on_gpu) {
     names.emplace_back("device_peak_memory_mb");
-    // NCCL may then add gradients, and it does not tell how many bytes it sends.
+    // NCCL may then add gradients, and the number of bytes that it sends is not known.
     if (options.no_deterministic) std::erase(names, "dp_bytes");
   }
   if (!task.eval_set()) return names;

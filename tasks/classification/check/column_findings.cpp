@@ -1,4 +1,4 @@
-// Findings about what gives the label away: other columns, and the text itself.
+// Findings about sources that reveal the label: other columns, and the text itself.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 namespace finetune {
 namespace {
 
-constexpr double kTelling = 0.95;         // share of rows whose label the column tells
+constexpr double kTelling = 0.95;         // share of rows whose label the column reveals
 constexpr double kLeastCorrection = 0.5;  // of the rows that the majority gets wrong
 constexpr double kLabelInText = 0.5;      // share of rows
 constexpr size_t kShortestLabel = 3;      // bytes, to look for it in a text

@@ -39,7 +39,7 @@ std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_memory(
 std::unique_ptr<ClassificationEvaluator> ClassificationEvaluator::of_files(
     const TaskOptions& options, const TaskModel& model) {
   std::unique_ptr<ClassificationEvaluator> made(new ClassificationEvaluator);
-  // Report faults of the model before those of the data.
+  // Report faults of the model before faults of the data.
   made->stored_weights_ =
       stored_class_weights(model.config, int64_t(trained_labels(model.config).size()));
   auto files = std::make_unique<LabelledFiles>(options, model);

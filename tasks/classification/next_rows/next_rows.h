@@ -20,8 +20,8 @@
 namespace finetune {
 
 // A candidate is a text with its first row and the number of its rows. Texts with the same tokens
-// are one candidate. Not candidates: rows with a label, and texts that occur in such rows or in the
-// rows of take_training_rows(). Keeps all candidates in memory.
+// are one candidate. Rows with a label are not candidates, and neither are texts that such rows or
+// the rows of take_training_rows() have. Keeps all candidates in memory.
 class NextRows final : public Evaluator {
  public:
   // Error(usage) if the model predicts numbers or has one label.

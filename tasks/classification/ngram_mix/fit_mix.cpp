@@ -116,7 +116,7 @@ MixWeights best_mix(const HeldOutLogits& held, RowChoice rows) {
   for (int step = 0; step < kMostMixSteps; ++step) {
     const Pair by = newton_step(bend, at);
     if (-(bend.slope[0] * by[0] + bend.slope[1] * by[1]) < kLeastGain * (1 + bend.value)) break;
-    // Halve the step until it is a gain: a bound may have bent it, or the curve is no parabola.
+    // Halve the step until it is a gain: a bound may have bent it, or the curve is not a parabola.
     bool gains = false;
     for (double length = 1; length > kLeastLength && !gains; length /= 2) {
       const Pair next = inside_bounds({at[0] + length * by[0], at[1] + length * by[1]});

@@ -1,4 +1,4 @@
-// Predictions as JSON Lines: a row's own values and what was predicted, an object a line.
+// Formats predictions as JSON Lines: one object per line, with a row's own values first.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_set>

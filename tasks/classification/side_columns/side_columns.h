@@ -60,7 +60,7 @@ std::vector<SideFeature> side_features(const SideRow& row, const SideColumns& co
 // Computes the scales of the number columns.
 class ScaleSums {
  public:
-  // `columns`: say how their numbers are written.
+  // `columns`: with comma_decimals set for each column.
   explicit ScaleSums(std::vector<NumberScale> columns)
       : columns_(std::move(columns)), sums_(columns_.size()) {}
   void add(const SideRow& row);

@@ -15,7 +15,7 @@ bool has_word(std::string_view words, std::string_view word) {
 }
 
 // Returns the entry of `names` that equals `folded` apart from case, - and _, or "". An entry such
-// as "report_to=wandb" must also match `value`. An entry such as "--C" is matched by `exact` alone.
+// as "report_to=wandb" must also match `value`. An entry such as "--C" is matched only by `exact`.
 std::string_view spelling_in(std::string_view names, std::string_view folded,
                              std::string_view value, std::string_view exact = "") {
   for (const std::string_view each : split(names, ' ')) {

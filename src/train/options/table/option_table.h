@@ -1,5 +1,5 @@
 // The table of train's options. adapt, plan and check have the same options; evaluate, predict and
-// others have those whose rows name these commands.
+// others have the options whose rows name these commands.
 #pragma once
 
 #include <optional>
