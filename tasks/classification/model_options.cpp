@@ -41,7 +41,7 @@ T value_or(const Stored& object, const char* key, T otherwise, const char* insid
   }
 }
 
-// Error(model) for values that no fit can give.
+// Error(model) for one that no fit can have given.
 LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& config) {
   LogitCalibration out;
   if (!stored.contains("calibration")) return out;
@@ -65,7 +65,7 @@ LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& c
   return out;
 }
 
-// Error(model) for names that no option can have set; so the user's options are not to blame.
+// Error(model) for names that no option can have given: options are not to blame for them.
 void take_columns(const Stored& stored, TaskOptions& options) {
   options.text_columns = value_or(stored, "text_column", options.text_columns);
   options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
@@ -90,7 +90,7 @@ void take_columns(const Stored& stored, TaskOptions& options) {
   }
 }
 
-// Error(model) for values that no option can have set.
+// Error(model) for what no option can have given.
 LongTexts stored_long_texts(const Stored& stored) {
   LongTexts out;
   const auto word = value_or(stored, "long_text", std::string(kCutWord));
@@ -110,7 +110,7 @@ LongTexts stored_long_texts(const Stored& stored) {
   return out;
 }
 
-// Error(model) for weights that no fit can give.
+// Error(model) for weights that no fit can have given.
 std::optional<StoredMix> stored_mix(const Stored& stored) {
   if (!stored.contains("ngram_mix")) return {};
   const Stored fitted = value_or(stored, "ngram_mix", Stored::object());
