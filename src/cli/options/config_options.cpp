@@ -170,15 +170,21 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments, Co
   const std::string recipe = value_given(arguments, "--recipe");
   const std::string filed_recipe = first_value(entries, "recipe");
   const bool is_other_recipe = !recipe.empty() && !filed_recipe.empty() && recipe != filed_recipe;
-  const bool is_quick_run = filed_recipe == kQuickWord && is_config_of_run(source->text);
+  const bool is_of_run = is_config_of_run(source->text);
   std::vector<std::string> left_out;
   if (source->is_of_output && !layout_fits(entries, arguments, comm.size())) {
     left_out = free_layout_options();
   }
+  if (is_of_run && filed_recipe == kQuickWord) left_out.emplace_back("batch-size");  // its rows
+  if (is_of_run && !source->is_of_output) {  // what the run chose is chosen anew
+    const bool had_budget = !first_value(entries, "time-budget").empty();
+    const bool has_budget = is_given(arguments, "--time-budget");
+    if (had_budget && (has_budget || is_other_recipe)) left_out.emplace_back("max-steps");
+    if (is_other_recipe) left_out.emplace_back("head-init");
+  }
   Arguments all = arguments;
   for (const ConfigEntry& entry : entries) {
     if (is_other_recipe && is_of_recipe(entry.name)) continue;
-    if (is_quick_run && entry.name == "batch-size") continue;  // the number of its rows
     if (std::find(left_out.begin(), left_out.end(), entry.name) != left_out.end()) continue;
     const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
     if (is_given(arguments, concat("--", name)) || is_excluded(name, arguments)) continue;

@@ -122,6 +122,9 @@ def test_auto_begins_with_the_fit(directory):
     first = [steps_of(directory / name)[0]["loss"] for name in ("fit", "random")]
     assert first[0] < 0.9 * first[1], first
     assert 'head-init = "random"' in (directory / "random/config.toml").read_text()
+    # With another recipe the run's own config.toml does not choose the head's beginning.
+    succeed("train", "--config", directory / "random/config.toml", "--recipe", "quick", "--max-steps", 1,
+            "--output", directory / "fitted")
     # A trained head is kept, and a stopped run goes on without a second fit.
     kept = succeed(*arguments(directory / "kept", *held, "--recipe", "auto", "--max-steps", 1, "--model", directory / "fit"))
     assert "linear head" not in kept.err, kept.err

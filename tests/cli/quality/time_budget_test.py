@@ -49,6 +49,13 @@ def test_the_choice_repeats(directory):
         return
     steps = int(re.search(r"--recipe auto --max-steps (\d+), ", line)[1])
     assert f"--max-steps {steps}" in card and "--time-budget" not in card, card
+    # The run's config.toml holds the chosen length; another recipe or time has another one.
+    stored = directory / "config.toml"
+    stored.write_text((out / "config.toml").read_text().replace("save-every = 200\n", ""))
+    config = ["train", "--config", stored, "--output"]
+    succeed(*config, directory / "quick", "--recipe", "quick")
+    longer = succeed(*config, directory / "longer", "--time-budget", "1h", "--max-train-samples", 64).err
+    assert "--time-budget 1h: all" in longer and "more time buys nothing" in longer, longer
     is_cut = "to keep the time" in text
     assert metrics_of(out)["train_steps"] == steps or is_cut, text
     # A stopped run goes on with the chosen length, with the option and without.
