@@ -144,15 +144,15 @@ void plan_steps(Communicator& world, Settings& settings, const SampleView& train
 
 // Fits the head to the features of the training samples. `task`: null but on rank 0. Collective.
 HeadFit fit_first_head(const Context& context, const Machine& machine, const Settings& settings,
-                       const TrainingArrays& arrays, const Task* task,
-                       const WeightSource* encoder) {
+                       const TrainingArrays& arrays, const Task* task, const WeightSource* encoder,
+                       Pooling pooling) {
   if (context.leads()) {
     open_console(settings.options.quiet);
     enable_progress(!settings.options.no_progress);
   }
   const bool has_names = context.leads() && !settings.options.no_label_names;
   const SampleView names = has_names ? task->label_names() : SampleView();
-  return fit_head(machine, settings, arrays, names, encoder, [&] {
+  return fit_head(machine, settings, arrays, names, encoder, pooling, [&] {
     const StopRequest request = context.signals.request();
     if (request == StopRequest::none) return;
     throw Error(exit_code_of(request),
@@ -208,8 +208,9 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
     // With --folds again after a stop: checkpoints have no answers out of fold.
     if (fits_head(options) && (first_step < 0 || options.folds)) {
       set_threads(own_threads);
-      fit = fit_first_head(context, machine, settings, samples.arrays, reading.inputs.task.get(),
-                           source.get());
+      fit =
+          fit_first_head(context, machine, settings, samples.arrays, reading.inputs.task.get(),
+                         source.get(), pools_already ? Pooling::mean : pooling_of(settings.config));
       fitted = weights_to_start_with(settings, source.get(), &fit->head);
     }
     loaded = load_weights(machine, settings, samples.arrays, fitted ? fitted.get() : source.get(),

@@ -63,7 +63,7 @@ FrozenBaseline measure_frozen_baseline(TrainOptions options, const DataFiles& fi
       *alone, make_groups(*alone, o), make_backend("cpu", 1, o.precision)->code_path(), {}};
   const HeadFit fit =
       fit_head(machine, settings, arrays, o.no_label_names ? SampleView() : task->label_names(),
-               source.get(), [] {});
+               source.get(), pooling_of(settings.config), [] {});
   const auto engine = make_pooled_engine(machine, settings, source.get(), fit.head);
   const std::unique_ptr<Evaluator> evaluator = evaluated(machine, settings, *engine, *task);
   FrozenBaseline out;

@@ -90,7 +90,7 @@ std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Setting
 }
 
 HeadFit fit_head(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
-                 const SampleView& names, const WeightSource* source,
+                 const SampleView& names, const WeightSource* source, Pooling pooling,
                  const std::function<void()>& check_stop) {
   Communicator& world = machine.world;
   world.note("features of the frozen encoder", -1);
@@ -116,8 +116,7 @@ HeadFit fit_head(const Machine& machine, const Settings& settings, const Trainin
       out.out_of_fold =
           out_of_fold_logits(features, width, arrays, int(*settings.options.folds), check_stop);
     }
-    const char* pooled =
-        pooling_of(settings.config) == Pooling::mean ? "mean-pooled" : "first-token";
+    const char* pooled = pooling == Pooling::mean ? "mean-pooled" : "first-token";
     out.line = concat("a linear head was fitted to ", pooled,
                       " features of the frozen encoder: ", counted(arrays.samples.size(), "sample"),
                       ", features ", format_fixed(computed, 1), " s, fit ",

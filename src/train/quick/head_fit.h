@@ -33,10 +33,10 @@ std::unique_ptr<Engine> make_pooled_engine(const Machine& machine, const Setting
 
 // Computes the features of the training samples and fits the head to them, and to `names` as
 // fit_named_head() does: Task::label_names() on rank 0, or nothing. `source`: null where another
-// process reads the weights for this one. `check_stop` throws if rank 0 was told to stop.
-// Collective.
+// process reads the weights for this one. `pooling`: of the features, for the log: the encoder may
+// pool in a layer that the run trains. `check_stop` throws if rank 0 was told to stop. Collective.
 HeadFit fit_head(const Machine& machine, const Settings& settings, const TrainingArrays& arrays,
-                 const SampleView& names, const WeightSource* source,
+                 const SampleView& names, const WeightSource* source, Pooling pooling,
                  const std::function<void()>& check_stop);
 
 // The state of --recipe quick after the fit, which counts as the run's one step over all rows.

@@ -92,6 +92,9 @@ def test_training_goes_on(directory):
     text = succeed("train", "--model", out, "--train", TRAIN, "--eval", TRAIN, "--label-column", "category",
                    "--recipe", "auto", "--ngram-mix", "no", "--max-steps", 20, "--output", directory / "more").err
     assert "its last layer, which pools, is kept and trained" in text, text
+    fitted = succeed("train", "--model", out, "--reinit-head", "--train", TRAIN, "--label-column", "category",
+                     "--recipe", "auto", "--ngram-mix", "no", "--max-steps", 1, "--output", directory / "anew").err
+    assert "linear head was fitted to mean-pooled features" in fitted, fitted
     config = json.loads((directory / "more/model/config.json").read_text())
     assert "finetune_pooling" not in config and config["num_hidden_layers"] == 3, config
     before, after = metrics_of(out)["eval_loss"], metrics_of(directory / "more")["eval_loss"]
