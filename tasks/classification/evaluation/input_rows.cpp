@@ -109,7 +109,14 @@ std::vector<bool> InputRows::have_value_in(std::string_view name) {
   const size_t column = size_t(std::find(columns.begin(), columns.end(), name) - columns.begin());
   const bool is_text = std::count(text_.text.begin(), text_.text.end(), column) > 0;
   if (column == columns.size() || is_text || text_.pair == column) return out;
-  for (size_t i = 0; i < rows.size(); ++i) out[i] = !trim(rows[i][column]).empty();
+  const bool may_be_list =
+      reader_.format() == RowFormat::jsonl || reader_.format() == RowFormat::json;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string_view value = trim(rows[i][column]);
+    const bool is_empty_list =
+        may_be_list && value.starts_with('[') && trim(value.substr(1)) == "]";
+    out[i] = !value.empty() && !is_empty_list;
+  }
   return out;
 }
 

@@ -92,6 +92,10 @@ def test_hostile_inputs(directory):
     assert len(table(succeed(*line, one).out)) == 1
     rows = table(succeed(*line, same).out)
     assert len(rows) == 1 and rows[0]["count"] == "50", rows
+    # A list without labels is no label, as an empty cell is none.
+    lists = write(directory / "lists.jsonl", '{"text":"fuel","label":[]}\n{"text":"rent","label":[ ]}\n'
+                  '{"text":"tax","label":["food"]}\n{"text":"tea","label":null}\n')
+    assert {row["text"] for row in table(succeed(*line, lists).out)} == {"fuel", "rent", "tea"}
     for name, text in (("header", "text\n"), ("empty", "")):
         none = succeed(*line, write(directory / f"{name}.csv", text))
         assert none.out == "text,count,likely_label,confidence,reason\n" and "holds no rows" in none.err, none
