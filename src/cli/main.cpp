@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/files/file_kind.h"
+#include "core/files/unfinished_files.h"
 #include "core/log.h"
 #include "core/option_advice.h"
 #include "core/terminal_line.h"
@@ -252,6 +253,7 @@ int main(int argc, char** argv) {
   terminate_of_library = std::set_terminate(end_without_memory);
   const std::string_view command = argc > 1 ? argv[1] : "";
   prepare_standard_streams(has_results_elsewhere(command));
+  finetune::remove_unfinished_on_signals();
   if (has_runs(command)) finetune::signals_of_runs();
   try {
     finetune::Communicator& world = finetune::world();

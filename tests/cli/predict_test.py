@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, predict, rows_of, write
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, kill_when, predict, rows_of, write
 from harness import BINARY, GOLDEN, fail, main, need, succeed
 
 
@@ -161,6 +161,15 @@ def test_predict_clears_away_what_was_killed(directory):
     others = [write(directory / name, "mine") for name in ("out.csv.tmp.12", "b.csv.tmp.0123456789abcdef")]
     succeed("predict", "--model", MODEL, "--input", one, "--output", directory / "out.csv")
     assert sorted(directory.iterdir()) == sorted([one, directory / "out.csv", *others]), list(directory.iterdir())
+
+
+def test_a_signal_leaves_nothing_behind(directory):
+    need(*MODELS)
+    rows = write(directory / "rows.csv", "text\n" + "hello RONA BRACKETS\n" * 200_000)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        code = kill_when(lambda: list(directory.glob("out.csv.tmp.*")), "predict", "--model", MODEL, "--input", rows,
+                         "--output", directory / "out.csv", number=number)
+        assert code == -number and list(directory.iterdir()) == [rows], (code, number)
 
 
 def test_nbest_that_cannot_be_written(directory):

@@ -13,6 +13,7 @@
 #include "core/files/descriptor.h"
 #include "core/files/file_kind.h"
 #include "core/files/temporary_name.h"
+#include "core/files/unfinished_files.h"
 
 namespace finetune {
 namespace {
@@ -73,20 +74,24 @@ AtomicFile::AtomicFile(fs::path path, Existing existing)
     : path_(std::move(path)), existing_(existing) {
   for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
     temporary_ = temporary_name(path_);
+    add_unfinished(temporary_.c_str());  // before it is there: a signal may come at any time
     descriptor_ = create_temporary(temporary_);
-    if (descriptor_ < 0 && errno != EEXIST) fail(errno);
-    if (descriptor_ < 0) continue;
-    const bool is_ours = stays_locked(descriptor_, temporary_);
+    const bool is_made = descriptor_ >= 0;
+    const bool is_ours = is_made && stays_locked(descriptor_, temporary_);
     if (is_ours && take_over_mode()) return;
     const int error = errno;
-    ::close(std::exchange(descriptor_, -1));
-    ::unlink(temporary_.c_str());
-    if (is_ours) fail(error);
+    take_unfinished_off(temporary_.c_str());
+    if (is_made) {
+      ::close(std::exchange(descriptor_, -1));
+      ::unlink(temporary_.c_str());
+    }
+    if (is_made ? is_ours : error != EEXIST) fail(error);
   }
   fail(EEXIST);
 }
 
 AtomicFile::~AtomicFile() {
+  take_unfinished_off(temporary_.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
   if (state_ != State::committed) ::unlink(temporary_.c_str());
 }
