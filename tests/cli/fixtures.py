@@ -5,9 +5,12 @@ import json
 import random
 import re
 import resource
+import shutil
 import signal
+import struct
 import subprocess
 import time
+from collections import namedtuple
 from pathlib import Path
 
 from harness import BINARY, GOLDEN, PATIENCE, succeed
@@ -22,6 +25,38 @@ MODELS = ("golden/tiny-bert-classification", "golden/tiny-bert-qa")
 
 def write(path, data):
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def copied(source, target, without=(), **config):
+    """A copy of a model without some files, whose config.json has other values for some keys."""
+    target.mkdir(parents=True)
+    for file in source.iterdir():
+        if file.name not in without:
+            shutil.copyfile(file, target / file.name)
+    if config:
+        values = json.loads((source / "config.json").read_text())
+        (target / "config.json").write_text(json.dumps({**values, **config}))
+    return target
+
+
+Tensor = namedtuple("Tensor", "shape data kind", defaults=("F32",))
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    return {name: Tensor(tuple(entry["shape"]), data[begin:][slice(*entry["data_offsets"])], entry["dtype"])
+            for name, entry in json.loads(data[8:begin]).items() if name != "__metadata__"}
+
+
+def write_safetensors(path, tensors):
+    header, begin = {}, 0
+    for name, tensor in tensors.items():
+        header[name] = {"dtype": tensor.kind, "shape": tensor.shape, "data_offsets": [begin, begin + len(tensor.data)]}
+        begin += len(tensor.data)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(tensor.data for tensor in tensors.values()))
     return path
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+from fixtures import read_safetensors
 from harness import BINARY, GOLDEN, facts_of, fail, main, metrics_in, metrics_of, need, run, steps_of, succeed
 
 MODEL = (GOLDEN / "tiny-bert-classification").resolve()
@@ -15,15 +16,6 @@ INPUT = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "categor
 
 def arguments(output, *more):
     return [*INPUT, "--output", output, "--max-steps", 2, "--lr", "1e-3", "--warmup-ratio", 0, *more]
-
-
-def tensors(path):
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    return {name: data[8 + length + t["data_offsets"][0]:8 + length + t["data_offsets"][1]]
-            for name, t in header.items()}
 
 
 def test_odd_numbers(directory):
@@ -123,11 +115,11 @@ def test_shards_beyond_the_batch_are_zero_leaves(directory):
 
 def test_frozen_parameters_keep_their_bits(directory):
     need(DATA)
-    before = tensors(MODEL / "model.safetensors")
+    before = read_safetensors(MODEL / "model.safetensors")
     for freeze, frozen_layers in (("none", None), ("embeddings", 0), ("1", 1), ("2", 2)):
         out = directory / freeze
         succeed(*arguments(out, "--freeze", freeze, "--max-steps", 3))
-        for name, value in tensors(out / "model/model.safetensors").items():
+        for name, value in read_safetensors(out / "model/model.safetensors").items():
             layer = int(name.split("layer.")[1].split(".")[0]) if "layer." in name else -1
             frozen = frozen_layers is not None and name.startswith("bert.") and "pooler" not in name and (
                 layer < frozen_layers)

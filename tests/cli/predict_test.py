@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, kill_when, predict, rows_of, write
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, copied, kill_when, predict, rows_of, write
 from harness import BINARY, GOLDEN, fail, main, need, succeed
 
 
@@ -246,15 +246,9 @@ def test_repeated_texts(directory):
 def test_models_of_others(directory):
     need(*MODELS)
     # no `finetune` object, only Hugging Face's label names
-    model = directory / "model"
-    shutil.copytree(MODEL, model)
-    for path in model.iterdir():
-        path.chmod(0o644)
-    config = json.loads((model / "config.json").read_text())
-    assert "finetune" not in config
-    config["id2label"] = {str(i): f"LABEL_{i}" for i in range(24)}
-    config["label2id"] = {f"LABEL_{i}": i for i in range(24)}
-    (model / "config.json").write_text(json.dumps(config))
+    assert "finetune" not in json.loads((MODEL / "config.json").read_text())
+    model = copied(MODEL, directory / "model", id2label={str(i): f"LABEL_{i}" for i in range(24)},
+                   label2id={f"LABEL_{i}": i for i in range(24)})
     data = write(directory / "d.csv", "text\nhello\n")
     row = rows_of(predict(data, model=model).out)[1]
     assert row[1].startswith("LABEL_") and row[2] == rows_of(predict(data).out)[1][2], row

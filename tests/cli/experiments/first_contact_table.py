@@ -4,7 +4,7 @@ import json
 import shutil
 from collections import namedtuple
 
-from fixtures import MODEL, write
+from fixtures import MODEL, copied, read_safetensors, write, write_safetensors
 
 # bug: the number in the trial that this came from; words: in the one line of an error, or in the log where the exit
 # code is 0. A command is run in a directory with the files that lay_out() makes. stdin: what is piped in.
@@ -111,7 +111,7 @@ def csv_of(lines, separator=","):
 def lay_out_models(directory):
     (directory / "model").symlink_to(MODEL)
     (directory / "trained").symlink_to(MODEL)
-    for name in ("empty", "adapter", "gpt2", "headless", "old"):
+    for name in ("empty", "adapter", "gpt2", "old"):
         (directory / name).mkdir()
     write(directory / "adapter/adapter_config.json", '{"peft_type": "LORA"}')
     write(directory / "gpt2/config.json", '{"model_type": "gpt2"}')
@@ -119,16 +119,9 @@ def lay_out_models(directory):
     write(directory / "old/notes.txt", "mine")
     write(directory / "m.onnx", b"\x08\x07")
     write(directory / "bert.gguf", b"GGUF\x03\0\0\0")
-    for file in MODEL.iterdir():
-        if file.name != "model.safetensors":
-            shutil.copy(file, directory / "headless")
-    content = (MODEL / "model.safetensors").read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:8 + size])
-    kept = {name: value for name, value in header.items() if not name.startswith("classifier")}
-    text = json.dumps(kept, separators=(",", ":")).encode().ljust(size)
-    end = 8 + size + max(value["data_offsets"][1] for value in kept.values() if "data_offsets" in value)
-    write(directory / "headless/model.safetensors", content[:8] + text + content[8 + size:end])
+    headless = copied(MODEL, directory / "headless") / "model.safetensors"
+    write_safetensors(headless, {name: tensor for name, tensor in read_safetensors(headless).items()
+                                 if not name.startswith("classifier")})
     cached = directory / ".cache/huggingface/hub/models--org--org-model"
     (cached / "snapshots/0123abc").mkdir(parents=True)
     (cached / "refs").mkdir()

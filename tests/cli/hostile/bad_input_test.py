@@ -7,18 +7,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import MODEL, Tensor, copied, read_safetensors, write, write_safetensors
 from harness import GOLDEN, Skip, fail, main, need, run, succeed
 
-MODEL = GOLDEN / "tiny-bert-classification"
 GOOD = "text,label\nalpha,a\nbeta,b\ngamma,a\ndelta,b\n"
-
-
-def write(path, text):
-    if isinstance(text, bytes):
-        path.write_bytes(text)
-    else:
-        path.write_text(text, encoding="utf-8")
-    return path
 
 
 def train(directory, data, *more):
@@ -149,10 +141,7 @@ def test_nul_and_spaces_in_json_lines(directory):
 def with_stored(directory, **stored):
     """A copy of the model with this object `finetune` in config.json."""
     shutil.rmtree(directory / "model", ignore_errors=True)
-    model = shutil.copytree(MODEL, directory / "model", copy_function=shutil.copyfile)
-    config = json.loads((model / "config.json").read_text())
-    write(model / "config.json", json.dumps({**config, "finetune": stored}))
-    return model
+    return copied(MODEL, directory / "model", finetune=stored)
 
 
 def test_stored_options_that_no_option_gives(directory):
@@ -231,29 +220,13 @@ def test_model_without_vocabulary(directory):
 
 def with_token_types(source, destination, types):
     """A copy of a model with this number of token types."""
-    shutil.copytree(source, destination)
-    for path in destination.iterdir():
-        path.chmod(0o644)
-    config = json.loads((destination / "config.json").read_text())
-    config["type_vocab_size"] = types
-    (destination / "config.json").write_text(json.dumps(config))
-    stored = (source / "model.safetensors").read_bytes()
-    size = int.from_bytes(stored[:8], "little")
-    header, data = json.loads(stored[8:8 + size]), stored[8 + size:]
-    out = b""
-    for name, tensor in sorted(((n, t) for n, t in header.items() if n != "__metadata__"),
-                               key=lambda item: item[1]["data_offsets"]):
-        begin, end = tensor["data_offsets"]
-        values = data[begin:end]
+    model = copied(source, destination, type_vocab_size=types)
+    tensors = read_safetensors(source / "model.safetensors")
+    for name, (shape, data, _) in tensors.items():
         if "token_type_embeddings" in name:
-            rows = tensor["shape"][0]
-            values = (values * types)[:len(values) // rows * types]
-            tensor["shape"][0] = types
-        tensor["data_offsets"] = [len(out), len(out) + len(values)]
-        out += values
-    text = json.dumps(header).encode()
-    (destination / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + out)
-    return destination
+            tensors[name] = Tensor((types, *shape[1:]), (data * types)[:len(data) // shape[0] * types])
+    write_safetensors(model / "model.safetensors", tensors)
+    return model
 
 
 def test_pairs_for_a_model_of_one_token_type(directory):
@@ -281,10 +254,7 @@ def test_pairs_for_a_model_of_one_token_type(directory):
 
 def test_vocabulary_beyond_the_embedding(directory):
     need("golden/tiny-bert-classification")
-    model = directory / "model"
-    shutil.copytree(MODEL, model)
-    for path in model.iterdir():
-        path.chmod(0o644)
+    model = copied(MODEL, directory / "model")
     data = write(directory / "t.csv", GOOD)
     base = ["train", "--model", model, "--train", data, "--reinit-head", "--output", directory / "run"]
     with open(model / "vocab.txt", "a", encoding="utf-8") as file:

@@ -1,43 +1,15 @@
 """Makes hostile files: weights that claim more than they hold, forged checkpoints."""
 import hashlib
-import json
-import shutil
 import struct
 import zipfile
 
-
-def copy_of(source, directory, without=("model.safetensors",), **config):
-    """A model directory with changed values in config.json."""
-    directory.mkdir()
-    for path in source.iterdir():
-        if path.name not in (*without, "config.json"):
-            shutil.copyfile(path, directory / path.name)
-    values = json.loads((source / "config.json").read_text())
-    values.update(config)
-    (directory / "config.json").write_text(json.dumps(values))
-    return directory
+from blank_model import encoder_shapes
 
 
 def bert_shapes(config):
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
-    shapes = {"embeddings.word_embeddings.weight": (config["vocab_size"], hidden),
-              "embeddings.position_embeddings.weight": (config["max_position_embeddings"], hidden),
-              "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], hidden)}
-    norms = ["embeddings"]
-    for layer in (f"encoder.layer.{i}" for i in range(config["num_hidden_layers"])):
-        for name, rows, cols in (("attention.self.query", hidden, hidden), ("attention.self.key", hidden, hidden),
-                                 ("attention.self.value", hidden, hidden), ("attention.output.dense", hidden, hidden),
-                                 ("intermediate.dense", inner, hidden), ("output.dense", hidden, inner)):
-            shapes[f"{layer}.{name}.weight"] = (rows, cols)
-            shapes[f"{layer}.{name}.bias"] = (rows,)
-        norms += [f"{layer}.attention.output", f"{layer}.output"]
-    for name in norms:
-        shapes[f"{name}.LayerNorm.weight"] = shapes[f"{name}.LayerNorm.bias"] = (hidden,)
-    shapes["pooler.dense.weight"], shapes["pooler.dense.bias"] = (hidden, hidden), (hidden,)
-    shapes = {"bert." + name: shape for name, shape in shapes.items()}
-    labels = len(config.get("id2label", {0: "", 1: ""}))
-    shapes["classifier.weight"], shapes["classifier.bias"] = (labels, hidden), (labels,)
-    return shapes
+    hidden, labels = config["hidden_size"], len(config.get("id2label", {0: "", 1: ""}))
+    return {**encoder_shapes(config), "bert.pooler.dense.weight": (hidden, hidden), "bert.pooler.dense.bias": (hidden,),
+            "classifier.weight": (labels, hidden), "classifier.bias": (labels,)}
 
 
 def text(word):

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, MODELS, QA_MODEL, TRAIN, squad, write
+from fixtures import (EVAL, MODEL, MODELS, QA_MODEL, TRAIN, Tensor, copied, read_safetensors, squad, write,
+                      write_safetensors)
 from harness import BINARY, PATIENCE, Result, fail, main, need, shared_path, succeed
-from hostile_files import (bert_shapes, copy_of, replace_in_checkpoint, shared_checkpoint, shared_torch_legacy,
-                           shared_torch_zip)
+from hostile_files import (bert_shapes, replace_in_checkpoint, shared_checkpoint, shared_torch_legacy, shared_torch_zip)
 
 MIB = 1 << 20
 ENOUGH = 700 * MIB  # address space for any command on a tiny model
@@ -68,8 +68,8 @@ def nothing_written(directory):
 def test_tensors_that_share_their_data(directory):
     """Some megabytes that all tensors share: 5 GB if each were allocated."""
     need("golden/tiny-bert-classification", "golden/trajectory-classification-eval.csv")
-    model = copy_of(MODEL, directory / "model", hidden_size=1024, intermediate_size=4096, num_attention_heads=16,
-                    num_hidden_layers=100)
+    model = copied(MODEL, directory / "model", ["model.safetensors"], hidden_size=1024, intermediate_size=4096,
+                   num_attention_heads=16, num_hidden_layers=100)
     shapes = bert_shapes(json.loads((model / "config.json").read_text()))
     claimed = sum(4 * shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes.values())
     assert claimed > 5e9
@@ -90,7 +90,7 @@ def test_tensors_that_share_their_data(directory):
 def test_configs_of_any_size(directory):
     """Refused by comparing sizes, before any allocation."""
     need("golden/tiny-bert-classification", "golden/trajectory-classification-eval.csv")
-    huge = copy_of(MODEL, directory / "huge", (), vocab_size=10**9, hidden_size=10**6, num_attention_heads=1)
+    huge = copied(MODEL, directory / "huge", vocab_size=10**9, hidden_size=10**6, num_attention_heads=1)
     commands = [*commands_on(huge, directory), ["inspect", huge],
                 ["bench", "step", "--shape", huge, "--lengths", 16, "--steps", 1]]
     for command in commands:
@@ -101,7 +101,7 @@ def test_configs_of_any_size(directory):
                              ("type_vocab_size", 2**31 - 1, "token_type_embeddings"),
                              ("max_position_embeddings", 65536, "position_embeddings"),
                              ("intermediate_size", 1 << 20, "dense"), ("num_hidden_layers", 4096, "is missing")):
-        model = copy_of(MODEL, directory / key, (), **{key: value})
+        model = copied(MODEL, directory / key, **{key: value})
         for command in commands_on(model, directory):
             refused_within(ENOUGH, 4, *command, words=[name])
             nothing_written(directory)
@@ -112,7 +112,7 @@ def test_configs_of_any_size(directory):
 def test_token_ids_of_any_size(directory):
     need("golden/tiny-bert-classification")
     for number in (2**28, 2**31, 2**63 - 1):
-        model = copy_of(MODEL, directory / str(number), ("model.safetensors", "tokenizer_config.json"))
+        model = copied(MODEL, directory / str(number), ("model.safetensors", "tokenizer_config.json"))
         tokenizer = json.loads((model / "tokenizer.json").read_text())
         tokenizer["added_tokens"].append({"id": number, "content": "[NEW]", "special": True})
         (model / "tokenizer.json").write_text(json.dumps(tokenizer))
@@ -135,38 +135,26 @@ def test_sentencepiece_ids_of_any_size(directory):
 def test_heads_of_any_size(directory):
     """A shape without elements needs no memory, whatever its first dimension."""
     need("golden/tiny-bert-classification")
-    model = copy_of(MODEL, directory / "model", ())
-    stored = (model / "model.safetensors").read_bytes()
-    size = int.from_bytes(stored[:8], "little")
-    header, data = json.loads(stored[8:8 + size]), stored[8 + size:]
-    begin, end = header["classifier.weight"]["data_offsets"]
-    header["ignored.weight"] = header.pop("classifier.weight")
-    header["classifier.weight"] = {"dtype": "F32", "shape": [10**12, 0], "data_offsets": [0, 0]}
-    text = json.dumps(header).encode()
-    (model / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    model = copied(MODEL, directory / "model")
+    tensors = read_safetensors(model / "model.safetensors")
+    tensors["ignored.weight"] = tensors.pop("classifier.weight")
+    write_safetensors(model / "model.safetensors", {**tensors, "classifier.weight": Tensor((10**12, 0), b"")})
     refused_within(ENOUGH, 4, "convert", "--model", model, "--output", directory / "o",
                    words=["classifier.weight", str(10**12)])
-    assert end > begin
 
 
 # ---- what files hold ----
 
 def hostile_safetensors(model, *names):
-    stored = (MODEL / "model.safetensors").read_bytes()
-    size = int.from_bytes(stored[:8], "little")
-    header, data = json.loads(stored[8:8 + size]), stored[8 + size:]
-    for name in names:
-        header[name] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-        header["cls.predictions." + name] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    text = json.dumps(header).encode()
-    (model / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    more = {prefix + name: Tensor((0,), b"") for name in names for prefix in ("", "cls.predictions.")}
+    write_safetensors(model / "model.safetensors", {**read_safetensors(MODEL / "model.safetensors"), **more})
 
 
 def test_tensors_that_no_model_has_are_warned_of_in_one_line(directory):
     """Tensors that Hugging Face ignores too (extra layers, adapters, anything) are skipped silently."""
     need(*MODELS)
-    model = copy_of(MODEL, directory / "model", (), num_hidden_layers=1)
-    with_more = copy_of(MODEL, directory / "more", ())
+    model = copied(MODEL, directory / "model", num_hidden_layers=1)
+    with_more = copied(MODEL, directory / "more")
     hostile_safetensors(with_more, *(f"extra.{number}{EVIL}" + "x" * 500 for number in range(1000)))
     for case, path, words in (("fine", MODEL, ()), ("layer", model, ("16 other tensors (bert.encoder.layer.1.", ", …)")),
                               ("more", with_more, ("1000 other tensors (extra.0\\x1b[2J", "…, …)"))):
@@ -186,7 +174,7 @@ def test_tensors_that_no_model_has_are_warned_of_in_one_line(directory):
 def test_inspect_shows_control_bytes_as_such(directory):
     need("golden/tiny-bert-classification")
     labels = {str(i): f"{i}{EVIL}" for i in range(24)}
-    model = copy_of(MODEL, directory / f"model{EVIL}", id2label=labels)
+    model = copied(MODEL, directory / f"model{EVIL}", id2label=labels)
     hostile_safetensors(model, f"tensor{EVIL}\n" + "x" * 100_000)
     shown = clean(succeed("inspect", model).out)
     assert "\\x1b[2J\\x07\\u009b31m\\u202e" in shown and max(map(len, shown.splitlines())) < 3000
@@ -229,7 +217,7 @@ def test_inspect_of_a_hostile_run(directory):
 
 def test_messages_show_control_bytes_as_such(directory):
     need("golden/tiny-bert-classification", "golden/tiny-bert-qa")
-    model = copy_of(MODEL, directory / "model", hidden_act=f"gelu{EVIL}")
+    model = copied(MODEL, directory / "model", hidden_act=f"gelu{EVIL}")
     files = {"columns.tsv": f"te{EVIL}xt\tnumber\nx\t1\n", "ragged.tsv": f"te{EVIL}xt\tlabel\nx\n",
              "quote.csv": f'text,label\n"a"{EVIL},b\n', "lines.jsonl": f"{{{EVIL}\n",
              "squad.json": squad([(f"id{EVIL}", "q", "c", None)] * 2)}
@@ -265,7 +253,7 @@ def test_long_values_make_short_lines(directory):
     long = "y" * 1_000_000
     write(directory / "wide.tsv", "\t".join(f"{long}{i}" for i in range(5)) + "\nx\n")
     write(directory / "options.toml", f"{long} = 1\n")
-    model = copy_of(MODEL, directory / "model", model_type=long)
+    model = copied(MODEL, directory / "model", model_type=long)
     baseline = write(directory / "baseline.json", json.dumps({f"m{i}{long[:1000]}": 1 for i in range(1000)}))
     train = ["train", "--model", MODEL, "--output", directory / "run", "--train"]
     for code, line in ((3, [*train, directory / "wide.tsv"]), (2, ["train", "--config", directory / "options.toml"]),
@@ -280,7 +268,7 @@ def test_label2id_of_another_kind(directory):
     """convert writes default names for labels without names, whatever the config contains."""
     need("golden/tiny-bert-classification")
     for value in ("text", [1, 2], 5):
-        model = copy_of(MODEL, directory / f"m{value}", (), id2label=None, label2id=value)
+        model = copied(MODEL, directory / f"m{value}", id2label=None, label2id=value)
         out = directory / f"o{value}"
         succeed("convert", "--model", model, "--output", out)
         assert json.loads((out / "config.json").read_text())["label2id"]["LABEL_3"] == 3
@@ -322,7 +310,7 @@ def test_vocabularies_that_cannot_be_read(directory):
     need("golden/tiny-bert-classification")
     for name, content in (("tokenizer.json", None), ("tokenizer.json", b"\xff"), ("tokenizer.json", b'{"model": '),
                           ("vocab.txt", None), ("vocab.txt", b"[UNK]\n[CLS]\n[SEP]\n\xff\n"), ("vocab.txt", b"")):
-        model = copy_of(MODEL, directory / "model", ("tokenizer.json", "vocab.txt", "tokenizer_config.json"))
+        model = copied(MODEL, directory / "model", ("tokenizer.json", "vocab.txt", "tokenizer_config.json"))
         shutil.copyfile(MODEL / "model.safetensors", model / "model.safetensors")
         if content is None:
             (model / name).mkdir()

@@ -1,13 +1,11 @@
 """Outputs that are NaN or infinite give exit code 6, not perfect metrics; convert still works."""
-import json
-import shutil
 import struct
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, MODELS, TRAIN, tagged_rows, write  # noqa: E402
-from harness import fail, main, need, run, succeed  # noqa: E402
+from fixtures import EVAL, MODEL, MODELS, TRAIN, copied, read_safetensors, tagged_rows, write, write_safetensors
+from harness import fail, main, need, run, succeed
 
 # After the first update the weights give no finite output.
 DIVERGING = ["--lr", "0.5", "--weight-decay", "1e30", "--max-steps", 1, "--warmup-steps", 0, "--threads", 1]
@@ -15,29 +13,17 @@ DIVERGED = ["diverged at step 1", "not finite"]
 
 
 def model_with(directory, name, edit):
-    """A copy of the model after edit({tensor: [type, shape, bytes]})."""
-    model = directory / name
-    shutil.copytree(MODEL, model)
-    path = model / "model.safetensors"
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header, body = json.loads(data[8:8 + length]), data[8 + length:]
-    tensors = {tensor: [what["dtype"], what["shape"], body[slice(*what["data_offsets"])]]
-               for tensor, what in header.items() if tensor != "__metadata__"}
+    """A copy of the model after edit(tensors)."""
+    model = copied(MODEL, directory / name)
+    tensors = read_safetensors(MODEL / "model.safetensors")
     edit(tensors)
-    header, body = {}, b""
-    for tensor, (kind, shape, values) in tensors.items():
-        header[tensor] = {"dtype": kind, "shape": shape, "data_offsets": [len(body), len(body) + len(values)]}
-        body += values
-    text = json.dumps(header).encode()
-    path.unlink()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    write_safetensors(model / "model.safetensors", tensors)
     return model
 
 
 def fill_head(tensors):
     head = tensors["classifier.weight"]
-    head[2] = struct.pack("<f", 3e38) * (len(head[2]) // 4)
+    tensors["classifier.weight"] = head._replace(data=struct.pack("<f", 3e38) * (len(head.data) // 4))
 
 
 def test_updates_that_diverge(directory):
@@ -75,7 +61,7 @@ def test_half_a_head(directory):
     query = "bert.encoder.layer.0.attention.self.query.weight"
 
     def whole_numbers(tensors):
-        tensors[query][0] = "I32"
+        tensors[query] = tensors[query]._replace(kind="I32")
     edits = {"without its bias": (lambda tensors: tensors.pop("classifier.bias"), "'classifier.bias' is missing"),
              "without a pooler's bias": (lambda tensors: tensors.pop("bert.pooler.dense.bias"), "bias' is missing"),
              "of whole numbers": (whole_numbers, "holds i32")}

@@ -4,7 +4,6 @@ Each ends in one short line and the right exit code, at once."""
 import errno
 import json
 import os
-import shutil
 import socket
 import subprocess
 import threading
@@ -14,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from models.torch_files import read_safetensors
+from fixtures import copied, read_safetensors
 from harness import BINARY, GOLDEN, PATIENCE, fail, main, need, run, shared_path, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
@@ -30,16 +29,9 @@ def refused(code, *arguments, words=(), **options):
     assert len(line) < LONGEST_LINE, f"{len(line)} bytes: {line[:200]}"
 
 
-def copy_of(model, destination):
-    shutil.copytree(model, destination)
-    for path in destination.iterdir():
-        path.chmod(0o644)
-    return destination
-
-
 def replaced(model, destination, name, target):
     """A copy of a model with a link instead of a file, and no other usable file."""
-    copy = copy_of(model, destination)
+    copy = copied(model, destination)
     others = {"vocab.txt": ["tokenizer.json"], "spiece.model": ["tokenizer.json", "vocab.txt"]}.get(name, [])
     if name in ("pytorch_model.bin", "tf_model.h5", "bert_model.ckpt.index", "model.safetensors.index.json"):
         others = ["model.safetensors"]
@@ -80,7 +72,7 @@ def with_substitution(arguments, before="", **texts):
 def test_weights_that_are_cut_while_they_are_read(directory):
     need("golden/tiny-bert-classification")
     for name, source in (("model.safetensors", MODEL), ("pytorch_model.bin", GOLDEN / "formats/pytorch-zip")):
-        model = copy_of(source, directory / name)
+        model = copied(source, directory / name)
         pipe = directory / f"{name}.csv"
         os.mkfifo(pipe)
         process = start(*train(directory / "run", "--reinit-head", "--max-steps", 1, model=model, data=pipe))
@@ -119,7 +111,7 @@ def test_names_of_shards(directory):
     refused(4, "inspect", hostile, words=["model.safetensors.index.json", "bytes, which no shard has"])
     refused(4, "convert", "--model", hostile, "--output", directory / "out", words=["which no shard has"])
     assert not (directory / "out").exists()
-    copy_of(hostile, directory / "model")
+    copied(hostile, directory / "model")
     index = {"weight_map": {"bert.pooler.dense.bias": "\x1b]0;title\x07\n"}}
     (directory / "model/model.safetensors.index.json").write_text(json.dumps(index))
     refused(4, "inspect", directory / "model", words=["'\\x1b]0;title\\x07\\n' has control bytes"])
@@ -287,14 +279,14 @@ def test_byte_order_marks(directory):
             path.write_bytes(mark + path.read_bytes())
 
     expected = labels(MODEL)
-    model = copy_of(MODEL, directory / "json")
+    model = copied(MODEL, directory / "json")
     marked(model / "config.json", model / "tokenizer.json", model / "tokenizer_config.json")
     assert labels(model) == expected
-    model = copy_of(MODEL, directory / "vocab")
+    model = copied(MODEL, directory / "vocab")
     (model / "tokenizer.json").unlink()
     marked(model / "vocab.txt")
     assert labels(model) == expected
-    model = copy_of(MODEL, directory / "shards")
+    model = copied(MODEL, directory / "shards")
     names = list(read_safetensors(model / "model.safetensors"))
     (model / "model.safetensors").rename(model / "model-00001-of-00001.safetensors")
     index = {"metadata": {}, "weight_map": {name: "model-00001-of-00001.safetensors" for name in names}}

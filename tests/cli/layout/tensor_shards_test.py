@@ -1,10 +1,9 @@
 """Layers in tensor shards: close to the uncut model, reproducible bits, whole tensors in files."""
-import json
-import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import copied
 from harness import DEVICE, GOLDEN, facts_of, fail, main, metrics_in, metrics_of, need, steps_of, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
@@ -15,12 +14,7 @@ EVAL = GOLDEN / "trajectory-classification-eval.csv"
 def model_with(directory, **changes):
     """The golden model with another config: weights have the same shapes for any number of heads."""
     need("golden/trajectory-classification-train.csv")
-    directory.mkdir()
-    for file in MODEL.iterdir():
-        shutil.copy(file, directory / file.name)
-    config = json.loads((directory / "config.json").read_text())
-    (directory / "config.json").write_text(json.dumps({**config, **changes}))
-    return directory
+    return copied(MODEL, directory, **changes)
 
 
 def line(model, output, *more):

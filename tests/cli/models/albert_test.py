@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import COSTLY, FAMILY, Encoder, copied, tests_of, trajectory
-from fixtures import predict, write
+from encoder_tests import COSTLY, FAMILY, Encoder, tests_of, trajectory
+from fixtures import copied, predict, write
 from harness import fail, main, succeed
 
 ALBERT = Encoder("albert", "Albert", head="classifier", masked_head="predictions.dense", masked_bias="predictions.bias",
@@ -46,7 +46,7 @@ def test_sizes_and_groups_are_checked(directory):
                           ({"num_hidden_groups": 3}, ["num_hidden_groups 3", "num_hidden_layers 2"]),
                           ({"position_embedding_type": "relative_key"}, ["'relative_key'", "'absolute'"])):
         name = next(iter(change))
-        model = copied(ALBERT.model, directory / name, change)
+        model = copied(ALBERT.model, directory / name, **change)
         fail(4, *ALBERT.rows(model), "--output", directory / "run", words=words)
 
 

@@ -3,7 +3,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import COSTLY, Encoder, copied, tests_of
+from encoder_tests import COSTLY, Encoder, tests_of
+from fixtures import copied
 from harness import fail, main, nightly, succeed
 
 DEBERTA = Encoder("deberta-v3", "DebertaV2", head="classifier", masked_head="lm_predictions.lm_head.dense",
@@ -20,7 +21,7 @@ def test_what_cannot_be_loaded_is_named(directory):
                                               ({"conv_kernel_size": 3, "conv_groups": 2}, ["conv_groups is 2"]),
                                               ({"pos_att_type": "p2p"}, ["pos_att_type has 'p2p'", "'c2p' and 'p2c'"]),
                                               ({"embedding_size": 16}, ["embedding_size is 16", "only 32"]))):
-        model = copied(DEBERTA.model, directory / str(number), config)
+        model = copied(DEBERTA.model, directory / str(number), **config)
         fail(4, *DEBERTA.rows(model), "--output", directory / "run", words=words)
 
 

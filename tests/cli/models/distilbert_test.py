@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import Encoder, copied, tests_of
-from fixtures import write
+from encoder_tests import Encoder, tests_of
+from fixtures import copied, read_safetensors, write
 from harness import DEVICE, fail, main, succeed
-from torch_files import read_safetensors
 
 DISTILBERT = Encoder("distilbert", "DistilBert", head="classifier", masked_head="vocab_transform",
                      masked_bias="vocab_projector.bias", masked_unused="vocab_layer_norm.bias",
@@ -34,7 +33,7 @@ def test_random_weights_begin_with_sinusoidal_positions(directory):
     texts = write(directory / "texts.txt", "fuel\nrent\n")
     tables = []
     for name, value in (("plain", False), ("sines", True)):
-        model = copied(DISTILBERT.model, directory / name, {"sinusoidal_pos_embds": value})
+        model = copied(DISTILBERT.model, directory / name, sinusoidal_pos_embds=value)
         succeed("adapt", "--model", model, "--reinit", "--text", texts, "--max-steps", 1, "--lr", 0, "--output",
                 directory / f"{name}-run", "--quiet", *DEVICE)
         stored = read_safetensors(directory / f"{name}-run/model/model.safetensors")

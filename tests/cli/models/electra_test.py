@@ -3,7 +3,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import Encoder, copied, tests_of
+from encoder_tests import Encoder, tests_of
+from fixtures import copied
 from harness import fail, main
 
 ELECTRA = Encoder("electra", "Electra", head="classifier.out_proj", masked_head="generator_predictions.dense",
@@ -16,9 +17,9 @@ globals().update(tests_of(ELECTRA))
 
 def test_width_of_the_embeddings_is_checked(directory):
     ELECTRA.need()
-    wide = copied(ELECTRA.model, directory / "wide", {"embedding_size": 64})
+    wide = copied(ELECTRA.model, directory / "wide", embedding_size=64)
     fail(4, *ELECTRA.rows(wide), "--output", directory / "run", words=["embedding_size 64", "hidden_size 32"])
-    narrow = copied(ELECTRA.model, directory / "narrow", {"embedding_size": 8})
+    narrow = copied(ELECTRA.model, directory / "narrow", embedding_size=8)
     fail(4, *ELECTRA.rows(narrow), "--output", directory / "run", words=["electra.embeddings", "needed is", "8"])
 
 

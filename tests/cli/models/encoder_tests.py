@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import evaluate, kill_when, predict, rows_of, write
+from fixtures import (Tensor, copied, evaluate, kill_when, predict, read_safetensors, rows_of, write,
+                      write_safetensors)
 from harness import DEVICE, GOLDEN, facts_of, metrics_of, need, nightly, steps_of, succeed
-from torch_files import Tensor, read_safetensors, write_safetensors
 
 FAMILY = GOLDEN / "family"
 TRAIN = FAMILY / "trajectory-classification-train.csv"
@@ -113,17 +113,6 @@ def sum_of(directory, name, line, *more):
     return facts_of(directory / name)["weights_sha256"]
 
 
-def copied(source, target, config=None):
-    """A copy of a model whose config.json has other values for some keys."""
-    target.mkdir()
-    for file in source.iterdir():
-        (target / file.name).write_bytes(file.read_bytes())
-    if config:
-        before = json.loads((source / "config.json").read_text())
-        (target / "config.json").write_text(json.dumps({**before, **config}))
-    return target
-
-
 def test_dropout_is_that_of_the_config(encoder, directory):
     """Each of its keys has an effect of its own; --dropout sets all. The same masks with --recompute."""
     encoder.need("classification", "qa")
@@ -132,7 +121,7 @@ def test_dropout_is_that_of_the_config(encoder, directory):
         few = ["--max-steps", 3, "--quiet"]
         sums = {sum_of(directory, f"{task}-none", [*line_of(), *few])}
         for key in keys:
-            changed = copied(model, directory / f"{task}-{key}-model", {key: 0.2})
+            changed = copied(model, directory / f"{task}-{key}-model", **{key: 0.2})
             sums.add(sum_of(directory, f"{task}-{key}", [*line_of(changed), *few]))
         assert len(sums) == 1 + len(keys), (task, sums)
         plain = sum_of(directory, f"{task}-all", [*line_of(), *few], "--dropout", 0.2)
@@ -203,8 +192,7 @@ def test_answers(encoder, directory):
 
 
 def names_of(path):
-    with open(path, "rb") as file:
-        return set(json.loads(file.read(int.from_bytes(file.read(8), "little"))))
+    return set(read_safetensors(path))
 
 
 def test_adapted_then_trained(encoder, directory):
@@ -242,7 +230,7 @@ def test_converted_and_inspected(encoder, directory):
     succeed("convert", "--model", encoder.masked, "--output", directory / "masked")
     config = json.loads((directory / "masked/config.json").read_text())
     assert config["architectures"] == [encoder.class_prefix + "ForMaskedLM"], config
-    kept, there = (set(names_of(folder / "model.safetensors")) for folder in (directory / "masked", encoder.masked))
+    kept, there = (names_of(folder / "model.safetensors") for folder in (directory / "masked", encoder.masked))
     assert encoder.masked_bias in kept and kept <= there and not any("pooler" in name for name in kept), (kept, there)
 
 

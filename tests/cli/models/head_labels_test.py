@@ -2,31 +2,26 @@
 import csv
 import io
 import json
-import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import MODEL, write
+from fixtures import MODEL, Tensor, copied, read_safetensors, write, write_safetensors
 from harness import fail, main, need, succeed
-from models.torch_files import Tensor, read_safetensors, write_safetensors
 
 STEPS = ("--max-steps", 2, "--no-progress", "--no-ngram-baseline")
 
 
 def model_with(directory, rows, **config):
     """The golden model with a head of the first `rows` labels; a key with value None is removed."""
-    directory.mkdir()
-    for path in MODEL.iterdir():
-        if path.name not in ("config.json", "model.safetensors"):
-            shutil.copyfile(path, directory / path.name)
+    copied(MODEL, directory)
     values = {name: value for name, value in json.loads((MODEL / "config.json").read_text()).items()
               if name not in ("id2label", "label2id", "num_labels", "problem_type", "finetune")}
     values.update({name: value for name, value in config.items() if value is not None})
     (directory / "config.json").write_text(json.dumps(values))
     tensors = read_safetensors(MODEL / "model.safetensors")
     for name in ("classifier.weight", "classifier.bias"):
-        shape, data = tensors[name]
+        shape, data, _ = tensors[name]
         tensors[name] = Tensor((rows, *shape[1:]), data[:len(data) // shape[0] * rows])
     write_safetensors(directory / "model.safetensors", tensors)
     return directory

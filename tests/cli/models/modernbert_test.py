@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import Encoder, copied, sum_of, tests_of, trajectory
+from encoder_tests import Encoder, sum_of, tests_of, trajectory
+from fixtures import copied
 from harness import DEVICE, fail, main, succeed
 
 MODERNBERT = Encoder("modernbert", "ModernBert", head="classifier", masked_head="head.dense",

@@ -3,8 +3,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import COSTLY, Encoder, copied, tests_of
-from fixtures import predict, write
+from encoder_tests import COSTLY, Encoder, tests_of
+from fixtures import copied, predict, write
 from harness import fail, main
 
 MPNET = Encoder("mpnet", "MPNet", head="classifier.out_proj", masked_head="lm_head.dense", masked_bias="lm_head.bias",
@@ -17,7 +17,7 @@ globals().update(tests_of(MPNET, at_night=COSTLY))
 def test_other_numbers_of_buckets_are_refused(directory):
     """transformers computes 32 buckets whatever the config says."""
     MPNET.need()
-    model = copied(MPNET.model, directory / "buckets", {"relative_attention_num_buckets": 16})
+    model = copied(MPNET.model, directory / "buckets", relative_attention_num_buckets=16)
     fail(4, *MPNET.rows(model), "--output", directory / "run", words=["relative_attention_num_buckets is 16", "only 32"])
 
 

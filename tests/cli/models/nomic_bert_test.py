@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import COSTLY, Encoder, copied, sum_of, tests_of
+from encoder_tests import COSTLY, Encoder, sum_of, tests_of
+from fixtures import copied, read_safetensors, write_safetensors
 from harness import fail, main, succeed
-from torch_files import read_safetensors, write_safetensors
 
 NOMIC = Encoder("nomic_bert", "NomicBert", head="classifier", masked_head="cls.predictions.transform.dense",
                 masked_bias="cls.predictions.bias", masked_unused="cls.predictions.bias",
@@ -42,7 +42,7 @@ def test_published_form_is_the_same_model(directory):
 
 def test_variants_are_refused_by_name(directory):
     NOMIC.need()
-    model = copied(NOMIC.model, directory / "model", {"rotary_emb_interleaved": True})
+    model = copied(NOMIC.model, directory / "model", rotary_emb_interleaved=True)
     fail(4, *NOMIC.rows(model), "--output", directory / "run", words=["rotary_emb_interleaved is true; only false"])
 
 

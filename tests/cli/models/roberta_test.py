@@ -1,13 +1,12 @@
 """RoBERTa, end to end."""
 import csv
-import json
 import struct
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import Encoder, copied, tests_of
-from fixtures import predict, write
+from encoder_tests import Encoder, tests_of
+from fixtures import Tensor, copied, predict, read_safetensors, write, write_safetensors
 from harness import DEVICE, fail, main, succeed
 
 ROBERTA = Encoder("roberta", "Roberta", head="classifier.out_proj", masked_head="lm_head.dense",
@@ -41,17 +40,15 @@ def test_four_special_tokens_around_a_pair_need_room(directory):
 def test_padding_token_in_a_text_takes_no_position(directory):
     """The golden model with another row of positions: only a text with <pad> reads row 1."""
     ROBERTA.need()
-    file = (ROBERTA.model / "model.safetensors").read_bytes()
-    size = int.from_bytes(file[:8], "little")
-    begin = 8 + size + json.loads(file[8:8 + size])["roberta.embeddings.position_embeddings.weight"]["data_offsets"][0]
-    row = 4 * 32
+    tensors = read_safetensors(ROBERTA.model / "model.safetensors")
+    positions, row = "roberta.embeddings.position_embeddings.weight", 4 * 32
     data = write(directory / "t.csv", "text\nfuel at the station\nfuel <pad> at the station\n")
 
     def answers(name, number):
         model = copied(ROBERTA.model, directory / name)
-        changed = bytearray(file)
-        changed[begin + number * row:begin + (number + 1) * row] = struct.pack("<32f", *range(32))
-        (model / "model.safetensors").write_bytes(changed)
+        changed = bytearray(tensors[positions].data)
+        changed[number * row:(number + 1) * row] = struct.pack("<32f", *range(32))
+        write_safetensors(model / "model.safetensors", {**tensors, positions: Tensor((130, 32), changed)})
         return list(csv.DictReader(predict(data, "--all-probabilities", model=model).out.splitlines()))
 
     plain = list(csv.DictReader(predict(data, "--all-probabilities", model=ROBERTA.model).out.splitlines()))

@@ -1,32 +1,8 @@
-"""Reads safetensors and writes torch.save's two containers, without torch."""
-import json
+"""Writes torch.save's two containers, without torch."""
 import struct
 import zipfile
-from collections import namedtuple
 
-Tensor = namedtuple("Tensor", "shape data")  # data: float32, little-endian
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            tensors[name] = Tensor(tuple(entry["shape"]), data[begin:end])
-    return tensors
-
-
-def write_safetensors(path, tensors):
-    header, begin = {}, 0
-    for name, tensor in tensors.items():
-        header[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [begin, begin + len(tensor.data)]}
-        begin += len(tensor.data)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(tensor.data for tensor in tensors.values()))
-    return path
+from fixtures import Tensor  # of float32, little-endian
 
 
 def text(word):

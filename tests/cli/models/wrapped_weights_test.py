@@ -1,24 +1,15 @@
 """Weights as training scripts save them: in an entry, with a wrapper's prefix."""
 import json
-import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import MODEL, write
+from fixtures import MODEL, Tensor, copied, read_safetensors, write, write_safetensors
 from harness import fail, main, need, succeed
-from models.torch_files import Tensor, read_safetensors, write_safetensors, write_torch
+from models.torch_files import write_torch
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "encoder.", "net.", "model._orig_mod.", "module.model.", "bert.", "0.",
             "student.", "bert_model.", "0.auto_model.", "backbone.", "my_classifier.")
-
-
-def model_without_weights(directory):
-    directory.mkdir()
-    for path in MODEL.iterdir():
-        if path.suffix != ".safetensors":
-            shutil.copyfile(path, directory / path.name)
-    return directory
 
 
 def tensors(prefix="", bare=False):
@@ -33,7 +24,7 @@ def labels_with(model, texts):
 def test_a_head_of_another_name_is_named(directory):
     need("golden/tiny-bert-classification")
     texts = write(directory / "rows.csv", "text\nPETROL 1\n")
-    model = model_without_weights(directory / "m")
+    model = copied(MODEL, directory / "m", ["model.safetensors"])
     for head in ("fc.", "classifier.0."):
         renamed = {name.replace("classifier.", head): tensor for name, tensor in tensors().items()}
         write_safetensors(model / "model.safetensors", renamed)
@@ -49,7 +40,7 @@ def test_prefixes_and_entries(directory):
     need("golden/tiny-bert-classification")
     texts = write(directory / "rows.csv", "text\nPETROL 1\nRENT MAY\n")
     expected = labels_with(MODEL, texts).out
-    model = model_without_weights(directory / "m")
+    model = copied(MODEL, directory / "m", ["model.safetensors"])
 
     def check(path, *words):
         result = labels_with(model, texts)
@@ -87,7 +78,7 @@ def test_prefixes_and_entries(directory):
 
 def test_other_commands(directory):
     need("golden/tiny-bert-classification")
-    model = model_without_weights(directory / "m")
+    model = copied(MODEL, directory / "m", ["model.safetensors"])
     write_torch(model / "pytorch_model.bin", {"model_state_dict": tensors("_orig_mod."), "epoch": 1})
     remark = "tensors are read from its entry ['model_state_dict']; the prefix '_orig_mod.' of names is left out"
     assert remark in succeed("convert", "--model", model, "--output", directory / "c").err
@@ -104,7 +95,7 @@ def test_other_commands(directory):
 def test_names_that_do_not_fit(directory):
     """The message lists the contents and a solution, and does not claim that a head was missing."""
     need("golden/tiny-bert-classification")
-    model = model_without_weights(directory / "m")
+    model = copied(MODEL, directory / "m", ["model.safetensors"])
     texts = write(directory / "rows.csv", "text\nPETROL 1\n")
     rows = write(directory / "t.csv", "text,label\nPETROL 1,fuel\nRENT MAY,rent\n")
     path = model / "pytorch_model.bin"

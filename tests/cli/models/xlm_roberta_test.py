@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from encoder_tests import Encoder, copied, tests_of
-from fixtures import predict, write
+from encoder_tests import Encoder, tests_of
+from fixtures import copied, predict, write
 from harness import DEVICE, main, succeed
 
 XLM_ROBERTA = Encoder("xlm-roberta", "XLMRoberta", head="classifier.out_proj", masked_head="lm_head.dense",

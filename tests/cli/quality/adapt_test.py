@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +11,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import MODEL, QA_MODEL, TRAIN, rows_of, write
-from harness import BINARY, GOLDEN, PATIENCE, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+from fixtures import MODEL, TRAIN, copied, read_safetensors, rows_of, write
+from harness import BINARY, GOLDEN, PATIENCE, facts_of, fail, main, metrics_of, need, steps_of, succeed
 
 NAMES = ("golden/tiny-bert-classification", "golden/trajectory-classification-train.csv")
 HEAD = {"cls.predictions.bias", *(f"cls.predictions.transform.{name}" for name in (
@@ -36,11 +35,6 @@ def adapt(out, files, *more, **options):
                    **options)
 
 
-def header_of(model):
-    with open(model / "model.safetensors", "rb") as file:
-        return json.loads(file.read(int.from_bytes(file.read(8), "little")))
-
-
 def test_model_that_train_takes(directory):
     need(*NAMES)
     run_directory = directory / "run"
@@ -55,7 +49,7 @@ def test_model_that_train_takes(directory):
     model = run_directory / "model"
     config = json.loads((model / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"] and config["finetune"]["task"] == "mlm", config
-    names = set(header_of(model)) - {"__metadata__"}
+    names = set(read_safetensors(model / "model.safetensors"))
     assert HEAD < names and not any("pooler" in n or "decoder" in n or "classifier" in n for n in names), names
     assert facts_of(run_directory)["task"] == "mlm"
     # The model's own head continues, and the evaluation starts where the first run's ended.
@@ -93,24 +87,16 @@ def test_losses_are_those_of_hugging_face(directory):
 
 
 def values_of(model, name):
-    tensor = header_of(model)[name]
-    begin, end = tensor["data_offsets"]
-    data = (model / "model.safetensors").read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    assert tensor["dtype"] == "F32", tensor
-    return array.array("f", data[start + begin:start + end])
-
-
-def without_weights(source, target):
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("model.safetensors"))
-    return target
+    tensor = read_safetensors(model / "model.safetensors")[name]
+    assert tensor.kind == "F32", tensor.kind
+    return array.array("f", tensor.data)
 
 
 def test_random_weights(directory):
     """A config and a vocabulary are enough; the seed decides on the weights."""
     need(*NAMES)
     data = text_file(directory, 24)
-    model = without_weights(MODEL, directory / "bert")
+    model = copied(MODEL, directory / "bert", ["model.safetensors"])
     line = ["adapt", "--text", data, "--max-steps", 1, "--lr", 0, "--no-progress"]
     fail(4, *line, "--model", model, "--output", directory / "none", words=["has no weights"])
     sums = []
@@ -130,7 +116,7 @@ def test_random_weights(directory):
     assert not any(values_of(made, "bert.encoder.layer.0.output.dense.bias"))
     for name in ("albert", "mpnet", "roberta"):
         need(f"golden/family/{name}")
-        other = without_weights(GOLDEN / "family" / name / "classification", directory / name)
+        other = copied(GOLDEN / "family" / name / "classification", directory / name, ["model.safetensors"])
         succeed(*line, "--model", other, "--reinit", "--output", directory / f"{name}-run", "--quiet")
     fail(2, "train", "--model", model, "--reinit", "--train", TRAIN, "--label-column", "category", "--output",
          directory / "train", words=["--reinit"])
@@ -243,11 +229,7 @@ def test_stopped_and_killed_runs_go_on(directory):
 
 
 def changed_model(directory, name, config=None, vocabulary=None):
-    model = directory / name
-    shutil.copytree(MODEL, model)
-    if config:
-        text = json.loads((model / "config.json").read_text())
-        (model / "config.json").write_text(json.dumps({**text, **config}))
+    model = copied(MODEL, directory / name, **(config or {}))
     if vocabulary:
         for file in model.iterdir():
             if file.suffix in (".json", ".txt") and file.name != "config.json":

@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import MODEL, MODELS, kill_when, write
+from fixtures import MODEL, MODELS, kill_when, read_safetensors, write
 from harness import DEVICE, fail, main, need, succeed
-from models.torch_files import read_safetensors
 
 STEP = ["--max-steps", 1, "--batch-size", 4, "--quiet", "--precision", "fp32", *DEVICE]
 
@@ -25,7 +24,7 @@ def head(run):
     tensors = read_safetensors(run / "model" / "model.safetensors")
     out = []
     for name in ("classifier.weight", "classifier.bias"):
-        shape, data = tensors[name]
+        shape, data, _ = tensors[name]
         size = len(data) // shape[0]
         out.append([data[i * size:(i + 1) * size] for i in range(shape[0])])
     return out

@@ -10,7 +10,8 @@ import types
 import zipfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli" / "hostile"))
+CLI = Path(__file__).resolve().parents[2] / "cli"
+sys.path[:0] = [str(CLI), str(CLI / "hostile")]
 from hostile_files import shared_checkpoint, shared_storage_pickle  # noqa: E402
 
 SHAPES = {"bert.embeddings.word_embeddings.weight": (3, 2), "bert.pooler.dense.bias": (2,)}
