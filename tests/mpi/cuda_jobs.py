@@ -1,13 +1,12 @@
 """Processes that compute on devices, for cuda_test.py and cuda_peers_test.py."""
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 import ranks
-from ranks import Job, Skip, facts_of, kill_one, need_mpirun, results_of, same_results, succeed_on
-from harness import GOLDEN, need, succeed
+from ranks import Job, Skip, facts_of, kill_one, need_mpirun
+from harness import GOLDEN, need
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli" / "gpu"))
 from cuda_on_host import HOST_MODULE, program_with_module  # noqa: E402
 
@@ -42,21 +41,13 @@ def need_several_devices():
 
 
 def same_on(directory, line, *cases, env=None):
-    """Each case: processes, hosts, further options; all must give the results of one process. Returns its directory."""
-    expected = directory / "one"
-    if not expected.exists():
-        succeed(*line, "--output", expected)
-    for number, (processes, hosts, *more) in enumerate(cases):
-        out = directory / f"case-{number}"
-        succeed_on(processes, *line, "--output", out, *more, hosts=hosts, env=env)
+    """As ranks.same_on; `env` gives each process a device, and else they share one."""
+    def check(out):
         route = "from GPU to GPU" if env else "through memory of the host"
         assert route in (out / "log.txt").read_text(), (out / "log.txt").read_text()
-        facts = facts_of(out)
-        assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
-        assert facts["code_path"].startswith("CUDA, kernels on the host" if HOST_MODULE else "CUDA"), facts
-        same_results(out, results_of(expected))
-        shutil.rmtree(out)
-    return expected
+        code_path = facts_of(out)["code_path"]
+        assert code_path.startswith("CUDA, kernels on the host" if HOST_MODULE else "CUDA"), code_path
+    return ranks.same_on(directory, line, *cases, env=env, check=check)
 
 
 def a_killed_process_ends_the_job(out, env=None):

@@ -9,7 +9,7 @@ import signal
 
 import ranks
 from ranks import (Job, cut_back, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
-                   same_results, succeed_on, wait_for)
+                   same_results, stop_one, succeed_on, wait_for)
 from harness import main, nightly, some_of, steps_of, succeed
 from cuda_jobs import (ANSWERS, EACH, FEW, LABELS, a_killed_process_ends_the_job, need_several_devices,
                        prepared, same_on)
@@ -274,12 +274,8 @@ def test_a_stopped_process_is_named(directory):
     prepared()
     line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", directory / "run"]
     job = Job("-n", 3, ranks.BINARY, *line, "--comm-timeout", "2s", env=EACH)
-    assert wait_for(lambda: lines_in(directory / "run/metrics.jsonl") >= 3, job), job.wait()
-    os.kill(ranks_of(directory / "run")[1], signal.SIGSTOP)
-    result = job.wait()
-    one_error(result, 5, "rank 1 ", "stopped")
-    assert "CUDA_LAUNCH_BLOCKING" not in result.err, result
-    nothing_left(directory / "run")
+    error = stop_one(job, directory / "run", 1, 3, 2)
+    assert "stopped" in error and "CUDA_LAUNCH_BLOCKING" not in error, error
 
 
 def test_one_that_fails_alone_ends_the_job(directory):

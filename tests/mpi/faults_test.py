@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 
-from ranks import (BINARY, Job, Skip, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
-                   same_results, succeed_on, wait_for)
+from ranks import (BINARY, Job, Skip, kill_one, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
+                   stop_one, succeed_on, wait_for)
 from harness import PATIENCE, main, run, some_of, succeed
 from faults import Fault, need_module
 from training_jobs import EVAL, LONG, MODEL, SMALL, TRAIN, prepared
@@ -252,14 +252,7 @@ def test_a_stopped_process_ends_the_job_in_time(directory):
     for hosts in (1, 2):
         out = directory / f"run-{hosts}"
         job = Job("-n", 4, BINARY, *LONG, "--max-steps", 9999, "--output", out, "--comm-timeout", "3s", hosts=hosts)
-        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 5, job), job.wait()
-        rank = random.randrange(4)
-        os.kill(ranks_of(out)[rank], signal.SIGSTOP)
-        start = time.time()
-        result = job.wait()
-        assert 2.5 < time.time() - start < PATIENCE, time.time() - start
-        one_error(result, 5, f"rank {rank} ", "3 s")
-        nothing_left(out)
+        stop_one(job, out, random.randrange(4), 5, 3)
 
 
 def opened(fifo, job):

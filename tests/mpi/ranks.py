@@ -4,12 +4,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 for folder in ("cli", "faults"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / folder))
-from harness import BINARY, PATIENCE, Result, Skip, facts_of, metrics_of  # noqa: E402
+from harness import BINARY, PATIENCE, Result, Skip, facts_of, metrics_of, succeed  # noqa: E402
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 PREFIX = "finetune: error: "
@@ -123,6 +124,17 @@ def kill_rank(job, out, rank):
     return errors[0]
 
 
+def stop_one(job, out, rank, steps, seconds):
+    """After this number of steps; the job has this --comm-timeout, ends in time, and one line names the process."""
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= steps, job), job.wait()
+    os.kill(ranks_of(out)[rank], signal.SIGSTOP)
+    start = time.time()
+    result = job.wait()
+    assert seconds - 0.5 < time.time() - start < PATIENCE, time.time() - start
+    nothing_left(out)
+    return one_error(result, 5, f"rank {rank} ", f"{seconds} s")
+
+
 def kill_one(job, out, rank, steps):
     """After this number of training steps."""
     assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= steps, job), job.wait()
@@ -161,6 +173,29 @@ def same_results(out, expected):
     assert found[3].keys() == expected[3].keys(), (out, found[3].keys(), expected[3].keys())
     for name, content in found[3].items():
         assert content == expected[3][name], f"{out}: {name} differs"
+
+
+def same_on(directory, line, *cases, env=None, check=lambda out: None):
+    """Each case: processes, hosts, perhaps their environment, further options; all give the results of one process.
+
+    `check` looks at the directory of each case. Returns the directory of the one process.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    expected = Path(tempfile.mkdtemp(dir=directory)) / "one"
+    succeed(*line, "--output", expected)
+    for number, (processes, hosts, *more) in enumerate(cases):
+        out = expected.with_name(f"case-{number}")
+        own = more.pop(0) if more and isinstance(more[0], dict) else env
+        if processes == 1:
+            succeed(*line, "--output", out, *more, env=own)
+        else:
+            succeed_on(processes, *line, "--output", out, *more, hosts=hosts, env=own)
+            facts = facts_of(out)
+            assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
+        same_results(out, results_of(expected))
+        check(out)
+        shutil.rmtree(out)
+    return expected
 
 
 def cut_back(out, step):

@@ -6,27 +6,10 @@ import shutil
 import signal
 import threading
 
-from ranks import (BINARY, Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
+from ranks import (BINARY, Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_on,
                    same_results, succeed_on, wait_for)
 from harness import main, metrics_in, run, some_of, succeed
 from training_jobs import BASE, EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, WITH_BASELINE, prepared
-
-
-def same_on(directory, options, *cases):
-    """Each case: processes, hosts, further options; all give the results of one process."""
-    expected = directory / "one"
-    succeed(*options, "--output", expected)
-    expected = results_of(expected)
-    for number, (processes, hosts, *more) in enumerate(cases):
-        out = directory / f"case-{number}"
-        if processes == 1:
-            succeed(*options, "--output", out, *more)
-        else:
-            succeed_on(processes, *options, "--output", out, *more, hosts=hosts)
-            facts = facts_of(out)
-            assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
-        same_results(out, expected)
-        shutil.rmtree(out)
 
 
 def test_classification(directory):

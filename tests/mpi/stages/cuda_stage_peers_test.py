@@ -11,8 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import ranks
-from ranks import (Job, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
-                   succeed_on, wait_for)
+from ranks import Job, kill_one, lines_in, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for
 from harness import main, metrics_of, nightly, some_of, succeed
 from cuda_jobs import EACH, EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, need_several_devices, prepared
 from deeper_model import deeper_model
@@ -37,17 +36,10 @@ def options_of(model, *more):
     return ["train", "--model", model, "--device", "cuda", "--dropout", "0.1", "--no-progress", "--quiet", *more]
 
 
-def same_on(directory, options, *cases):
-    """Each case: processes, hosts, environment, further options; all give the results of one process."""
-    expected = directory / "one"
-    if not expected.exists():
-        succeed(*options, "--output", expected)
-    for processes, hosts, env, *more in cases:
-        out = directory / "case"
-        succeed_on(processes, *options, "--output", out, *more, hosts=hosts, env=env)
-        same_results(out, results_of(expected))
+def same_on(directory, line, *cases):
+    def check(out):
         assert ROUTES in (out / "log.txt").read_text(), (out / "log.txt").read_text()
-        shutil.rmtree(out)
+    ranks.same_on(directory, line, *cases, check=check)
 
 
 def test_rows_in_stages(directory):

@@ -32,39 +32,27 @@ def model_of(directory, source=MODEL, **changes):
     return model
 
 
-def comparable(results):
-    """Without the keys that only several stages have."""
-    sha256, metrics, *rest = results
-    return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
-
-
-def same_on(directory, options, *cases):
-    """Each case: processes, hosts, environment, further options; all give the results of one process."""
-    expected = directory / "one"
-    succeed(*options, "--output", expected)
-    for processes, hosts, env, *more in cases:
-        out = directory / "case"
-        succeed_on(processes, *options, "--output", out, *more, hosts=hosts, env=env)
-        assert comparable(results_of(out)) == comparable(results_of(expected)), (processes, hosts, env, more)
-        log = (out / "log.txt").read_text()
-        assert "computing on CUDA" in log and (processes == 1 or "goes through memory of the host" in log), log
-        shutil.rmtree(out)
-    shutil.rmtree(expected)
+def same_on(directory, line, *cases):
+    def check(out):
+        facts, log = ranks.facts_of(out), (out / "log.txt").read_text()
+        is_alone = facts["processes"] == "1"
+        assert "computing on CUDA" in log and (is_alone or "goes through memory of the host" in log), log
+    ranks.same_on(directory, line, *cases, check=check)
 
 
 def test_rows_in_stages(directory):
     line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 2, "--micro-batches", 3]
-    same_on(directory, line, *some_of(2, (4, 2, None, "--pp", 2, "--recompute"),
-                                      (4, 1, None, "--pp", 2, "--pipeline-schedule", "interleaved"),
-                                      (4, 1, None, "--pp", 4, "--pipeline-schedule", "gpipe"), (2, 1, None, "--pp", 2)))
+    same_on(directory, line, *some_of(2, (4, 2, "--pp", 2, "--recompute"),
+                                      (4, 1, "--pp", 2, "--pipeline-schedule", "interleaved"),
+                                      (4, 1, "--pp", 4, "--pipeline-schedule", "gpipe"), (2, 1, "--pp", 2)))
 
 
 @nightly
 def test_questions_in_stages_in_bf16(directory):
     line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "bf16", "--virtual-shards", 2,
             "--micro-batches", 2]
-    same_on(directory, line, (2, 1, None, "--pp", 2, "--recompute"), (4, 1, None, "--pp", 2, "--placement", "spread"),
-            (4, 2, None, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute"))
+    same_on(directory, line, (2, 1, "--pp", 2, "--recompute"), (4, 1, "--pp", 2, "--placement", "spread"),
+            (4, 2, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute"))
 
 
 @nightly
@@ -73,9 +61,9 @@ def test_inputs_of_layers_on_the_host(directory):
     offload = ["--recompute", "--offload-activations=1"]
     line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "fp32", "--virtual-shards", 1,
             "--micro-batches", 4]
-    same_on(directory, line, (1, 1, None, *offload), (2, 1, None, "--pp", 2, *offload),
-            (2, 1, None, "--pp", 2, "--pipeline-schedule", "gpipe", *offload),
-            (2, 1, None, "--pp", 2, "--pipeline-schedule", "interleaved", *offload))
+    same_on(directory, line, (1, 1, *offload), (2, 1, "--pp", 2, *offload),
+            (2, 1, "--pp", 2, "--pipeline-schedule", "gpipe", *offload),
+            (2, 1, "--pp", 2, "--pipeline-schedule", "interleaved", *offload))
 
 
 def graphs_of(directory, processes, *line, env=None):
@@ -93,12 +81,12 @@ def test_graphs(directory):
     line = [*options_of(model_of(directory), *ROWS[:-6]), "--max-train-samples", 8, "--max-steps", 6, "--no-shuffle",
             "--virtual-shards", 1, "--micro-batches", 2, "--tensor-shards", 2]
     succeed(*line, "--output", directory / "one")
-    expected = comparable(results_of(directory / "one"))
+    expected = results_of(directory / "one")
     for graphs, layout, replayed in some_of(
             2, ("256", ["--pp", 2], True), ("256", ["--tp", 2], False), ("0", ["--pp", 2], False)):
         counts = graphs_of(directory, 2, *line, *layout, env={"FINETUNE_CUDA_GRAPHS": graphs})
         assert all((count >= 8) if replayed else (count == 0) for count in counts), (layout, counts)
-        assert comparable(results_of(directory / "run")) == expected, (graphs, layout)
+        assert results_of(directory / "run") == expected, (graphs, layout)
 
 
 def test_too_little_memory(directory):
@@ -124,15 +112,15 @@ def test_a_killed_stage_ends_the_job(directory):
 def test_rows_on_tensor_ranks(directory):
     line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 2, "--micro-batches", 2,
             "--tensor-shards", 2]
-    same_on(directory, line, (4, 1, None, "--tp", 2, "--recompute"),
-            (4, 1, None, "--tp", 2, "--pp", 2, "--placement", "spread"))
+    same_on(directory, line, (4, 1, "--tp", 2, "--recompute"),
+            (4, 1, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
 @nightly
 def test_questions_on_tensor_ranks_in_bf16(directory):
     line = [*options_of(model_of(directory, QA_MODEL, num_attention_heads=4), *QUESTIONS), "--precision", "bf16",
             "--virtual-shards", 2, "--micro-batches", 2, "--tensor-shards", 4]
-    same_on(directory, line, (2, 1, None, "--tp", 2, "--recompute"), (4, 1, None, "--tp", 4))
+    same_on(directory, line, (2, 1, "--tp", 2, "--recompute"), (4, 1, "--tp", 4))
 
 
 main(globals(), at_once=3)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import ranks
 from encoder_models import architectures
 from ranks import cut_back, one_error, results_of, run_on, same_results, succeed_on
 from harness import BINARY, GOLDEN, PATIENCE, main, nightly, some_of, succeed
@@ -44,13 +45,7 @@ def same_on(directory, encoder, line, layouts):
 
 
 def same_lines_on(directory, line, layouts):
-    expected = directory / "one"
-    succeed(*line, *COMMON, "--output", expected)
-    expected = results_of(expected)
-    for number, (processes, *more) in enumerate(layouts):
-        out = directory / f"case-{number}"
-        succeed_on(processes, *line, *COMMON, *more, "--output", out)
-        same_results(out, expected)
+    ranks.same_on(directory, [*line, *COMMON], *((processes, 1, *more) for processes, *more in layouts))
 
 
 def rows(encoder, directory):

@@ -1,16 +1,14 @@
 """Training in pipeline stages: the bits of one process, resuming in any layout, no deadlock."""
 import json
-import os
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
-                   succeed_on, wait_for)
-from harness import PATIENCE, fail, main, metrics_of, nightly, some_of, succeed
+from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, results_of, run_on, same_on,
+                   stop_one, succeed_on, wait_for)
+from harness import fail, main, metrics_of, nightly, some_of, succeed
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, prepared
 from deeper_model import deeper_model
 
@@ -38,18 +36,6 @@ def questions(directory):
 
 def train(processes, hosts, line):
     return succeed(*line) if processes == 1 else succeed_on(processes, *line, hosts=hosts)
-
-
-def same_on(directory, options, *cases):
-    """Each case: processes, hosts, further options; all give the results of one process."""
-    expected = directory / "one"
-    succeed(*options, "--output", expected)
-    for processes, hosts, *more in cases:
-        out = directory / "case"
-        train(processes, hosts, [*options, "--output", out, *more])
-        assert results_of(out) == results_of(expected), (processes, hosts, more)
-        shutil.rmtree(out)
-    shutil.rmtree(expected)
 
 
 def test_rows(directory):
@@ -176,13 +162,7 @@ def test_a_stopped_stage_ends_the_job_in_time(directory):
     for hosts, rank in ((1, 0), (2, 3)):
         out = directory / f"run-{hosts}"
         job = Job("-n", 4, BINARY, *long_run(directory, "--comm-timeout", "2s"), "--output", out, hosts=hosts)
-        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 5, job), job.wait()
-        os.kill(ranks_of(out)[rank], signal.SIGSTOP)
-        start = time.time()
-        result = job.wait()
-        assert 1.5 < time.time() - start < PATIENCE, time.time() - start
-        one_error(result, 5, f"rank {rank} ", "2 s")
-        nothing_left(out)
+        stop_one(job, out, rank, 5, 2)
 
 
 def test_what_is_impossible(directory):

@@ -1,16 +1,12 @@
 """Training on tensor ranks: the bits of one process with the same tensor shards, no deadlock."""
 import json
-import os
 import shutil
-import signal
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
-                   succeed_on, wait_for)
-from harness import PATIENCE, Skip, fail, main, metrics_of, nightly, succeed
+from ranks import BINARY, Job, facts_of, kill_one, one_error, results_of, run_on, same_on, stop_one, succeed_on
+from harness import Skip, fail, main, metrics_of, nightly
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, prepared
 from deeper_model import deeper_model
 
@@ -37,21 +33,9 @@ def rows(directory, **changes):
     return options_of(model_of(directory, **changes), *ROWS)
 
 
-def same_on(directory, options, shards, *cases):
-    """Each case: processes, hosts, further options; all give the results of one process."""
-    options, expected = [*options, "--tensor-shards", shards], directory / "one"
-    succeed(*options, "--output", expected)
-    for processes, hosts, *more in cases:
-        out = directory / "case"
-        succeed_on(processes, *options, "--output", out, *more, hosts=hosts)
-        assert results_of(out) == results_of(expected), (processes, hosts, more)
-        shutil.rmtree(out)
-    shutil.rmtree(expected)
-
-
 def test_rows(directory):
     line = [*rows(directory), "--virtual-shards", 2, "--micro-batches", 2, "--precision", "fp32"]
-    same_on(directory, line, 2, (2, 1, "--tp", 2, "--recompute"), (4, 1, "--tp", 2, "--placement", "spread"),
+    same_on(directory, [*line, "--tensor-shards", 2], (2, 1, "--tp", 2, "--recompute"), (4, 1, "--tp", 2, "--placement", "spread"),
             (4, 2, "--tp", 2), (4, 1, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
@@ -59,30 +43,30 @@ def test_rows(directory):
 def test_rows_on_several_hosts(directory):
     """Tensor ranks of a group between hosts, side by side or spread, and hosts with unequal shares of them."""
     line = [*rows(directory, num_attention_heads=4), "--virtual-shards", 2, "--micro-batches", 2, "--precision"]
-    same_on(directory, [*line, "fp32"], 4, (2, 2, "--tp", 2), (4, 2, "--tp", 4, "--recompute"), (4, 3, "--tp", 4),
+    same_on(directory, [*line, "fp32", "--tensor-shards", 4], (2, 2, "--tp", 2), (4, 2, "--tp", 4, "--recompute"), (4, 3, "--tp", 4),
             (4, 2, "--tp", 2, "--placement", "TPD"),
             (8, 2, "--tp", 2, "--pp", 2, "--placement", "TDP", "--pipeline-schedule", "interleaved"),
             (4, 3, "--tp", 2, "--pp", 2, "--placement", "PTD"))
-    same_on(directory, [*line, "bf16"], 2, (2, 2, "--tp", 2), (6, 4, "--tp", 2, "--placement", "PDT"))
+    same_on(directory, [*line, "bf16", "--tensor-shards", 2], (2, 2, "--tp", 2), (6, 4, "--tp", 2, "--placement", "PDT"))
 
 
 def test_questions(directory):
     model = model_of(directory, QA_MODEL)
     line = options_of(model, *QUESTIONS, "--virtual-shards", 2, "--micro-batches", 3)
-    same_on(directory, line, 2, (2, 1, "--tp", 2), (4, 2, "--tp", 2, "--pp", 2, "--recompute"),
+    same_on(directory, [*line, "--tensor-shards", 2], (2, 1, "--tp", 2), (4, 2, "--tp", 2, "--pp", 2, "--recompute"),
             (4, 2, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
 @nightly
 def test_more_shards_than_ranks_in_bf16(directory):
     line = [*rows(directory, num_attention_heads=4), "--virtual-shards", 2, "--micro-batch-tokens", 300]
-    same_on(directory, [*line, "--precision", "bf16"], 4, (2, 1, "--tp", 2), (4, 1, "--tp", 4, "--recompute"),
+    same_on(directory, [*line, "--precision", "bf16", "--tensor-shards", 4], (2, 1, "--tp", 2), (4, 1, "--tp", 4, "--recompute"),
             (8, 2, "--tp", 2, "--pp", 2, "--pipeline-schedule", "interleaved"))
 
 
 def test_frozen_layers_and_single_samples(directory):
     line = [*rows(directory), "--max-train-samples", 33, "--virtual-shards", 3, "--freeze", 1]
-    same_on(directory, [*line, "--micro-batch-tokens", 100], 2, (4, 1, "--tp", 2, "--pp", 2), (6, 1, "--tp", 2))
+    same_on(directory, [*line, "--micro-batch-tokens", 100, "--tensor-shards", 2], (4, 1, "--tp", 2, "--pp", 2), (6, 1, "--tp", 2))
 
 
 def test_continued_on_another_layout(directory):
@@ -145,16 +129,10 @@ def test_a_stopped_tensor_rank_ends_the_job_in_time(directory):
         out = directory / f"run-{processes}-{hosts}"
         line = long_run(directory, "--comm-timeout", "2s", "--placement", "spread")
         job = Job("-n", processes, BINARY, *line, "--output", out, hosts=hosts)
-        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 4, job), job.wait()
-        os.kill(ranks_of(out)[1], signal.SIGSTOP)
-        start = time.time()
-        result = job.wait()
-        assert 1.5 < time.time() - start < PATIENCE, time.time() - start
-        error = one_error(result, 5, "rank 1 ", "2 s")
+        error = stop_one(job, out, 1, 4, 2)
         if (processes, hosts) == (2, 2):  # rank 1 stops between two steps, or within one
             places = ("exchanging sums of tensor shards", "in checkpoint, step ", "in evaluation, step ")
             assert any(place in error for place in places), error
-        nothing_left(out)
 
 
 def test_what_is_impossible(directory):
