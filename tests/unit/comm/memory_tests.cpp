@@ -7,12 +7,14 @@
 #include <string>
 
 #include "../contains.h"
+#include "../error_line.h"
 #include "comm/host/control_block.h"
 #include "comm/host/shared_memory.h"
 #include "core/error.h"
 
 using namespace finetune;
 using finetune::test::contains;
+using finetune::test::error_line;
 
 TEST_CASE("two mappings of one memory are one") {
   const Descriptor memory = create_memory(5'000'000);
@@ -29,21 +31,13 @@ TEST_CASE("two mappings of one memory are one") {
 }
 
 TEST_CASE("failing to get memory is an Error(device) with the size") {
-  try {
-    const Descriptor memory = create_memory(size_t(1) << 50);
-    map_memory(memory, size_t(1) << 50);
-    FAIL("a pebibyte");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::device);
-    CHECK(contains(error.what(), "1073741824 MiB"));
-  }
-  try {
-    open_memory(::getpid(), 9999);
-    FAIL("no such descriptor");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::device);
-    CHECK(contains(error.what(), "/fd/9999"));
-  }
+  CHECK(contains(error_line(ExitCode::device,
+                            [] {
+                              const Descriptor memory = create_memory(size_t(1) << 50);
+                              map_memory(memory, size_t(1) << 50);
+                            }),
+                 "1073741824 MiB"));
+  CHECK(contains(error_line(ExitCode::device, [] { open_memory(::getpid(), 9999); }), "/fd/9999"));
 }
 
 TEST_CASE("a slot tells of the phase and the step") {

@@ -14,6 +14,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
+#include "error_line.h"
 #include "temporary_directory.h"
 
 using namespace finetune;
@@ -80,13 +81,7 @@ int code_of(const fs::path& output, bool overwrite) {
 }
 
 std::string refusal_of(const fs::path& output) {
-  try {
-    check_output_directory(output, true, kParts);
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    return error.what();
-  }
-  return "";
+  return test::error_line(ExitCode::usage, [&] { check_output_directory(output, true, kParts); });
 }
 
 }  // namespace

@@ -16,10 +16,12 @@
 #include "core/files/temporary_name.h"
 #include "core/log.h"
 #include "core/sha256.h"
+#include "error_line.h"
 #include "temporary_directory.h"
 
 using namespace finetune;
 
+using test::error_line;
 using test::TemporaryDirectory;
 
 TEST_CASE("AtomicFile appears whole on commit") {
@@ -230,20 +232,11 @@ TEST_CASE("a log is never written through a link") {
 TEST_CASE("MappedFile and read_text_file name the fault") {
   TemporaryDirectory scratch;
   fs::path absent = scratch / "absent";
-  try {
-    MappedFile file(absent);
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::data);
-    CHECK(error.what() == absent.string() + ": No such file or directory");
-  }
-  try {
-    MappedFile file(scratch.path(), ExitCode::model);
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    CHECK(error.what() == scratch.path().string() + ": is a directory, a file is needed");
-  }
+  CHECK(error_line(ExitCode::data, [&] { const MappedFile file(absent); }) ==
+        absent.string() + ": No such file or directory");
+  CHECK(error_line(ExitCode::model, [&] {
+          const MappedFile file(scratch.path(), ExitCode::model);
+        }) == scratch.path().string() + ": is a directory, a file is needed");
   CHECK_THROWS_WITH_AS(read_text_file(scratch.path()),
                        (scratch.path().string() + ": is a directory, a file is needed").c_str(),
                        Error);

@@ -14,6 +14,7 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "core/threads/parallel.h"
+#include "error_line.h"
 
 using namespace finetune;
 
@@ -69,16 +70,9 @@ TEST_CASE("a system that has no more threads") {
   set_threads(64);  // more than exist
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  std::string message;
-  ExitCode code = ExitCode::done;
-  try {
-    parallel_for(1000, [](int64_t) {});
-  } catch (const Error& error) {
-    message = error.what();
-    code = error.code();
-  }
+  const std::string message =
+      test::error_line(ExitCode::device, [] { parallel_for(1000, [](int64_t) {}); });
   REQUIRE(pthread_setattr_default_np(&usual) == 0);
-  CHECK(code == ExitCode::device);
   CHECK(test::contains(message, "of 64 threads"));
   CHECK(test::contains(message, "--threads"));
   pthread_sigmask(SIG_SETMASK, nullptr, &after);

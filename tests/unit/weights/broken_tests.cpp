@@ -68,12 +68,9 @@ TEST_CASE("faults that show only beside the config are found by read_tensor") {
     std::vector<std::string> messages;
     for (const WeightInfo& wanted : reference->tensors()) {
       std::vector<float> values(static_cast<size_t>(count_of(wanted)));
-      try {
-        read_tensor(*source, wanted.name, wanted.shape, values.data());
-      } catch (const Error& error) {
-        CHECK(error.code() == ExitCode::model);
-        messages.push_back(error.what());
-      }
+      const std::string message = error_line(
+          ExitCode::model, [&] { read_tensor(*source, wanted.name, wanted.shape, values.data()); });
+      if (!message.empty()) messages.push_back(message);
     }
     REQUIRE(messages.size() == 1);
     CAPTURE(messages[0]);

@@ -221,13 +221,7 @@ TEST_CASE("files that are no files, and other beginnings") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
   auto message_of = [&] {
-    try {
-      hdf5::Reader file(path);
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::model);
-      return std::string(error.what());
-    }
-    return std::string();
+    return error_line(ExitCode::model, [&] { const hdf5::Reader file(path); });
   };
   CHECK(contains(message_of(), "No such file"));
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);

@@ -60,12 +60,7 @@ void point(const fs::path& cache, const std::string& folder, const std::string& 
 }
 
 std::string hub_refusal(const std::string& model) {
-  try {
-    find_model(model_path(model));
-  } catch (const Error& error) {
-    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
-  }
-  return "";
+  return error_line(ExitCode::model, [&] { find_model(model_path(model)); });
 }
 
 }  // namespace

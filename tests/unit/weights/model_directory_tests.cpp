@@ -11,12 +11,7 @@ using namespace finetune::test;
 namespace {
 
 std::string find_refusal(const fs::path& path, bool need_weights = true) {
-  try {
-    find_model(path, need_weights);
-  } catch (const Error& error) {
-    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
-  }
-  return "";
+  return error_line(ExitCode::model, [&] { find_model(path, need_weights); });
 }
 
 }  // namespace

@@ -47,12 +47,7 @@ std::string state_dict(const std::string& name, const std::string& value) {
 
 // The message of a refused pickle; empty if it runs.
 std::string pickle_refusal(const std::string& bytes) {
-  try {
-    Unpickler("p", bytes).run();
-  } catch (const Error& error) {
-    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
-  }
-  return "";
+  return error_line(ExitCode::model, [&] { Unpickler("p", bytes).run(); });
 }
 
 struct ZipOptions {
@@ -279,12 +274,7 @@ namespace {
 std::string claims_refusal(const WeightSource& source, const std::vector<std::string>& names) {
   std::vector<const WeightInfo*> wanted;
   for (const std::string& name : names) wanted.push_back(source.find(name));
-  try {
-    source.require_own_bytes(wanted);
-  } catch (const Error& error) {
-    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
-  }
-  return "";
+  return error_line(ExitCode::model, [&] { source.require_own_bytes(wanted); });
 }
 
 }  // namespace

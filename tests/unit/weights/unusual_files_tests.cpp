@@ -25,12 +25,8 @@ void copy_writable(const fs::path& from, const fs::path& to) {
 std::vector<std::string> faults_of(const WeightSource& source) {
   std::vector<std::string> faults;
   for (const WeightInfo& info : source.tensors()) {
-    try {
-      values_of(source, info);
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::model);
-      faults.push_back(error.what());
-    }
+    const std::string fault = error_line(ExitCode::model, [&] { values_of(source, info); });
+    if (!fault.empty()) faults.push_back(fault);
   }
   return faults;
 }

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "error_line.h"
 #include "temporary_directory.h"
 #include "weights/weights.h"
 
@@ -44,12 +45,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 
 // The message of the Error(model) of opening `path`; empty if it opens.
 inline std::string refusal(const fs::path& path) {
-  try {
-    open_weights(path);
-  } catch (const Error& error) {
-    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
-  }
-  return "";
+  return error_line(ExitCode::model, [&] { open_weights(path); });
 }
 
 // A safetensors file with one header and some bytes of data.
