@@ -63,7 +63,8 @@ class LabelReport {
   std::string html() const {
     const RowTexts texts(run_, saved_);
     const std::string out =
-        concat("<h3>How sure it is</h3>\n<div class=\"figures\">\n", sureness_html(),
+        concat("<h3>How sure it is</h3>\n<div class=\"figures\">\n",
+               sureness_html(run_, calibration_, single()),
                "</div>\n<h3>Where it errs</h3>\n<div class=\"tables\">\n", pairs_html(),
                scores_html(), "</div>\n", single() ? matrix_html() : "", worst_html(texts),
                "<h3>The evaluated rows</h3>\n<div class=\"tables\">\n", counts_html(),
@@ -76,47 +77,6 @@ class LabelReport {
   bool single() const { return separator_.empty(); }
   size_t rows() const { return saved_.table.rows().size(); }
   const std::string& name(size_t id) const { return saved_.names[id]; }
-
-  // Returns the temperature that calibrates probabilities in predict; 1: no change. The
-  // probabilities in predictions.csv are not calibrated.
-  double temperature() const {
-    const auto found = run_.metrics.find("eval_temperature");
-    return found == run_.metrics.end() ? 1 : found->second;
-  }
-
-  std::string sureness_html() const {
-    if (!single()) {
-      const std::string of = "predicted labels";
-      const std::string charts =
-          calibration_.is_empty()
-              ? ""
-              : calibration_.coverage_html(of, "Each label of a text counts on its own.") +
-                    calibration_.confidence_html(of);
-      return concat(charts,
-                    "<p class=\"note\">No chart of calibration: predictions.csv has the "
-                    "probabilities of the predicted labels alone; the calibration error counts "
-                    "those of all labels.</p>\n");
-    }
-    const std::string of = "predictions";
-    std::string surest, note, of_bars = of;
-    if (temperature() != 1) {
-      const auto calibrated = run_.metrics.find("eval_ece_calibrated");
-      const std::string after =
-          calibrated == run_.metrics.end()
-              ? ""
-              : concat(", with an error of ", shown_number(calibrated->second));
-      surest =
-          "Probabilities are uncalibrated here: finetune evaluate --target-accuracy 0.95 finds the "
-          "--min-probability.";
-      note = concat(
-          "This is uncalibrated, as predictions.csv is; predict gives calibrated probabilities "
-          "(logits divided by ",
-          shown_number(temperature()), ")", after, ".");
-      of_bars = concat(of, ", uncalibrated,");
-    }
-    return calibration_.coverage_html(of, surest) + calibration_.calibration_html(of, note) +
-           calibration_.confidence_html(of_bars);
-  }
 
   // Ranks the labels in the model's order, which is sorted by name.
   void order_names() {

@@ -7,6 +7,7 @@
 
 #include "experiments/compare/comparison.h"
 #include "experiments/compare/run_record.h"
+#include "experiments/report/page/charts.h"
 #include "experiments/report/report.h"
 
 namespace finetune {
@@ -50,6 +51,9 @@ std::string evaluation_html(const RunRecord& run, const ExplainRows& explain);
 std::string labels_html(const RunRecord& run, const ExplainRows& explain);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);
+
+// Pictures of how sure a classifier is, and whether its probabilities are those that predict gives.
+std::string sureness_html(const RunRecord& run, const Calibration& calibration, bool single_label);
 
 // The rows of a file that check --label-errors wrote. Warns if they are not from the runs' training
 // files. Error(data): check did not write the file.
