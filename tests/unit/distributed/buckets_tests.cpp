@@ -5,20 +5,15 @@
 
 #include "distributed/zero_partition.h"
 #include "ops/backend.h"
+#include "small_encoder.h"
 
 using namespace finetune;
 
 namespace {
 
 EncoderConfig config_of(int64_t layers) {
-  EncoderConfig config;
-  config.vocab_size = 50;
-  config.hidden_size = 96;
-  config.num_hidden_layers = layers;
-  config.num_attention_heads = 1;
-  config.intermediate_size = 200;
-  config.max_position_embeddings = 40;
-  return config;
+  return test::encoder_of(
+      {.words = 50, .hidden = 96, .layers = layers, .heads = 1, .inner = 200, .positions = 40});
 }
 
 // The end of the gradients of this layer and those above.

@@ -13,20 +13,19 @@
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
+#include "small_encoder.h"
 
 using namespace finetune;
 
 namespace {
 
 EncoderConfig config_of(int64_t vocabulary, int64_t hidden) {
-  EncoderConfig config;
-  config.vocab_size = vocabulary;
-  config.hidden_size = hidden;
-  config.num_hidden_layers = 1;
-  config.num_attention_heads = 1;
-  config.intermediate_size = 2 * hidden;
-  config.max_position_embeddings = 8;
-  return config;
+  return test::encoder_of({.words = vocabulary,
+                           .hidden = hidden,
+                           .layers = 1,
+                           .heads = 1,
+                           .inner = 2 * hidden,
+                           .positions = 8});
 }
 
 // The owners' ranges cover [0, count) once, in order, and begin at multiples of `block`.

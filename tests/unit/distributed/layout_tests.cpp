@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "../contains.h"
 #include "core/error.h"
 #include "distributed/layout/layout.h"
+#include "error_line.h"
 
 using namespace finetune;
 using test::contains;
@@ -29,14 +29,8 @@ Groups groups_from(const std::string& digits) {
   return groups;
 }
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    return error.what();
-  }
-  return "no error";
+std::string message_of(auto&& act) {
+  return test::error_line(ExitCode::usage, act);
 }
 
 }  // namespace

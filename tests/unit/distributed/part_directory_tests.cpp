@@ -4,9 +4,10 @@
 #include <numeric>
 
 #include "../contains.h"
-#include "../one_layer.h"
+#include "../small_encoder.h"
 #include "core/error.h"
 #include "distributed/tensors/held_parts.h"
+#include "error_line.h"
 
 using namespace finetune;
 using test::contains;
@@ -39,13 +40,7 @@ PartPlace panel(const ParameterTable& table, int64_t col, int64_t cols, IndexRan
 }
 
 std::string refusal(const ParameterTable& table, const std::vector<std::vector<PartPlace>>& parts) {
-  try {
-    const PartDirectory directory(table, parts);
-    return "";
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::internal);
-    return error.what();
-  }
+  return test::error_line(ExitCode::internal, [&] { const PartDirectory directory(table, parts); });
 }
 
 }  // namespace

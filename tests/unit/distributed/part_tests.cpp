@@ -13,6 +13,7 @@
 #include "distributed/step_totals.h"
 #include "distributed/weight_gather.h"
 #include "distributed/zero_partition.h"
+#include "small_encoder.h"
 
 using namespace finetune;
 using test::PartLayout;
@@ -23,14 +24,8 @@ constexpr Head kHead{HeadKind::sequence, 3};
 
 // Layers of some norm blocks, words of several.
 EncoderConfig config_with(int64_t layers) {
-  EncoderConfig config;
-  config.vocab_size = 700;
-  config.hidden_size = 96;
-  config.num_hidden_layers = layers;
-  config.num_attention_heads = 4;
-  config.intermediate_size = 200;
-  config.max_position_embeddings = 40;
-  return config;
+  return test::encoder_of(
+      {.words = 700, .hidden = 96, .layers = layers, .heads = 4, .inner = 200, .positions = 40});
 }
 
 // Block sums of a gradient by their number in the whole model's order; each must occur once.

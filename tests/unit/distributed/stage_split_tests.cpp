@@ -8,6 +8,7 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "distributed/layout/stage_split.h"
+#include "error_line.h"
 
 using namespace finetune;
 using test::contains;
@@ -53,13 +54,8 @@ LayerCosts equal_layers(int64_t layers, double embeddings = 0, double head = 0) 
 }
 
 std::string refusal(const char* words, int stages, int chunks, int64_t layers) {
-  try {
-    split_stages(words, stages, chunks, equal_layers(layers));
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    return error.what();
-  }
-  return "no error";
+  return test::error_line(ExitCode::usage,
+                          [&] { split_stages(words, stages, chunks, equal_layers(layers)); });
 }
 
 using Sizes = std::vector<int64_t>;

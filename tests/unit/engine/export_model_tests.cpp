@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../one_layer.h"
 #include "../shared.h"
+#include "../small_encoder.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "engine/export_model.h"

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "../one_layer.h"
 #include "../shared.h"
+#include "../small_encoder.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "engine/engine.h"

@@ -15,6 +15,7 @@
 #include "data/packing.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
+#include "small_encoder.h"
 
 using namespace finetune;
 
@@ -23,14 +24,8 @@ namespace {
 constexpr int64_t kSamples = 61, kVocabulary = 50, kMicroBatch = 40;
 
 EncoderConfig dispatch_config() {
-  EncoderConfig config;
-  config.vocab_size = kVocabulary;
-  config.hidden_size = 16;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 16;
-  return config;
+  return test::encoder_of(
+      {.words = kVocabulary, .hidden = 16, .layers = 2, .heads = 2, .inner = 32, .positions = 16});
 }
 
 uint32_t draw(uint32_t stream, uint32_t i) {

@@ -10,6 +10,7 @@
 
 #include "core/numeric/philox.h"
 #include "op_case.h"
+#include "small_encoder.h"
 
 namespace finetune::test {
 
@@ -97,14 +98,8 @@ std::vector<Sequence> random_sequences(const EncoderConfig& config,
 }
 
 EncoderConfig small_config(int64_t layers) {
-  EncoderConfig c;
-  c.vocab_size = 37;
-  c.hidden_size = 12;
-  c.num_hidden_layers = layers;
-  c.num_attention_heads = 3;
-  c.intermediate_size = 29;
-  c.max_position_embeddings = 24;
-  return c;
+  return test::encoder_of(
+      {.words = 37, .hidden = 12, .layers = layers, .heads = 3, .inner = 29, .positions = 24});
 }
 
 Arena::Arena(Backend& backend, const std::vector<float>& values)
