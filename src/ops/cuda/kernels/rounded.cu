@@ -27,6 +27,8 @@ void convert(Context& context, MatrixOf<From> x, MatrixOf<To> to) {
       x, to);
 }
 
+constexpr int64_t kAligned = 64 / sizeof(bfloat16);  // ops/backend.h, allocate
+
 }  // namespace
 
 void round(Context& context, Matrix x, Bf16Matrix to) {
@@ -44,10 +46,24 @@ RoundedWeights::Copies::iterator RoundedWeights::first_behind(const void* begin)
   return found;
 }
 
+// Where `copy` has w: its rows, or some columns of a bias. Null: it lacks a part of w, or has it at
+// an address that is less aligned than a copy of its own, for which products may choose another
+// algorithm.
+bfloat16* RoundedWeights::place_in(const Copy& copy, const Matrix& w) {
+  const int64_t first = w.data - copy.from.data, row = first / copy.from.stride;
+  const int64_t column = first % copy.from.stride, place = row * copy.to.stride + column;
+  const bool like_rows = w.rows == 1 ? copy.from.rows == 1 : w.stride == copy.from.stride;
+  if (first < 0 || !like_rows || row + w.rows > copy.from.rows ||
+      column + w.cols > copy.from.cols || place % kAligned != 0) {
+    return nullptr;
+  }
+  return copy.to.data + place;
+}
+
 Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
-  const auto found = copies_.find(w.data);
-  const Matrix known = found == copies_.end() ? Matrix{} : found->second.from;
-  if (known.rows != w.rows || known.cols != w.cols || known.stride != w.stride) {
+  auto found = first_behind(w.data);
+  bfloat16* place = found == copies_.end() ? nullptr : place_in(found->second, w);
+  if (!place) {
     const Copy copy = {w, {nullptr, w.rows, w.cols, rounded_stride(w.cols)}};
     // Other views of the same weights may exist, whose copies kernels may still read.
     if (const auto other = first_behind(w.data);
@@ -57,15 +73,15 @@ Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
     }
     const size_t bytes = size_t(w.rows * copy.to.stride) * sizeof(bfloat16);
     void* memory = context.allocate(bytes, "rounded weights");
-    copies_[w.data] = copy;
-    copies_[w.data].to.data = static_cast<bfloat16*>(memory);
+    found = copies_.insert_or_assign(w.data, copy).first;
+    place = found->second.to.data = static_cast<bfloat16*>(memory);
   }
-  Copy& copy = copies_.at(w.data);
+  Copy& copy = found->second;
   if (!copy.fresh) {
     round(context, copy.from, copy.to);
     copy.fresh = true;
   }
-  return copy.to;
+  return {place, w.rows, w.cols, copy.to.stride};
 }
 
 bfloat16* RoundedWeights::target(const float* first, int64_t count) {

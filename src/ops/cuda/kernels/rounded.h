@@ -26,7 +26,8 @@ class RoundedWeights {
   RoundedWeights(const RoundedWeights&) = delete;
   RoundedWeights& operator=(const RoundedWeights&) = delete;
 
-  // Returns w, or a bias (w.rows == 1), in bf16; valid until the next call that changes it.
+  // Returns w, or a bias (w.rows == 1), in bf16; valid until the next call that changes it. A view
+  // of weights that have a copy is a view of that copy.
   Bf16Matrix of(Context& context, Matrix w);
   // Where a writer of elements [first, first + count) must also write their rounded values. Null:
   // nowhere.
@@ -42,6 +43,7 @@ class RoundedWeights {
     bool fresh = false;
     const float* end() const { return from.row(from.rows - 1) + from.cols; }
   };
+  static bfloat16* place_in(const Copy& copy, const Matrix& w);
   using Copies = std::map<const float*, Copy>;       // by from.data
   Copies::iterator first_behind(const void* begin);  // the first copy that ends behind `begin`
 
