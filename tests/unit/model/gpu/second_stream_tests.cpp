@@ -59,9 +59,9 @@ struct Outcome {
   int called;  // passes that were not replayed
 };
 
-// The gradients of four steps of two micro-batches each, the last two of them replayed.
+// The gradients of the last of so many equal steps of two micro-batches each.
 Outcome gradients_of(const Shape& shape, const BackendFactory& factory, Head head,
-                     const DropoutPlan* dropout, const char* streams) {
+                     const DropoutPlan* dropout, const char* streams, int64_t steps) {
   ::setenv("FINETUNE_CUDA_STREAMS", streams, 1);
   ::setenv("FINETUNE_CUDA_ALGORITHMS", shape.timed ? "timed" : "", 1);
   const auto backend = factory.make();
@@ -81,7 +81,7 @@ Outcome gradients_of(const Shape& shape, const BackendFactory& factory, Head hea
   const std::vector<int> lengths[] = {{24, 7, 2, 13, 24, 24, 9}, {5, 24, 24}};
   const bool replays = encoder.may_be_replayed(0);
   int called = 0;
-  for (int64_t step = 0; step < 4; ++step) {
+  for (int64_t step = 0; step < steps; ++step) {
     backend->fill_zero(vector(gradients.data(), table.size()));
     for (int64_t micro = 0; micro < 2; ++micro) {
       batch.upload(pack(random_sequences(shape.config, lengths[micro])));
@@ -97,6 +97,11 @@ Outcome gradients_of(const Shape& shape, const BackendFactory& factory, Head hea
   return {gradients.values(), called};
 }
 
+bool streams_run(const std::string& mode) {
+  const char* wanted = std::getenv("HOST_CUDA_STREAMS");
+  return wanted && wanted == mode;
+}
+
 // Streams that have work left.
 int busy_streams() {
   int count = 0;
@@ -109,19 +114,24 @@ int busy_streams() {
 TEST_CASE("weights' gradients on a second stream of the GPU have the bits of one stream") {
   for (const BackendFactory& factory : backends_under_test()) {
     for (const Shape& shape : shapes()) {
+      const bool all = shape.name == "BERT";
+      // Where all work runs at once, models differ in nothing.
+      if (!all && streams_run("early")) continue;
       for (Head head : kHeads) {
         for (const DropoutPlan* dropout : {&kDropout, static_cast<const DropoutPlan*>(nullptr)}) {
+          const bool sequence = head.kind == HeadKind::sequence;
+          if (!all && sequence != (dropout != nullptr)) continue;
           // To time products takes the host runtime's cuBLASLt long.
-          if (shape.timed && (!dropout || head.kind == HeadKind::token)) continue;
+          if (shape.timed && !sequence) continue;
           INFO(std::string(factory.name), ", ", shape.name, ", ", text(head), ", ",
                dropout != nullptr);
-          const auto one = gradients_of(shape, factory, head, dropout, "1");
-          const auto two = gradients_of(shape, factory, head, dropout, "2");
+          const auto one = gradients_of(shape, factory, head, dropout, "1", 1);
+          // Both passes of the last step are replayed.
+          const auto two = gradients_of(shape, factory, head, dropout, "2", 4);
           const std::vector<float>& values = one.gradients;
           CHECK(std::count(values.begin(), values.end(), 0.0f) < int64_t(values.size()) * 3 / 4);
           CHECK(values == two.gradients);
-          CHECK(one.called == two.called);
-          if (shape.name == "BERT") CHECK(two.called < 6);
+          CHECK(two.called <= 6);
         }
       }
     }
@@ -132,8 +142,7 @@ TEST_CASE("weights' gradients on a second stream of the GPU have the bits of one
 
 TEST_CASE("the second stream of the GPU: what it does waits, and what touches its memory for it") {
   ::unsetenv("FINETUNE_CUDA_STREAMS");
-  const char* mode = std::getenv("HOST_CUDA_STREAMS");
-  const bool late = mode && std::string(mode) == "late";
+  const bool late = streams_run("late");
   for (const BackendFactory& factory : backends_under_test()) {
     INFO(std::string(factory.name));
     const auto backend = factory.make();

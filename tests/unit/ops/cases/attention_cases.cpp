@@ -214,8 +214,8 @@ void add_attention_cases(std::vector<OpCase>& table) {
       {4, 25, {5, 31}, false, 0},
       {2, 64, {100, 3, 65}, false, 0},
       {12, 32, {13, 13, 8}, false, 0},
-      {1, 64, {512}, false, 0},
-      {2, 32, {384, 129, 1}, false, 0},
+      {1, 64, {261}, false, 0},
+      {2, 32, {200, 129, 1}, false, 0},
       {4, 24, {130, 5}, false, 0},        // no own kernel on tensor cores has such heads
       {6, 16, many_short, false, 0},      // a group of heads and a part of one
       {2, 64, {40, 3, 17}, false, 0, 4},  // a tensor shard's heads
@@ -233,7 +233,7 @@ void add_attention_cases(std::vector<OpCase>& table) {
       {2, 64, {131, 2}, false, 0, 4, true},
       // Windows narrower than a tile, at its edges, and wider than the sequence.
       {2, 32, {200, 3, 65}, false, 0, 0, false, 16},
-      {1, 64, {300, 64}, false, 0, 0, false, 64},
+      {1, 64, {200, 64}, false, 0, 0, false, 64},
       {2, 24, {50, 131}, false, 0, 0, false, 5},
       {3, 32, {40, 1, 97}, false, 0, 0, false, 0},
       {2, 64, {129, 20}, false, 0, 2, false, 33},
