@@ -22,6 +22,10 @@ struct Switch {
     const char* text = value();
     return !text || std::string_view(text) != "0";
   }
+  bool is(std::string_view word) const {
+    const char* text = value();
+    return text && text == word;
+  }
 };
 
 inline constexpr Switch kIsaSwitch{"FINETUNE_ISA", "avx2, avx512, avx512_bf16, amx",
@@ -37,7 +41,7 @@ inline constexpr Switch kCudaGraphsSwitch{
     "FINETUNE_CUDA_GRAPHS", "N", "the largest number of CUDA graphs kept; 0: do not use any"};
 
 inline constexpr Switch kCudaStreamsSwitch{
-    "FINETUNE_CUDA_STREAMS", "1, 2",
+    "FINETUNE_CUDA_STREAMS", "0, 1, 2",
     "training on a GPU: 2 computes weights' gradients beside the rest of the backward pass (2)"};
 
 inline constexpr Switch kCudaNormSwitch{

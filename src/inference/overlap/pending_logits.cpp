@@ -2,7 +2,6 @@
 #include "inference/overlap/pending_logits.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/switches.h"
@@ -10,9 +9,8 @@
 namespace finetune {
 
 bool PendingLogits::possible() {
-  const char* given = kBatchesInFlightSwitch.value();
   Backend& backend = engine_.backend();
-  if (given && std::string_view(given) == "1") return false;
+  if (kBatchesInFlightSwitch.is("1")) return false;
   if (backend.uses_host_memory() || engine_.table().head().kind == HeadKind::masked) return false;
   if (!copies_) copies_ = backend.make_host_copies(int(kMost));
   return copies_ != nullptr;

@@ -1,7 +1,6 @@
 // Prepares a call of fused attention: ragged offsets, seeds, transposes, cached plans.
 #include <cstdlib>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 #include "core/switches.h"
@@ -146,8 +145,8 @@ FusedShape forward_shape(const AttentionShape& shape, const Dropout& dropout, co
 
 std::unique_ptr<FusedAttention> FusedAttention::make(void (*log)(const char* line)) {
   const char* requested = kCudaAttentionSwitch.value();
-  if (!requested || std::string_view(requested) == "own") return nullptr;
-  if (std::string_view(requested) != "cudnn") {
+  if (!requested || kCudaAttentionSwitch.is("own")) return nullptr;
+  if (!kCudaAttentionSwitch.is("cudnn")) {
     throw Failure(std::string(kCudaAttentionSwitch.name) + "=" + requested +
                   " is unknown (use own or cudnn)");
   }

@@ -134,8 +134,7 @@ void CudaBackend::replay(std::span<const int64_t> key, const std::function<void(
 }
 
 bool CudaBackend::has_second_stream() const {
-  const char* streams = kCudaStreamsSwitch.value();
-  return !streams || std::string_view(streams) != "1";
+  return kCudaStreamsSwitch.is_on() && !kCudaStreamsSwitch.is("1");
 }
 
 void CudaBackend::reserve_second_stream(const SecondStreamLimits& most) {

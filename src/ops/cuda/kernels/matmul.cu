@@ -1,6 +1,5 @@
 // Matrix products through cuBLASLt, with a plan cached for each shape.
 #include <cstdint>
-#include <string_view>
 
 #include "core/switches.h"
 #include "ops/cuda/kernels/matmul.h"
@@ -75,8 +74,7 @@ __global__ void compare_kernel(const uint32_t* a, const uint32_t* b, int64_t cou
 }  // namespace
 
 Matmul::Matmul(DeviceMemory& memory, cudaStream_t stream)
-    : timed_(kCudaAlgorithmsSwitch.value() &&
-             std::string_view(kCudaAlgorithmsSwitch.value()) == "timed") {
+    : timed_(kCudaAlgorithmsSwitch.is("timed")) {
   add_stream(memory, stream);
   check(cublasLtCreate(&handle_), "cuBLASLt");
 }

@@ -1,6 +1,5 @@
 // The module's device context: memory, staged uploads, downloads, waits with a time limit.
 #include <cstring>
-#include <string_view>
 
 #include "core/switches.h"
 #include "ops/cuda/module/context.h"
@@ -184,8 +183,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, device), "the device's properties");
   device_name = properties.name;
-  const char* launches = kCudaLaunchesSwitch.value();
-  if (launches && std::string_view(launches) == "programmatic" && properties.major >= 9) {
+  if (kCudaLaunchesSwitch.is("programmatic") && properties.major >= 9) {
     // Code for an older GPU that the driver has translated does not wait.
     cudaFuncAttributes code = {};
     check(cudaFuncGetAttributes(&code, probe_kernel), "the device's code");

@@ -140,6 +140,16 @@ TEST_CASE("weights' gradients on a second stream of the GPU have the bits of one
   ::unsetenv("FINETUNE_CUDA_ALGORITHMS");
 }
 
+TEST_CASE("0 and 1 mean no second stream of the GPU") {
+  const auto backend = backends_under_test().front().make();
+  for (const char* streams : {"0", "1", "", "2"}) {
+    ::setenv("FINETUNE_CUDA_STREAMS", streams, 1);
+    INFO(std::string(streams));
+    CHECK(backend->has_second_stream() == (*streams == '2' || *streams == 0));
+  }
+  ::unsetenv("FINETUNE_CUDA_STREAMS");
+}
+
 TEST_CASE("the second stream of the GPU: what it does waits, and what touches its memory for it") {
   ::unsetenv("FINETUNE_CUDA_STREAMS");
   const bool late = streams_run("late");
