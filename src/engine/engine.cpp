@@ -240,8 +240,9 @@ void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, in
   if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
   inference_size_ = inference;
   const int64_t weight_bytes = table_.size() * kFloatBytes;
+  const DeviceMemory device = backend_->device_memory();
   encoder_.reserve(training, inference, recompute, slots, horizon,
-                   kept_activation_bytes(weight_bytes, backend_->device_memory().total));
+                   kept_activation_bytes(weight_bytes, device.free + device.used));
   batches_.clear();
   batches_.emplace_back(*backend_, std::max(training.tokens, inference.tokens),
                         std::max(training.sequences, inference.sequences));

@@ -50,7 +50,7 @@ ModelFiles open_model_config(const std::string& path, bool need_weights);  // wi
 int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes);
 
-// Training on a device with `device_bytes` of memory keeps results of the activation function if
+// Training on a device of which others leave `device_bytes` keeps the activation's results if
 // all activations take at most this many bytes (Encoder::reserve). The limit is what
 // auto_micro_batch_tokens aims at, or less beside large weights and moments. 0: never.
 int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes);

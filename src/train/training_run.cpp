@@ -46,7 +46,7 @@ Error too_little_memory(const Machine& machine, const Settings& settings, const 
                 activation_slots(machine, settings),
                 options.offload_activations.value_or(0),
                 settings.evaluation};
-  run.device_bytes = machine.device_at_start.total;
+  run.device_bytes = machine.device_at_start.free + machine.device_at_start.used;
   run.keeps_attention_masks = backend && backend->keeps_attention_masks();
   const Coordinates place = machine.groups->place();
   if (learner.peers_along(Axis::pipeline)) {

@@ -41,7 +41,7 @@ struct DeviceRun {
   // and in evaluation, this tensor rank, and the number of tensor ranks.
   int outboxes = 0, evaluation_outboxes = 0;
   int tensor_rank = 0, tensor_ranks = 1;
-  int64_t device_bytes = 0;            // the GPU's memory, which decides what is kept; 0: the least
+  int64_t device_bytes = 0;  // free at the start, which decides what is kept; 0: the least
   bool keeps_attention_masks = false;  // ops/backend.h
 };
 

@@ -169,7 +169,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       held};
   on_device.keeps_attention_masks = p.backend->keeps_attention_masks();
   on_device.horizon = options.offload_activations.value_or(0);
-  on_device.device_bytes = p.device.total;
+  on_device.device_bytes = p.device.free + p.device.used;
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 
@@ -161,6 +162,28 @@ TEST_CASE("inference takes the weights as they have become") {
     }
     CHECK(changed.infer(batch) == fresh.infer(batch));
   });
+}
+
+TEST_CASE("training keeps activations' results in memory that nobody else uses") {
+  const auto comm = make_solo_communicator();
+  ::setenv("HOST_CUDA_MEMORY_MB", "1024", 1);
+  for (const BackendFactory& factory : backends_under_test()) {
+    INFO(std::string(factory.name));
+    const auto other = factory.make();
+    const auto used = [&] {
+      Engine engine(factory.make(), inference_config(), {HeadKind::sequence, 3}, *comm);
+      engine.reserve({16384, 64}, {});
+      return engine.backend().device_memory().used;
+    };
+    const int64_t alone = used();
+    const auto taken = other->allocate(size_t{750} << 20);
+    const int64_t beside = used();
+    CHECK(beside < alone);
+    ::setenv("FINETUNE_CUDA_KEPT", "0", 1);
+    CHECK(beside == used());
+    ::unsetenv("FINETUNE_CUDA_KEPT");
+  }
+  ::unsetenv("HOST_CUDA_MEMORY_MB");
 }
 
 TEST_CASE("of hidden words inference gives the loss and the rank, of the logits") {
