@@ -114,10 +114,10 @@ class Model:
         seconds = self.product(out, into, rows, 4)
         self.add("weights' gradients", seconds)
         self.idle += seconds - 2 * out * into * rows / self.gpu.products
-        if not (summed and "sums" in self.changes):
-            self.add("column sums", self.moved(rows * out * 2))
-        if "sums" not in self.changes:
-            self.add("column sums", self.moved(math.ceil(rows / 64) * out * 4))
+        if summed and "sums" in self.changes:
+            return
+        self.add("column sums", self.moved(rows * out * 2))
+        self.add("column sums", self.moved(math.ceil(rows / 64) * out * 4))
 
     def mask(self, elements):
         seconds = max(2.5e-6, self.work.heads * elements * MASK_BIT)
@@ -157,9 +157,12 @@ class Model:
 
     def backward(self, last, rows, elements):
         work, width, wide, tokens = self.work, self.work.width, 4 * self.work.width, self.work.tokens
-        partial = math.ceil(rows / (16 if rows > 2048 else 4)) * 2 * width * 4
+        sums = "sums" in self.changes
+        partial = math.ceil(rows / (16 if rows > 2048 else 4)) * (3 if sums else 2) * width * 4
         self.add("layer norm, backward", self.moved(rows * width * 14 + partial), 2)
-        self.add("column sums", self.moved(partial), 1 if "sums" in self.changes else 2)
+        self.add("column sums", self.moved(partial), 2)
+        if sums:
+            self.add("column sums", self.moved(math.ceil(rows / 64) * wide * 4))
         inputs = "inputs' gradients"
         self.add(inputs, self.product(rows, wide, width))
         self.add("activation, backward", self.moved(rows * wide * (6 if "kept" in self.changes else 8)))
@@ -224,7 +227,7 @@ class Model:
 
 CHANGES = {
     "masks": "dropout masks once, a warp per short head",
-    "sums": "bias sums in the kernels that make their rows, one sum of parts a layer",
+    "sums": "bias sums in the kernels that make their rows",
     "kept": "the activation's result is kept",
     "adamw": "AdamW's loads coalesced",
     "streams": "weights' gradients on a second stream",
