@@ -169,6 +169,13 @@ double value_of(const MetricInfo& metric, const ModelCard& card) {
   return card.metrics.at(std::string(metric.name));
 }
 
+// The metric without the n-grams, if the model is mixed with them.
+std::optional<double> value_alone(const MetricInfo& metric, const Metrics& metrics) {
+  constexpr size_t kPrefix = std::string_view("eval_").size();
+  const auto found = metrics.find(concat("baseline_unmixed_", metric.name.substr(kPrefix)));
+  return found == metrics.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string title_of(const ModelCard& card) {
   const std::string base = name_of_base(card.base), data = file_names(card.given.train);
   return is_quick(card.given) ? concat("a linear head on the frozen ", base, ", fitted to ", data)
@@ -188,9 +195,18 @@ std::string model_index(const ModelCard& card) {
                  "\n  results:\n  - task:\n      type: ", traits_of(card.task).hub_task,
                  "\n    dataset:\n      name: ", yaml(evaluation_data(card)),
                  "\n      type: ", traits_of(card.task).hub_data, "\n    metrics:\n");
+  const auto list = [&](const MetricInfo& metric, std::string_view whose, double value) {
+    text +=
+        concat("    - type: ", metric.hub, "\n      name: ", yaml(concat(title_of(metric), whose)),
+               "\n      value: ", number_text(value), "\n");
+  };
+  const auto alone = [&](const MetricInfo& metric) { return value_alone(metric, card.metrics); };
   for (const MetricInfo& metric : metrics) {
-    text += concat("    - type: ", metric.hub, "\n      name: ", yaml(title_of(metric)),
-                   "\n      value: ", number_text(value_of(metric, card)), "\n");
+    if (alone(metric)) list(metric, ", the model alone, as transformers loads it", *alone(metric));
+  }
+  for (const MetricInfo& metric : metrics) {
+    list(metric, alone(metric) ? " with n-grams, as finetune predicts" : "",
+         value_of(metric, card));
   }
   return text;
 }

@@ -69,6 +69,12 @@ def test_the_mix_is_what_the_run_says(directory):
                f"{metrics['eval_accuracy']:.4f} together with a linear model on n-grams")
     assert figures in (out / "log.txt").read_text()
     assert max(line["eval_accuracy"] for line in alone) == metrics["baseline_unmixed_accuracy"]
+    # The card names both, first what transformers computes.
+    card = (out / "model/README.md").read_text()
+    listed = [f'    - type: accuracy\n      name: "Accuracy{whose}"\n      value: {metrics[name]}\n' for whose, name in (
+        (", the model alone, as transformers loads it", "baseline_unmixed_accuracy"),
+        (" with n-grams, as finetune predicts", "eval_accuracy"))]
+    assert 0 < card.index(listed[0]) < card.index(listed[1]) and "name: \"Accuracy\"" not in card, card
     page = succeed("report", out, "--output", "-").out
     assert "run, with n-grams" in page and "The curve is the model alone; the single mark is" in page
     # evaluate has the stored weights, which all rows fitted: it says so, its likelihood is a little higher.
