@@ -39,7 +39,7 @@ using WriteText = std::function<void(std::string_view text)>;
 // The request to search options.train_files for wrong labels.
 struct LabelErrorRequest {
   int folds = 5;
-  WriteText write_errors;         // CSV of probably wrong rows; null: none
+  WriteText write_errors;         // CSV of rows whose label may be wrong; null: none
   WriteText write_probabilities;  // CSV of all probabilities; null: none
 };
 

@@ -59,7 +59,7 @@ const OptionRow<CheckOptions> kCheckRows[] = {
     {{.name = "label-errors",
       .group = "Output",
       .common = commands::all,
-      .help = "write the rows of --train whose label is probably wrong, the surest first, as CSV",
+      .help = "write the rows of --train whose label may be wrong, the surest first, as CSV",
       .value = "FILE"},
      &CheckOptions::label_errors},
     {{.name = "out-of-fold",

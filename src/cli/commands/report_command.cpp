@@ -52,7 +52,7 @@ const OptionRow<ReportOptions> kReportRows[] = {
     {{.name = "explain", .help = "the worst errors of the best run with the words that made them"},
      &ReportOptions::explain},
     {{.name = "label-errors",
-      .help = "rows whose label is probably wrong, as check --label-errors has written them",
+      .help = "rows whose label may be wrong, as check --label-errors has written them",
       .value = "FILE"},
      &ReportOptions::label_errors},
 };

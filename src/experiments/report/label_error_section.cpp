@@ -1,11 +1,11 @@
-// Shows the rows whose label is probably wrong, from the file that check --label-errors wrote.
+// Shows the rows whose label may be wrong, from the file that check --label-errors wrote.
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/log.h"
-#include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "data/rows/records.h"
 #include "experiments/report/page/html.h"
@@ -37,8 +37,8 @@ std::string label_errors_html(const std::filesystem::path& file,
   const size_t source = column("file"), line = column("line"), text = column("text"),
                label = column("label"), likely = column("likely_label"),
                confident = column("confident"), reason = column("reason");
-  const std::string title = "Labels that are probably wrong";
-  HtmlTable shown(title, {"row", "text", "label", "likely", "reason"}, true);
+  const std::string title = "Labels that may be wrong";
+  HtmlTable shown(title, {"line", "text", "label", "likely", "reason"}, true);
   int64_t sure = 0, others = 0;
   std::string foreign;  // a file that no run was trained on
   for (Row row; reader.next(row);) {
@@ -60,10 +60,10 @@ std::string label_errors_html(const std::filesystem::path& file,
     warn(printable_path(file), ": has rows of ", printable(foreign),
          ", which is not a training file of these runs");
   }
-  shown.note(
-      concat(counted(sure, "row probably has", "rows probably have"), " a wrong label; for ",
-             others, " more another label is likelier, but not surely.",
-             shown.rows() < sure + others ? concat(" The first ", kMostRows, " are shown.") : ""));
+  shown.note(concat(
+      sure == 1 ? "1 row" : with_thousands(double(sure)) + " rows", " may have a wrong label; for ",
+      with_thousands(double(others)), " more another label is likelier, but not surely.",
+      shown.rows() < sure + others ? concat(" The first ", kMostRows, " are shown.") : ""));
   return concat("<section>\n<h2>", title, "</h2>\n",
                 sure + others == 0 ? "<p>No label looks wrong.</p>\n" : shown.region(true),
                 "</section>\n");

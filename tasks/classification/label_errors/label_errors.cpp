@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text/counted.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "data/rows/csv_line.h"
 #include "tasks/classification/check/findings.h"
@@ -130,10 +131,12 @@ void write_probabilities(const CheckedData& data, const OutOfFold& found, const 
 Finding finding_of(const SuspectLabels& suspects, int64_t rows) {
   int64_t confident = 0;
   for (const SuspectLabel& suspect : suspects.rows) confident += suspect.is_confident;
-  std::string text = concat(
-      counted(confident, "row"), " of ", rows, " (", percent(confident, rows), ") probably ",
-      confident == 1 ? "has" : "have", " a wrong label: column 'confident' of --label-errors; for ",
-      int64_t(suspects.rows.size()) - confident, " more another label is likelier, but not surely");
+  const auto count = [](int64_t of) { return with_thousands(double(of)); };
+  std::string text = concat(count(confident), confident == 1 ? " row of " : " rows of ",
+                            count(rows), " (", percent(confident, rows),
+                            ") may have a wrong label: column 'confident' of --label-errors; for ",
+                            count(int64_t(suspects.rows.size()) - confident),
+                            " more another label is likelier, but not surely");
   if (suspects.unjudged > 0) {
     text +=
         concat("; ", counted(suspects.unjudged, "row"), suspects.unjudged == 1 ? " has" : " have",

@@ -1,4 +1,4 @@
-// Finds rows whose label is probably wrong, for the report of `finetune check`.
+// Finds rows whose label may be wrong, for the report of `finetune check`.
 #pragma once
 
 #include "tasks/classification/check/checked_data.h"

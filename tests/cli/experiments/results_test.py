@@ -343,7 +343,7 @@ def test_report_says_why(directory):
     succeed("check", "--train", TRAIN, "--label-column", "category", "--no-ngram-baseline", "--label-errors", wrong)
     with open(wrong, encoding="utf-8", newline="") as file:
         suspects = list(csv.DictReader(file))
-    table = Page(succeed("report", run, "--label-errors", wrong, "--output", "-").out).table("Labels that are probably wrong")
+    table = Page(succeed("report", run, "--label-errors", wrong, "--output", "-").out).table("Labels that may be wrong")
     assert len(table) == min(len(suspects), 100) > 5
     for row, suspect in zip(table, suspects):
         assert row == [f"{TRAIN.name}:{suspect['line']}", suspect["text"], suspect["label"], suspect["likely_label"],

@@ -1,6 +1,7 @@
 """finetune check --label-errors: wrong labels planted among real rows, files, and hostile data."""
 import csv
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def test_planted_errors_come_first(directory):
         assert f"reads like '{row['likely_label']}' (" in row["reason"] and f"not like '{row['label']}' (" in row["reason"]
     assert sum(row["likely_label"] == right.get(place[int(row["line"])]) for row in found[:40]) >= 35
     confident = sum(row["confident"] == "yes" for row in found)
-    assert f"{confident} rows of {len(rows)} (" in told, told
+    assert re.search(rf"{confident} rows of {len(rows):,} \(\d+\.\d %\) may have a wrong label", told), told
     probabilities = rows_of(all_rows)
     assert len(probabilities) == len(rows)
     by_line = {row["line"]: row for row in probabilities}
