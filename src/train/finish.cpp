@@ -163,6 +163,18 @@ CalibrationReport calibrate(Task& task, const TrainOptions& options, Evaluator& 
   }
 }
 
+void warn_of_columns(const TrainOptions& options, const CalibrationReport& report,
+                     const Metrics& metrics) {
+  std::vector<std::string> columns = options.number_columns;
+  columns.insert(columns.end(), options.category_columns.begin(), options.category_columns.end());
+  if (columns.empty() || metrics.contains("eval_mix_model")) return;
+  warn("the columns beside the text have no effect (", join(columns, ", "),
+       "): nothing is mixed with the model: ",
+       report.why_no_mix.empty() ? "a mix is not surely better" : report.why_no_mix,
+       "; give more evaluation rows (--eval-fraction), or leave out --number-columns and "
+       "--category-columns");
+}
+
 // Rank 0: calibrates with the best evaluation, whose metrics go to `metrics`, and writes its files.
 CalibrationReport finish_evaluation(const TrainingRun& run, Evaluator& best,
                                     const Metrics& best_metrics, Metrics& metrics) {
@@ -171,6 +183,7 @@ CalibrationReport finish_evaluation(const TrainingRun& run, Evaluator& best,
   metrics["best_step"] = double(run.state.best_step);
   CalibrationReport report = calibrate(*run.inputs->task, options, best, metrics);
   if (!report.line.empty()) log(report.line);
+  warn_of_columns(options, report, metrics);
   if (options.ngram_mix == "yes" && !report.why_no_mix.empty()) {
     warn("--ngram-mix yes: there is no mix: ", report.why_no_mix);
   }

@@ -329,10 +329,6 @@ CalibrationReport ClassificationTask::fit(ClassificationEvaluator& own, Metrics&
     report.facts.emplace_back("ngram_mix", concat("none: ", why_no_mix));
     report.why_no_mix = why_no_mix;
   }
-  if (!mix_ && options_.has_side_columns()) {
-    report.line +=
-        concat("; columns beside the text have no effect: ", join(options_.side_columns(), ", "));
-  }
   if (!mix_) return report;
   const Metrics alone = own.metrics();
   metrics.merge(unmixed_metrics(alone));

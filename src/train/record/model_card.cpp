@@ -291,13 +291,17 @@ std::string limits(const ModelCard& card) {
         "- The best checkpoint was chosen on the rows of the results above, so results on new rows "
         "are usually\n  a little worse.\n";
   }
+  const bool has_side_columns =
+      !card.given.number_columns.empty() || !card.given.category_columns.empty();
   if (card.metrics.contains("baseline_unmixed_accuracy")) {
     text +=
         "- The results are those of `finetune`, which combines the model with n-grams of words "
         "(`ngrams.bin`).\n  transformers computes BERT alone";
-    if (!card.given.number_columns.empty() || !card.given.category_columns.empty())
-      text += ", which cannot take the columns beside the text";
+    if (has_side_columns) text += ", which cannot take the columns beside the text";
     text += ".\n";
+  } else if (has_side_columns) {
+    text +=
+        "- The columns beside the text have no effect: no n-grams are combined with the model.\n";
   }
   return text + "- It repeats what is wrong or one-sided in its training rows.\n";
 }

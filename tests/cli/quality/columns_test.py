@@ -84,6 +84,19 @@ def test_the_ledger(directory):
     fail(3, "predict", "--model", out, "--input", "-", "--input-format", "text", "--output", "-", stdin="a\n", words=["amount"])
 
 
+def test_columns_without_effect_are_told(directory):
+    need(*MODELS)
+    train = ledger(directory / "train.csv", 200, 1)
+    line = ["train", "--model", MODEL, "--reinit-head", "--train", train, "--eval-fraction", 0.2, "--max-steps", 1]
+    told = succeed(*line, *COLUMNS, "--output", directory / "run").err
+    warnings = [text for text in told.splitlines() if "warning: " in text and "beside the text" in text]
+    assert len(warnings) == 1 and "have no effect (amount, division, currency)" in warnings[0], told
+    assert "40 evaluation rows" in warnings[0] and "--eval-fraction" in warnings[0], told
+    assert "The columns beside the text have no effect" in (directory / "run/model/README.md").read_text()
+    succeed(*line, "--output", directory / "text")
+    assert "beside the text" not in (directory / "text/model/README.md").read_text()
+
+
 def test_columns_that_cannot_be_used(directory):
     train = ledger(directory / "train.csv", 30, 1)
     line = ["train", "--model", MODEL, "--train", train, "--output", directory / "run"]
