@@ -14,6 +14,7 @@
 #include "cli/standard_output.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/files/path_advice.h"
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/json_writer.h"
@@ -278,6 +279,7 @@ class LabelErrorFiles {
   static File open(const CheckOptions& o, const char* option, const std::string& given) {
     if (given.empty()) return nullptr;
     if (given == "-") throw usage_error(option, " needs the name of a file");
+    require_output_suffix(option, given, {".csv"}, "rows are written as CSV; name it .csv");
     const std::string path = link_destination(given);
     std::vector<std::string> inputs = o.train.train;
     inputs.insert(inputs.end(), o.train.eval.begin(), o.train.eval.end());

@@ -48,6 +48,10 @@ def test_planted_errors_come_first(directory):
     before = errors.read_bytes()
     fail(2, *check, words=[str(errors), "--overwrite"])
     fail(2, *check[:-1], data, "--overwrite", words=["is the input"])
+    for option in ("--label-errors", "--out-of-fold"):
+        book = directory / "rows.xlsx"
+        fail(2, *check[:-2], option, book, words=[option, str(book), "rows are written as CSV; name it .csv"])
+        assert not book.exists()
     kept = write(directory / "dev.csv", NAMES, rows[:9])
     fail(2, *check[:-1], kept, "--eval", kept, "--overwrite", words=["is the input"])
     succeed(*check, "--overwrite")
