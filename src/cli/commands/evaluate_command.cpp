@@ -138,11 +138,12 @@ struct Subject {
   std::unique_ptr<Evaluator> evaluator;
   std::vector<Assertion> gates;
   std::optional<TaskOptions> training;  // the rows that it was trained on
+  std::string use;                      // what else its run used the data for; may be empty
   std::unique_ptr<Fingerprint> sum;     // of the data, with --json or --output
 };
 
 // Returns the rows of training: the files of --train, or of the model's run if they are known.
-std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject& subject,
+std::optional<TaskOptions> training_rows(const EvaluateOptions& o, Subject& subject,
                                          const TaskOptions& evaluated) {
   const auto require_columns = traits_of(subject.model.kind).require_columns;
   const bool has_baselines = require_columns != nullptr;
@@ -157,7 +158,8 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     if (has_baselines) require_columns(*of_run.options);
   }
   if (o.max_error) require_fresh_rows(evaluated.eval_files, subject.model, of_run);
-  if (o.shared.train.empty()) tell_of_used_rows(evaluated.eval_files, subject.model, of_run);
+  if (o.shared.train.empty())
+    subject.use = use_of_rows(evaluated.eval_files, subject.model, of_run);
   if (!of_run.options) {
     if (has_baselines) {
       log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
@@ -352,10 +354,12 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     files->commit();
   }
   if (o.shared.json) {
+    if (!subject->use.empty()) log(subject->use);
     write_standard_output(result_line(identity_of(o, *subject), metrics, evaluator->report_json()));
   }
   if (!o.shared.json) {
     for (const std::string& line : result_lines(metrics)) write_standard_output(line + "\n");
+    if (!subject->use.empty()) write_standard_output(subject->use + "\n");
     const bool keeps_files = !o.shared.output.empty();
     write_standard_output(concat("all ", metrics.size(), " metrics: ",
                                  keeps_files ? concat(o.shared.output, "/metrics.json\n")

@@ -45,6 +45,17 @@ void require_other_data(const std::vector<InputFile>& data, const FineTuned& mod
   if (data.size() > 1) require(data);
 }
 
+// Whether both are one file, or files of the same bytes.
+bool is_same_data(const InputFile& a, const InputFile& b) {
+  if (is_same_file(a.name.string(), b.name.string())) return true;
+  std::error_code error;
+  const auto bytes = [&](const InputFile& file) {
+    return fs::is_regular_file(file.content, error) ? fs::file_size(file.content, error) : 0;
+  };
+  const auto size = bytes(a);
+  return size > 0 && size == bytes(b) && Fingerprint({a}).result() == Fingerprint({b}).result();
+}
+
 }  // namespace
 
 PromisedModel promised_model(const FineTuned& model) {
@@ -67,18 +78,25 @@ void require_fresh_rows(const std::vector<InputFile>& data, const FineTuned& mod
        "; --train names the rows of training");
 }
 
-void tell_of_used_rows(const std::vector<InputFile>& data, const FineTuned& model,
-                       const TrainingRowsOfModel& of_run) {
-  if (!of_run.options || !model.options.mix || !model.options.uses_mix) return;
-  const fs::path run = model.model.directory.directory.parent_path();
+std::string use_of_rows(const std::vector<InputFile>& data, const FineTuned& model,
+                        const TrainingRowsOfModel& of_run) {
+  const bool is_mixed = model.options.mix && model.options.uses_mix;
+  if (!of_run.options || !(is_mixed || of_run.chose_best_step)) return "";
+  const std::string metrics =
+      (model.model.directory.directory.parent_path() / "metrics.json").string();
   for (const InputFile& used : of_run.options->eval_files) {
     for (const InputFile& own : data) {
-      if (!is_same_file(used.name.string(), own.name.string())) continue;
-      log(own.name.string(), " fitted this model's mix with n-grams, so that these figures are a ",
-          "little too good; ", (run / "metrics.json").string(), " has figures of rows that fitted ",
-          "nothing");
+      if (!is_same_data(used, own)) continue;
+      return concat(
+          own.name.string(), of_run.chose_best_step ? " chose this model's best epoch" : "",
+          of_run.chose_best_step && is_mixed ? " and" : "",
+          is_mixed ? " fitted its mix with n-grams" : "", ": these figures are a little too good",
+          !is_mixed                ? ""
+          : of_run.chose_best_step ? concat("; in ", metrics, " only by the epoch")
+                                   : concat("; not in ", metrics));
     }
   }
+  return "";
 }
 
 std::vector<InputFile> files_of_run(const FineTuned& model) {

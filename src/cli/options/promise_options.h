@@ -20,10 +20,11 @@ PromisedModel promised_model(const FineTuned& model);
 void require_fresh_rows(const std::vector<InputFile>& data, const FineTuned& model,
                         const TrainingRowsOfModel& of_run);
 
-// Logs that the model's mix with n-grams was fitted to `data`, if the run's files are known and say
-// so: metrics of these rows are a little too good.
-void tell_of_used_rows(const std::vector<InputFile>& data, const FineTuned& model,
-                       const TrainingRowsOfModel& of_run);
+// Says that `data` has a file that chose the model's best epoch, or that its mix with n-grams was
+// fitted to: metrics of these rows are a little too good. Returns "" for other files, and if the
+// run's files are not known.
+std::string use_of_rows(const std::vector<InputFile>& data, const FineTuned& model,
+                        const TrainingRowsOfModel& of_run);
 
 // The files that the model's run read, for training and evaluation; none if they are not known.
 std::vector<InputFile> files_of_run(const FineTuned& model);

@@ -15,17 +15,21 @@ bool has_model(const RunDirectory& directory) {
   return directory_exists(directory.model(), ExitCode::model);
 }
 
-namespace {
-
-// Returns the use of the evaluation rows besides measuring, or "".
-std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
+bool chose_best_step(const TrainOptions& given, const Metrics& metrics) {
   const auto value = [&](const char* name) {
     const auto found = metrics.find(name);
     return found == metrics.end() ? 0 : found->second;
   };
-  const bool has_several = given.eval_every ? value("train_steps") > double(*given.eval_every)
-                                            : value("train_epochs") > 1;
-  const bool chose = metrics.contains("best_step") && has_several;
+  return metrics.contains("best_step") &&
+         (given.eval_every ? value("train_steps") > double(*given.eval_every)
+                           : value("train_epochs") > 1);
+}
+
+namespace {
+
+// Returns the use of the evaluation rows besides measuring, or "".
+std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
+  const bool chose = chose_best_step(given, metrics);
   const bool mixed = metrics.contains("eval_mix_ngrams");
   if (metrics.contains("eval_folds")) {
     return concat("each row was measured by ", mixed ? "a head and n-grams" : "a head",

@@ -13,6 +13,9 @@ namespace finetune {
 std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
                        const Metrics& metrics);
 
+// Whether the evaluation rows chose the run's best step: they were evaluated several times.
+bool chose_best_step(const TrainOptions& given, const Metrics& metrics);
+
 // Whether the run's model is still there.
 bool has_model(const RunDirectory& directory);
 

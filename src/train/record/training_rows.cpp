@@ -6,6 +6,7 @@
 #include "train/options/config_file.h"
 #include "train/options/option_words.h"
 #include "train/options/options.h"
+#include "train/record/summary.h"
 #include "train/run/fingerprint.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
@@ -32,6 +33,15 @@ TrainOptions options_of(const fs::path& config) {
   return options;
 }
 
+// Without metrics if the run lacks them.
+Metrics metrics_of(const fs::path& run) {
+  try {
+    return read_metrics(run / "metrics.json", ExitCode::model);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 fs::path run_of(const fs::path& model) {
   return fs::absolute(model).lexically_normal().parent_path();
 }
@@ -55,7 +65,7 @@ TrainingRowsOfModel training_rows_of(const fs::path& model) {
     if (Fingerprint({files.begin(), files.end()}).result() != data_sum_of(run)) {
       return {{}, "its run's data are no longer what they were"};
     }
-    return {std::move(rows), ""};
+    return {std::move(rows), "", chose_best_step(options, metrics_of(run))};
   } catch (const Error& error) {  // a model can be used without its run
     return {{}, error.what()};
   }

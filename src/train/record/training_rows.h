@@ -13,6 +13,7 @@ namespace finetune {
 struct TrainingRowsOfModel {
   std::optional<TaskOptions> options;  // with the files
   std::string why;                     // why `options` is empty
+  bool chose_best_step = false;        // the evaluation rows were evaluated several times
 };
 
 // `model`: the model's directory, which may be a run's model/. The run's data must still have the

@@ -79,7 +79,9 @@ def test_the_mix_is_what_the_run_says(directory):
     assert "run, with n-grams" in page and "The curve is the model alone; the single mark is" in page
     # evaluate has the stored weights, which all rows fitted: it says so, its likelihood is a little higher.
     again = evaluate(dev, "--json", model=out)
-    assert "dev.csv fitted this model's mix" in again.err and f"{out}/metrics.json" in again.err, again
+    used = (f"dev.csv chose this model's best epoch and fitted its mix with n-grams: these figures are a little too good; in "
+            f"{out}/metrics.json only by the epoch\n")
+    assert used in again.err, again
     found = metrics_in(again.out)
     for name in FIGURES:
         assert abs(found["eval_" + name] - metrics["eval_" + name]) < 0.02, (name, found, metrics)
@@ -115,6 +117,21 @@ def test_the_mix_is_what_the_run_says(directory):
     assert line["eval_ece_calibrated"] == line["eval_ece"] and "eval_ece_calibrated" in metrics, line
     log = evaluate(dev, model=out).err
     assert "a mix with n-grams" in log and "--no-ngram-mix" in log, log
+
+
+def test_evaluate_says_what_its_rows_were_used_for(directory):
+    need(*MODELS)
+    line = arguments(directory, 100)
+    for name, *more in (("many", "--ngram-mix", "no"), ("once", "--ngram-mix", "no", "--epochs", 1)):
+        succeed(*line, *more, "--output", directory / name)
+    copy = directory / "copy.csv"
+    shutil.copy(directory / "dev.csv", copy)
+    for data in (directory / "dev.csv", copy):
+        told = evaluate(data, model=directory / "many").out
+        assert f"{data.name} chose this model's best epoch: these figures are a little too good\n" in told, told
+        assert "too good" not in evaluate(data, model=directory / "once").out
+    other = table(directory / "other.csv", rows(50, 3))
+    assert "too good" not in evaluate(other, model=directory / "many").out
 
 
 def test_files_that_do_not_belong_together(directory):
