@@ -25,6 +25,8 @@ struct MetricInfo {
 // A task's metrics are in the order in which they are shown.
 inline constexpr MetricInfo kMetricTable[] = {
     {"eval_accuracy", "Accuracy", "accuracy", "accuracy", kUsual + kMeasure},
+    {"eval_f1_macro_tuned", "Macro F1 with tuned thresholds", "", "f1"},
+    {"eval_f1_micro_tuned", "Micro F1 with tuned thresholds", "", "f1"},
     {"eval_f1_macro", "Macro F1", "macro F1", "f1", kUsual + kMeasure},
     {"eval_f1_micro", "Micro F1", "micro F1", "f1", kMeasure},
     {"eval_f1_weighted", "F1, weighted by rows", "", "", kMeasure},

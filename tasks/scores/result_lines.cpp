@@ -13,6 +13,9 @@
 namespace finetune {
 namespace {
 
+// Metrics whose names lack "_tuned" are of labels with a probability of at least one half.
+const std::string kAtOneHalf = "at one half: ";
+
 std::optional<double> found(const Metrics& metrics, const std::string& name) {
   const auto at = metrics.find(name);
   return at == metrics.end() ? std::nullopt : std::optional(at->second);
@@ -77,6 +80,14 @@ std::string automatic_line(const Metrics& metrics) {
 
 std::vector<std::string> of_labels(const Metrics& metrics, bool several_labels) {
   const double accuracy = metrics.at("eval_accuracy");
+  if (several_labels && metrics.contains("eval_f1_micro_tuned")) {  // predict's thresholds
+    return {concat("micro F1 ", three_digits(metrics.at("eval_f1_micro_tuned")), " on ",
+                   held_out(metrics, "rows"), ", by tuned thresholds as in predict"),
+            figures(metrics, {{"eval_f1_macro_tuned", "macro F1"}}) + calibration_error(metrics),
+            concat(kAtOneHalf,
+                   figures(metrics, {{"eval_f1_micro", "micro F1"}, {"eval_f1_macro", "macro F1"}}),
+                   ", ", percent(accuracy), " with all labels right")};
+  }
   if (several_labels) {
     return {concat("micro F1 ", three_digits(metrics.at("eval_f1_micro")), " on ",
                    held_out(metrics, "rows"), ", ", percent(accuracy), " with all labels right"),
@@ -150,7 +161,9 @@ std::vector<std::string> result_lines(const Metrics& metrics) {
     own = of_labels(metrics, measure == "eval_f1_micro");
   }
   if (own.empty()) return {};
-  own.insert(own.begin() + 1, {baseline_line(metrics), unseen_line(metrics), folds_line(metrics)});
+  std::string unseen = unseen_line(metrics);
+  if (has("eval_f1_micro_tuned") && unseen.starts_with("micro F1")) unseen = kAtOneHalf + unseen;
+  own.insert(own.begin() + 1, {baseline_line(metrics), unseen, folds_line(metrics)});
   std::erase(own, "");
   return own;
 }

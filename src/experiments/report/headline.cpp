@@ -41,7 +41,9 @@ std::string alternatives_html(const RunRecord& run) {
   double most = 0;
   for (const Alternative& each :
        alternatives(measure, run.metrics.contains("baseline_ngram_columns"))) {
-    const auto value = run.metrics.find(each.prefix + measure.substr(measure.find('_') + 1));
+    auto value = run.metrics.find(concat(each.prefix, measure.substr(measure.find('_') + 1)));
+    const auto tuned = run.metrics.find(measure + "_tuned");
+    if (each.prefix == "eval_" && tuned != run.metrics.end()) value = tuned;
     if (value == run.metrics.end()) continue;
     found.emplace_back(each.name, is_error ? std::sqrt(value->second) : value->second);
     most = std::max(most, found.back().second);

@@ -36,8 +36,9 @@ std::string note_of(const Fitted& fitted, const RunRecord& run) {
       ".");
 }
 
-std::string several_labels_html(const Fitted& fitted, const Calibration& calibration,
-                                const std::string& of, const std::string& of_bars) {
+std::string several_labels_html(const RunRecord& run, const Fitted& fitted,
+                                const Calibration& calibration, const std::string& of,
+                                const std::string& of_bars) {
   const std::string charts =
       calibration.is_empty()
           ? ""
@@ -48,10 +49,14 @@ std::string several_labels_html(const Fitted& fitted, const Calibration& calibra
       : fitted.changes()
           ? concat(" They are uncalibrated; predict gives calibrated ones ", fitted.by(), ".")
           : "";
+  const std::string labels =
+      run.metrics.contains("eval_f1_micro_tuned")
+          ? " A label is given here from one half on; predict uses tuned thresholds."
+          : "";
   return concat(charts,
                 "<p class=\"note\">No chart of calibration: predictions.csv has the probabilities "
                 "of the predicted labels alone; the calibration error counts those of all labels.",
-                here, "</p>\n");
+                here, labels, "</p>\n");
 }
 
 }  // namespace
@@ -60,7 +65,7 @@ std::string sureness_html(const RunRecord& run, const Calibration& calibration, 
   const Fitted fitted(run);
   const std::string of = single_label ? "predictions" : "predicted labels";
   const std::string of_bars = fitted.changes() ? concat(of, ", uncalibrated,") : of;
-  if (!single_label) return several_labels_html(fitted, calibration, of, of_bars);
+  if (!single_label) return several_labels_html(run, fitted, calibration, of, of_bars);
   const std::string surest = fitted.changes() ? "Probabilities are uncalibrated here: finetune "
                                                 "evaluate --target-accuracy 0.95 finds the "
                                                 "--min-probability."

@@ -251,8 +251,16 @@ def test_several_labels(directory):
         data.append((text, both if draw.random() < 0.9 else "", merchant, division))
     file, dev = table(directory / "train.csv", data[:600]), table(directory / "dev.csv", data[600:])
     more = ["--eval", dev, "--multi-label", ";", "--epochs", 4]
-    train(directory / "run", file, *more, "--tune-thresholds")
+    told = train(directory / "run", file, *more, "--tune-thresholds")
     metrics = metrics_of(directory / "run")
+    # The headline of screen, card and report is of the labels that predict gives.
+    headline = f"icro F1 {metrics['eval_f1_micro_tuned']:.3f} on 500 held-out rows, by tuned thresholds as in predict"
+    card = (directory / "run/model/README.md").read_text()
+    page = succeed("report", directory / "run", "--output", "-").out
+    assert told.out.startswith(f"m{headline}\n") and f"\nmacro F1 {metrics['eval_f1_macro_tuned']:.3f}, " in told.out, told
+    assert f"- m{headline}\n" in card and f"<h1>M{headline}</h1>" in page, card
+    assert f"Macro F1 with tuned thresholds\"\n      value: {metrics['eval_f1_macro_tuned']}" in card, card
+    assert "predict uses tuned thresholds" in page
     config = json.loads((directory / "run" / "model" / "config.json").read_text())
     labels = [config["id2label"][str(i)] for i in range(5)]
     thresholds = config["finetune"]["calibration"]["thresholds"]

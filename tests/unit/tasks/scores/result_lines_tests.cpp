@@ -46,6 +46,19 @@ TEST_CASE("the result of sets of labels, numbers, answers and masked words") {
                       {"best_step", 7}}) ==
         Lines{"micro F1 0.712 on 999 held-out rows, 61.2 % with all labels right",
               "macro F1 0.500, calibration error 0.100"});
+  CHECK(result_lines({{"eval_accuracy", 0.612},
+                      {"eval_f1_micro", 0.7119},
+                      {"eval_f1_macro", 0.5},
+                      {"eval_f1_micro_tuned", 0.7},
+                      {"eval_f1_macro_tuned", 0.6},
+                      {"eval_f1_micro_unseen", 0.65},
+                      {"eval_repeated", 9},
+                      {"eval_rows", 999},
+                      {"best_step", 7}}) ==
+        Lines{"micro F1 0.700 on 999 held-out rows, by tuned thresholds as in predict",
+              "at one half: micro F1 0.650 on texts that are not trained on (9 left out)",
+              "macro F1 0.600",
+              "at one half: micro F1 0.712, macro F1 0.500, 61.2 % with all labels right"});
   CHECK(result_lines({{"eval_mse", 67643.8},
                       {"eval_mae", 12.345},
                       {"eval_pearson", 0.9},
