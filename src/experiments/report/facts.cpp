@@ -51,6 +51,12 @@ std::vector<std::string> run_names(const std::vector<RunRecord>& runs) {
   return names;
 }
 
+std::string date_in_words(const std::string& fact) {
+  constexpr size_t kDay = 10, kMinute = 16, kAll = 20;
+  if (fact.size() != kAll || fact[kDay] != 'T' || fact.back() != 'Z') return fact;
+  return concat(fact.substr(0, kDay), " ", fact.substr(kDay + 1, kMinute - kDay - 1), " UTC");
+}
+
 std::string metric_title(const std::string& name) {
   if (const MetricInfo* metric = find_metric(name)) return std::string(metric->title);
   return name == "loss" || name == "train_loss" ? "Loss of training"
@@ -80,7 +86,7 @@ std::string overview_html(const std::vector<RunRecord>& runs) {
       else
         table.number(value->second);
     }
-    table.text(fact_named(run.facts, "ended"));
+    table.text(date_in_words(fact_named(run.facts, "ended")));
     table.text(fact_named(run.facts, "data_sha256").substr(0, kShownSum));
     table.text(fact_named(run.facts, "weights_sha256").substr(0, kShownSum)).end_row();
   }

@@ -72,10 +72,10 @@ std::string file_names(const std::vector<std::filesystem::path>& files) {
 std::string took(const RunRecord& run) {
   const auto found = run.metrics.find("train_runtime");
   if (found == run.metrics.end()) return "";
-  const double seconds = found->second;
-  if (seconds < 120) return concat("; ", three_digits(seconds), " seconds");
-  return seconds < 7200 ? concat("; ", three_digits(seconds / 60), " minutes")
-                        : concat("; ", three_digits(seconds / 3600), " hours");
+  if (found->second < 60) return concat("; ", three_digits(found->second), " s");
+  const auto seconds = int64_t(std::llround(found->second));
+  return seconds < 3600 ? concat("; ", seconds / 60, " min ", seconds % 60, " s")
+                        : concat("; ", seconds / 3600, " h ", seconds / 60 % 60, " min");
 }
 
 std::string model_html(const RunRecord& run) {
@@ -87,15 +87,20 @@ std::string model_html(const RunRecord& run) {
                 ".</p>\n");
 }
 
-// "Trained 2026-11-27T08:55:00Z on 4000 rows, evaluated on 1000; data sha256 0123456789ab".
+std::string count_of(const std::string& fact) {
+  const auto rows = parse_int(fact);
+  return rows ? with_thousands(double(*rows)) : fact;
+}
+
+// "Trained 2026-11-27 08:55 UTC on 4,000 rows, evaluated on 1,000; data sha256 0123456789ab".
 std::string date_html(const RunRecord& run) {
   const std::string ended = fact_named(run.facts, "ended");
   if (ended.empty()) return "";  // a run of an older version
   const std::string eval = fact_named(run.facts, "eval_rows");
-  const std::string text =
-      concat("Trained ", ended, " on ", fact_named(run.facts, "train_rows"), " rows",
-             eval.empty() || eval == "0" ? "" : concat(", evaluated on ", eval), "; data sha256 ",
-             fact_named(run.facts, "data_sha256").substr(0, 12));
+  const std::string text = concat(
+      "Trained ", date_in_words(ended), " on ", count_of(fact_named(run.facts, "train_rows")),
+      " rows", eval.empty() || eval == "0" ? "" : concat(", evaluated on ", count_of(eval)),
+      "; data sha256 ", fact_named(run.facts, "data_sha256").substr(0, 12));
   return concat("<p class=\"note\">", markup_escaped(text, 300), "</p>\n");
 }
 

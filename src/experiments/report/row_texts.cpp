@@ -61,11 +61,11 @@ std::string text_lengths_html(const std::string& title, const std::vector<int64_
     histogram.add(is_split && wrong[i] ? 1 : 0, double(lengths[i]));
   }
   const double last = histogram.bins.edge(histogram.bins.count) - 1;
-  const bool has_longer = double(sorted.back()) > last;
+  histogram.open = double(sorted.back()) > last;
   return histogram_html(title, "characters",
-                        has_longer ? concat("The last bin holds the longer ones too, up to ",
-                                            sorted.back(), " characters.")
-                                   : "",
+                        histogram.open ? concat("The last bin holds the longer ones too, up to ",
+                                                sorted.back(), " characters.")
+                                       : "",
                         histogram);
 }
 

@@ -42,6 +42,9 @@ std::string facts_html(const RunRecord& run);
 // The metric's title, such as "Accuracy", or its name if it has no title.
 std::string metric_title(const std::string& name);
 
+// "2026-11-27 08:55 UTC" of the fact 2026-11-27T08:55:00Z; another text as it is.
+std::string date_in_words(const std::string& fact);
+
 // The run's predictions for the rows or questions of its evaluation. If they are missing, or do not
 // give the run's metrics, a sentence says so.
 std::string evaluation_html(const RunRecord& run, const ExplainRows& explain);

@@ -32,12 +32,15 @@ function measure(frame) {
   const elements = page.body.querySelectorAll("*");
   for (const element of elements) {
     const box = element.getBoundingClientRect();
-    if (box.width === 0 || box.height === 0 || isContained(element, view)) continue;
     const svg = element.ownerSVGElement, around = (svg || element.parentElement).getBoundingClientRect();
+    if (box.width === 0 || box.height === 0 || (!svg && isContained(element, view))) continue;
     if (svg && element.tagName !== "text") continue;
     const clipped = view.getComputedStyle(element).position === "absolute";
     if (!clipped && (box.left < around.left - SLACK || box.right > around.right + SLACK)) {
       say(element, `${box.left} to ${box.right} is beyond ${around.left} to ${around.right}`);
+    }
+    if (svg && (box.top < around.top - SLACK || box.bottom > around.bottom + SLACK)) {
+      say(element, `${box.top} to ${box.bottom} is beyond ${around.top} to ${around.bottom}`);
     }
     if (!svg && element.tagName !== "svg" && view.getComputedStyle(element).overflowX === "visible" &&
         view.getComputedStyle(element).display !== "inline" && element.scrollWidth > element.clientWidth + SLACK) {

@@ -73,6 +73,11 @@ class Page(HTMLParser):
         return self.tables[caption][which][1:]
 
 
+def in_words(date):
+    """The minute of a date in run.json as a page shows it."""
+    return re.sub(r"^(.{10})T(.{5}):..Z$", r"\1 \2 UTC", date)
+
+
 def report(directory, *runs):
     """The report page of these runs, after the checks for every page."""
     out = directory / "page.html"

@@ -1,12 +1,17 @@
 """report: its words are true of the run, and no name sticks out or is lost."""
+import csv
+import json
 import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, TRAIN, tagged_rows, write
-from harness import main, metrics_of, need, succeed
-from report_pages import DATA, report, train
+from harness import facts_of, main, metrics_of, need, succeed
+from report_pages import DATA, in_words, labelled, report, train
+
+LONG = "W" * 90
+
 
 def test_whether_probabilities_are_calibrated(directory):
     """predictions.csv has a mix's probabilities, but not those of a temperature."""
@@ -31,6 +36,35 @@ def test_whether_probabilities_are_calibrated(directory):
     values = train(directory / "values", *rows, "--regression", "--label-column", "number")
     text = report(directory, values)[1]
     assert "calibrat" not in text[:text.index("Numbers, options and facts")], text
+
+
+def with_names(run):
+    """A run whose labels are two long names, and whose texts are short but for two."""
+    names = [LONG, "a short one"]
+    with open(run / "predictions.csv", "w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "category", "label", "probability"])
+        for i in range(300):
+            rows.writerow(["x" * (300 if i < 2 else 10 + i % 20), names[i % 2], names[i % 2 if i % 3 else 0], 0.7])
+    metrics = {**metrics_of(run), "eval_accuracy": 250 / 300, "train_runtime": 63.9}
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    (run / "run.json").write_text(json.dumps({**facts_of(run), "train_rows": "12345", "eval_rows": "300"}))
+    return run
+
+
+def test_names_bins_and_times(directory):
+    need(DATA)
+    run = with_names(labelled(directory / "a"))
+    page, text = report(directory, run)
+    # In the picture of the matrix a long name is cut to a width that no font exceeds; its tooltip is whole.
+    cut = re.findall(r'<text [^>]*textLength="220" lengthAdjust="spacingAndGlyphs"><title>(\w+)</title>W+…</text>', text)
+    assert cut == [LONG, LONG], cut
+    assert [row[0] for row in page.table("The most confused labels")] == ["a short one"]
+    assert page.table("The most confused labels")[0][1] == LONG
+    lengths = page.table("Length of the texts")
+    assert lengths[-1][1] == "and more" and int(lengths[-1][0]) < 40, lengths
+    assert f"<title>{lengths[-1][0]} and more: " in text
+    assert "; 1 min 4 s." in text and f"Trained {in_words(facts_of(run)['ended'])} on 12,345 rows" in text, text
 
 
 main(globals())

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from event_files import events
 from fixtures import EVAL, MODEL, MODELS, TRAIN, kill_when, write
 from harness import facts_of, fail, main, metrics_of, need, succeed
-from report_pages import Page, labelled
+from report_pages import Page, in_words, labelled
 
 DATA = "golden/trajectory-classification-train.csv"
 
@@ -112,7 +112,7 @@ def test_results_say_when_and_on_what_they_were_computed(directory):
     assert (found["model"], found["data"], found["data_sha256"], found["eval_rows"]) == (
         str(out), str(EVAL), sha256(EVAL), "500"), found
     page = succeed("report", out, "--output", "-").out
-    assert f"Trained {facts['ended']} on 960 rows, evaluated on 500; data sha256 {both[:12]}" in page
+    assert f"Trained {in_words(facts['ended'])} on 960 rows, evaluated on 500; data sha256 {both[:12]}" in page
     # A copy of the model has the same facts.
     succeed("convert", "--model", out / "model", "--output", copy)
     assert (copy / "finetune.json").read_bytes() == (out / "model/finetune.json").read_bytes()

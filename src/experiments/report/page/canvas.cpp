@@ -97,11 +97,11 @@ std::string_view anchor_name(Anchor anchor) {
 // Returns a character's approximate width in the pictures' font size of 11.
 double character_width(uint32_t code) {
   if (code >= 0x1100) return 11;  // Hangul, ideographs, kana, symbols
-  const bool is_wide = (code >= 'A' && code <= 'Z') || code == 'm' || code == 'w' || code == '@' ||
-                       code == '%' || code == '&';
+  const bool is_widest = code == 'W' || code == 'm' || code == '@' || code == '%';
+  const bool is_wide = (code >= 'A' && code <= 'Z') || code == 'w' || code == '&';
   const bool is_narrow = code == 'i' || code == 'l' || code == 'j' || code == 't' || code == 'f' ||
                          code == ' ' || code == '.' || code == ',' || code == '\'' || code == '|';
-  return is_wide ? 9.2 : is_narrow ? 4.2 : 6.9;
+  return is_widest ? 11 : is_wide ? 9.2 : is_narrow ? 4.2 : 6.9;
 }
 
 // Returns the bytes of the character that `lead` begins, in valid UTF-8.
@@ -160,9 +160,26 @@ void Canvas::text(double x, double y, Anchor anchor, std::string_view text,
                  ">", markup_escaped(text), "</text>\n");
 }
 
-void Canvas::upward_text(double x, double y, std::string_view text) {
+namespace {
+
+// Fonts differ, so a cut name gets exactly the width.
+std::string fitted_name(std::string_view name, double width) {
+  const std::string shown = fitting_text(name, width);
+  if (shown == printable(name)) return concat(">", markup_escaped(shown), "</text>\n");
+  return concat(" textLength=\"", coordinate(width), "\" lengthAdjust=\"spacingAndGlyphs\"><title>",
+                markup_escaped(name), "</title>", markup_escaped(shown), "</text>\n");
+}
+
+}  // namespace
+
+void Canvas::name(double x, double y, std::string_view name, double width) {
+  svg_ += concat("<text x=\"", coordinate(x), "\" y=\"", coordinate(y), "\" text-anchor=\"end\"",
+                 fitted_name(name, width));
+}
+
+void Canvas::upward_name(double x, double y, std::string_view name, double width) {
   svg_ += concat("<text transform=\"translate(", coordinate(x), " ", coordinate(y),
-                 ") rotate(-90)\" text-anchor=\"start\">", markup_escaped(text), "</text>\n");
+                 ") rotate(-90)\" text-anchor=\"start\"", fitted_name(name, width));
 }
 
 PlotArea::PlotArea(double left, double top, double right, double bottom, Interval x, Interval y)

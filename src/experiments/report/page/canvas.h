@@ -61,8 +61,10 @@ class Canvas {
   void rectangle(double x, double y, double width, double height, std::string_view style,
                  std::string_view tooltip, double opacity = 1);
   void text(double x, double y, Anchor anchor, std::string_view text, std::string_view style = "");
-  // Text that runs upwards and ends at (x, y).
-  void upward_text(double x, double y, std::string_view text);
+  // A name before (x, y), or running upwards from there. Cut to the width, its tooltip is all of
+  // it.
+  void name(double x, double y, std::string_view name, double width);
+  void upward_name(double x, double y, std::string_view name, double width);
 
   const std::string& svg() const { return svg_; }
 

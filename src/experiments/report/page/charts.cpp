@@ -111,9 +111,16 @@ std::string histogram_html(const std::string& title, const std::string& x_name,
   HtmlTable table(title, header);
   for (int64_t i = 0; i < h.bins.count; ++i) {
     const double low = h.bins.edge(i), high = h.bins.edge(i + 1) - (h.whole ? 1 : 0);
-    const std::string span =
-        low == high ? report_number(low) : concat(report_number(low), " to ", report_number(high));
-    table.number(low).number(high);
+    const bool is_open = h.open && i + 1 == h.bins.count;
+    const std::string span = is_open ? concat(report_number(low), " and more")
+                             : low == high
+                                 ? report_number(low)
+                                 : concat(report_number(low), " to ", report_number(high));
+    table.number(low);
+    if (is_open)
+      table.text("and more");
+    else
+      table.number(high);
     double bottom = area.bottom;
     for (size_t k = 0; k < h.counts.size(); ++k) {
       const int64_t count = h.counts[k][size_t(i)];

@@ -28,6 +28,7 @@ Picture line_picture(const std::string& title, const std::string& x_name,
 struct Histogram {
   EqualBins bins;
   bool whole = false;  // the bins hold whole numbers
+  bool open = false;   // the last bin also holds everything above it
   std::vector<std::string> names, classes;
   std::vector<std::vector<int64_t>> counts;  // (kinds, bins)
 

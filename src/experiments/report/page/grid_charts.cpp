@@ -190,9 +190,9 @@ Picture confusion_picture(const std::string& title, const std::vector<std::strin
   canvas.text(left - 6, 12, Anchor::end, "predicted →", "name");
   canvas.text(2, top - 8, Anchor::start, "true ↓", "name");
   for (size_t i = 0; i < n; ++i) {
-    const std::string name = fitting_text(names[i], kMostNameWidth);
-    canvas.text(left - 6, top + (double(i) + 0.5) * cell + 4, Anchor::end, name);
-    canvas.upward_text(left + (double(i) + 0.5) * cell + 4, top - 6, name);
+    const double middle = (double(i) + 0.5) * cell + 4;
+    canvas.name(left - 6, top + middle, names[i], kMostNameWidth);
+    canvas.upward_name(left + middle, top - 6, names[i], kMostNameWidth);
   }
   int64_t off = 0, on = 0;
   for (size_t t = 0; t < n; ++t) {
