@@ -10,7 +10,7 @@ set -euo pipefail
 packages=(
   g++ meson ninja-build pkg-config python3
   libopenmpi-dev openmpi-bin libhdf5-dev libsentencepiece-dev libhwy-dev
-  libcli11-dev liblinear-dev libsimdjson-dev nlohmann-json3-dev zlib1g-dev libzstd-dev libssl-dev
+  libcli11-dev liblinear-dev libsimdjson-dev zlib1g-dev libzstd-dev libssl-dev
 )
 case "${1:-}" in
   '') packages+=(doctest-dev iproute2 clang-format patchelf) ;;

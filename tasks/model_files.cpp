@@ -1,11 +1,10 @@
 // Reads and copies ngrams.bin, and copies drift.json.
 #include "tasks/model_files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/files/mapped_file.h"
+#include "core/text/json_value.h"
 #include "tasks/classification/drift/drift_file.h"
 #include "tasks/classification/ngram_mix/ngram_file.h"
 #include "tasks/classification/ngram_mix/ngram_mix.h"
@@ -28,15 +27,11 @@ std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& director
 
 void copy_ngrams(const std::string& config, const std::filesystem::path& from,
                  const std::filesystem::path& to) {
-  const auto json = nlohmann::json::parse(config);
-  if (!json.contains("finetune") || !json["finetune"].is_object() ||
-      !json["finetune"].contains("ngram_mix")) {
-    return;
-  }
-  const nlohmann::json& mix = json["finetune"]["ngram_mix"];
-  const bool is_named = mix.is_object() && mix.contains("sha256") && mix["sha256"].is_string();
+  const JsonValue json = JsonValue::parse(config);
+  const JsonValue& stored = json["finetune"];
+  if (!stored.contains("ngram_mix")) return;
   read_ngrams_of(
-      from, is_named ? mix["sha256"].get<std::string>() : "",
+      from, stored["ngram_mix"]["sha256"].as<std::string>().value_or(""),
       [&](std::string_view bytes, const NgramModel&) { write_file(to / kNgramFile, bytes); });
 }
 

@@ -27,8 +27,7 @@ NAME = "finetune_bert"
 # Libraries that every system with the tag's glibc has, and Open MPI's.
 OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mpi))\.so")
 # Packages whose code is linked into the programs.
-LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "liblinear-dev",
-             "nlohmann-json3-dev"]
+LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "liblinear-dev"]
 # Versions of Debian 12's GCC 12: systems with the same glibc may lack later ones.
 NEWEST = {"GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 
 namespace finetune {
 

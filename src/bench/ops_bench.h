@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/report.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 
 namespace finetune {
 

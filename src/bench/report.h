@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/step_bench.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 
 namespace finetune {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/clock.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 
 namespace finetune {
 

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/json_value.h"
 #include "weights/model_directory.h"
 
 namespace finetune {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
 // The files that an export may have besides the tokenizer's.
@@ -22,8 +19,8 @@ constexpr std::array<std::string_view, 6> kNames{"config.json",   "model.safeten
                                                  "ngrams.bin",    "drift.json",
                                                  kModelFactsFile, kModelCardFile};
 
-Json parse_object(const std::string& text, std::string_view what) {
-  Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
+JsonValue parse_object(const std::string& text, std::string_view what) {
+  JsonValue json = JsonValue::parse(text.empty() ? "{}" : text);
   if (!json.is_object()) throw model_error(what, " is not a JSON object");
   return json;
 }
@@ -39,12 +36,13 @@ const char* torch_name(DType dtype) {
   }
 }
 
-Json inverse_of(const Json& id2label) {
-  Json label2id = Json::object();
-  for (const auto& [id, label] : id2label.items()) {
-    auto number = parse_int(id);
-    FINETUNE_CHECK(number && label.is_string());
-    label2id[label.get<std::string>()] = *number;
+JsonObject inverse_of(const JsonValue& id2label) {
+  JsonObject label2id;
+  for (const auto& [id, label] : id2label.members()) {
+    const auto number = parse_int(id);
+    const auto name = label.as<std::string>();
+    FINETUNE_CHECK(number && name);
+    label2id.set(*name, *number);
   }
   return label2id;
 }
@@ -63,48 +61,48 @@ std::string card_of_user(const fs::path& directory) {
 }
 
 std::string exported_config(const ModelExport& model, DType dtype) {
-  Json config = parse_object(model.source_config, "the source model's config.json");
-  Json task = parse_object(model.task_config, "the task's configuration");
+  JsonValue config = parse_object(model.source_config, "the source model's config.json");
+  const JsonValue task = parse_object(model.task_config, "the task's configuration");
   for (const char* key : {"id2label", "label2id", "num_labels", "_num_labels", "problem_type",
                           "finetune", kVersionKey, "dtype", "torch_dtype", "quantization_config"}) {
     config.erase(key);
   }
   const ParameterTable& table = model.tensors.table();
   const Architecture& architecture = table.architecture();
-  config["architectures"] =
-      Json::array({concat(architecture.class_prefix, traits_of(table.head().kind).suffix)});
-  config["model_type"] = architecture.model_type;
+  config.set("architectures",
+             JsonArray{concat(architecture.class_prefix, traits_of(table.head().kind).suffix)});
+  config.set("model_type", architecture.model_type);
   for (const auto& [old_key, key] : architecture.renamed_keys) {
-    if (config.contains(old_key) && !config.contains(key)) config[key] = config[old_key];
+    if (config.contains(old_key) && !config.contains(key)) config.set(key, config[old_key]);
   }
-  config["torch_dtype"] = torch_name(dtype);
-  for (const auto& [key, value] : task.items()) config[key] = value;
+  config.set("torch_dtype", torch_name(dtype));
+  for (const auto& [key, value] : task.members()) config.set(key, value);
   if (config.contains("id2label") && !config.contains("label2id")) {
-    config["label2id"] = inverse_of(config["id2label"]);
+    config.set("label2id", inverse_of(config["id2label"]));
   }
-  return with_version(config.dump());
+  return with_version(config.text());
 }
 
 std::string with_token_types(const std::string& config) {
-  Json json = config.empty() ? Json::object() : Json::parse(config, nullptr, false);
+  JsonValue json = JsonValue::parse(config.empty() ? "{}" : config);
   if (!json.is_object() || json.contains("model_input_names")) return config;
-  json["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
-  return json.dump(2) + "\n";
+  json.set("model_input_names", JsonArray{"input_ids", "token_type_ids", "attention_mask"});
+  return json.indented(2) + "\n";
 }
 
 std::string with_version(const std::string& config) {
-  Json json = parse_object(config, "config.json");
+  JsonValue json = parse_object(config, "config.json");
   json.erase(kVersionKey);
-  json[kVersionKey] = FINETUNE_VERSION;
-  return json.dump(2) + "\n";
+  json.set(kVersionKey, FINETUNE_VERSION);
+  return json.indented(2) + "\n";
 }
 
 bool is_exported_model(const fs::path& directory) {
   const fs::path config = directory / kExportedModel.last_file;
   if (!path_exists(config, ExitCode::model)) return false;
-  const Json json = Json::parse(read_text_file(config, ExitCode::model), nullptr, false);
-  if (!json.is_object() || json.empty()) return false;
-  const std::string& last = std::prev(json.end()).key();
+  const JsonValue json = JsonValue::parse(read_text_file(config, ExitCode::model));
+  if (json.members().empty()) return false;
+  const std::string& last = json.members().back().first;
   return last == kVersionKey || last == "finetune";  // exports without a version end so
 }
 

@@ -2,18 +2,16 @@
 #include "engine/pooled_weights.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "model/parameters.h"
 
 namespace finetune {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The key of config.json that tells people and pooling_of() about the added layer.
 constexpr const char* kPoolingKey = "finetune_pooling";
@@ -54,9 +52,8 @@ std::optional<PassOn> pass_on(const HeadBlock& head) {
 bool is_pooled_by_first(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "1_Pooling" / "config.json";
   if (kind_of(path, ExitCode::model) != FileKind::file) return false;
-  const Json json = Json::parse(read_text_file(path, ExitCode::model), nullptr, false);
-  return json.is_object() && json.contains("pooling_mode_cls_token") &&
-         json["pooling_mode_cls_token"] == true;
+  const JsonValue json = JsonValue::parse(read_text_file(path, ExitCode::model));
+  return json["pooling_mode_cls_token"].as<bool>() == true;
 }
 
 // Returns a (rows, size) matrix: zeros, and in the last `size` rows a multiple of the identity.
@@ -168,8 +165,8 @@ class PooledWeights final : public WeightSource {
 }  // namespace
 
 Pooling pooling_of(const EncoderConfig& config) {
-  const Json json = Json::parse(config.source_json, nullptr, false);
-  return json.is_object() && json.contains(kPoolingKey) ? Pooling::mean : Pooling::first;
+  return JsonValue::parse(config.source_json).contains(kPoolingKey) ? Pooling::mean
+                                                                    : Pooling::first;
 }
 
 bool can_pass_on(const EncoderConfig& config) {
@@ -196,21 +193,23 @@ EncoderConfig with_pooling(EncoderConfig config, const std::filesystem::path& di
                             : choice == PoolingChoice::first;
   if (is_first) return config;
   config.num_hidden_layers += 1;
-  Json json = Json::parse(config.source_json, nullptr, false);
+  JsonValue json = JsonValue::parse(config.source_json);
   FINETUNE_CHECK(json.is_object());
   const char* key = "num_hidden_layers";
   for (const char* other : {"n_layers", "n_layer"}) {
     if (json.contains(other)) key = other;
   }
-  json[key] = config.num_hidden_layers;
-  json[kPoolingKey] = "the last layer is the mean of all tokens";
-  config.source_json = json.dump();
+  json.set(key, config.num_hidden_layers);
+  json.set(kPoolingKey, "the last layer is the mean of all tokens");
+  config.source_json = json.text();
   return config;
 }
 
 EncoderConfig without_pooling(EncoderConfig config) {
-  Json json = Json::parse(config.source_json, nullptr, false);
-  if (json.is_object() && json.erase(kPoolingKey) > 0) config.source_json = json.dump();
+  JsonValue json = JsonValue::parse(config.source_json);
+  if (!json.contains(kPoolingKey)) return config;
+  json.erase(kPoolingKey);
+  config.source_json = json.text();
   return config;
 }
 

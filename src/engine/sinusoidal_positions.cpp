@@ -2,16 +2,16 @@
 #include "engine/sinusoidal_positions.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "core/text/json_value.h"
 
 namespace finetune {
 namespace {
 
 bool wants_sines(const EncoderConfig& config) {
   if (config.architecture->model_type != "distilbert") return false;
-  const auto json = nlohmann::json::parse(config.source_json, nullptr, false);
-  return json.is_object() && json.contains("sinusoidal_pos_embds") &&
-         json["sinusoidal_pos_embds"] == true;
+  const JsonValue json = JsonValue::parse(config.source_json);
+  return json["sinusoidal_pos_embds"].as<bool>() == true;
 }
 
 }  // namespace

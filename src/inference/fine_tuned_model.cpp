@@ -2,7 +2,6 @@
 #include "inference/fine_tuned_model.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "comm/agreement.h"
@@ -10,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/phase_times.h"
+#include "core/text/json_value.h"
 #include "core/threads/parallel.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
@@ -37,13 +37,10 @@ std::string tensors_outside(std::string_view base_prefix, const WeightSource& so
 }
 
 TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
-  auto parsed = nlohmann::json::parse(config.source_json, nullptr, false);
-  if (parsed.is_object() && parsed.contains("finetune") && parsed["finetune"].is_object()) {
-    const auto& stored = parsed["finetune"];
-    if (stored.contains("task") && stored["task"].is_string()) {
-      const auto kind = task_named(stored["task"].get<std::string>());
-      if (kind && traits_of(*kind).answers) return *kind;
-    }
+  const JsonValue stored = JsonValue::parse(config.source_json);
+  if (const auto name = stored["finetune"]["task"].as<std::string>()) {
+    const auto kind = task_named(*name);
+    if (kind && traits_of(*kind).answers) return *kind;
   }
   std::vector<std::string> heads;
   for (const TaskTraits& task : all_tasks()) {

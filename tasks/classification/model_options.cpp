@@ -2,9 +2,9 @@
 #include "tasks/classification/model_options.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text/json_value.h"
 #include "data/columns/text_columns.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 #include "tasks/classification/classification_task.h"
@@ -13,39 +13,30 @@
 namespace finetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Stored = nlohmann::json;  // finds a key without looking at all others
-
 constexpr const char* kObject = "finetune";
 // Balanced weights are between 1 / labels and the number of rows in a file.
 constexpr float kLeastClassWeight = 1e-10f, kMostClassWeight = 1e10f;
 
 // The object `finetune` of a config.json, or an empty object.
-Stored stored_options(const EncoderConfig& config) {
-  Stored json = Stored::parse(config.source_json, nullptr, false);
-  if (json.is_object() && json.contains(kObject) && json[kObject].is_object()) {
-    return json[kObject];
-  }
-  return Stored::object();
+JsonValue stored_options(const EncoderConfig& config) {
+  const JsonValue json = JsonValue::parse(config.source_json);
+  return json[kObject].is_object() ? json[kObject] : JsonObject();
 }
 
 // Returns the value of `key`, or `otherwise` if it is missing. Error(model) if its type is wrong;
 // the message names the object that it is in.
 template <typename T>
-T value_or(const Stored& object, const char* key, T otherwise, const char* inside = "") {
+T value_or(const JsonValue& object, const char* key, T otherwise, const char* inside = "") {
   if (!object.contains(key)) return otherwise;
-  try {
-    return object[key].get<T>();
-  } catch (const Stored::exception&) {
-    throw model_error("config.json: finetune.", inside, key, " has an unexpected type");
-  }
+  if (auto value = object[key].as<T>()) return *std::move(value);
+  throw model_error("config.json: finetune.", inside, key, " has an unexpected type");
 }
 
 // Error(model) for one that no fit can have given.
-LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& config) {
+LogitCalibration stored_calibration(const JsonValue& stored, const EncoderConfig& config) {
   LogitCalibration out;
   if (!stored.contains("calibration")) return out;
-  const Stored fitted = value_or(stored, "calibration", Stored::object());
+  const JsonValue& fitted = stored["calibration"];
   if (!fitted.is_object()) throw model_error("config.json: finetune.calibration is no object");
   out.temperature = value_or(fitted, "temperature", out.temperature, "calibration.");
   if (!(out.temperature >= kLeastTemperature && out.temperature <= kMostTemperature)) {
@@ -66,7 +57,7 @@ LogitCalibration stored_calibration(const Stored& stored, const EncoderConfig& c
 }
 
 // Error(model) for names that no option can have given: options are not to blame for them.
-void take_columns(const Stored& stored, TaskOptions& options) {
+void take_columns(const JsonValue& stored, TaskOptions& options) {
   options.text_columns = value_or(stored, "text_column", options.text_columns);
   options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
   options.label_column = value_or(stored, "label_column", options.label_column);
@@ -91,7 +82,7 @@ void take_columns(const Stored& stored, TaskOptions& options) {
 }
 
 // Error(model) for what no option can have given.
-LongTexts stored_long_texts(const Stored& stored) {
+LongTexts stored_long_texts(const JsonValue& stored) {
   LongTexts out;
   const auto word = value_or(stored, "long_text", std::string(kCutWord));
   if (word != kCutWord && word != kWindowsWord) {
@@ -111,9 +102,9 @@ LongTexts stored_long_texts(const Stored& stored) {
 }
 
 // Error(model) for weights that no fit can have given.
-std::optional<StoredMix> stored_mix(const Stored& stored) {
+std::optional<StoredMix> stored_mix(const JsonValue& stored) {
   if (!stored.contains("ngram_mix")) return {};
-  const Stored fitted = value_or(stored, "ngram_mix", Stored::object());
+  const JsonValue& fitted = stored["ngram_mix"];
   if (!fitted.is_object()) throw model_error("config.json: finetune.ngram_mix is no object");
   const auto weight = [&](const char* name, double most) {
     const double value = value_or(fitted, name, -1.0, "ngram_mix.");
@@ -142,49 +133,45 @@ std::string classification_config_json(const TaskOptions& options, const Classif
   // For a model of one number, Hugging Face's config has one label, LABEL_0.
   std::vector<std::string> names = data.labels.names();
   if (data.problem == ProblemType::regression) names = {"LABEL_0"};
-  Json id2label = Json::object(), label2id = Json::object();
+  JsonObject id2label, label2id;
   for (size_t i = 0; i < names.size(); ++i) {
-    id2label[std::to_string(i)] = names[i];
-    label2id[names[i]] = i;
+    id2label.add(std::to_string(i), names[i]);
+    label2id.add(names[i], i);
   }
-  Json own;
-  own["task"] = "classification";
-  own["text_column"] = data.text_columns;
-  if (!options.text_pair_column.empty()) own["text_pair_column"] = options.text_pair_column;
-  own["label_column"] = options.label_column;
-  if (!data.number_columns.empty()) own["number_columns"] = data.number_columns;
-  if (!data.category_columns.empty()) own["category_columns"] = data.category_columns;
-  own["max_length"] = data.max_length;
+  JsonObject own = {{"task", "classification"}, {"text_column", data.text_columns}};
+  if (!options.text_pair_column.empty()) own.add("text_pair_column", options.text_pair_column);
+  own.add("label_column", options.label_column);
+  if (!data.number_columns.empty()) own.add("number_columns", data.number_columns);
+  if (!data.category_columns.empty()) own.add("category_columns", data.category_columns);
+  own.add("max_length", data.max_length);
   if (options.long_texts.in_windows) {
-    own["long_text"] = kWindowsWord;
-    own["window_stride"] = options.long_texts.stride;
-    own["max_windows"] = options.long_texts.most_windows;
+    own.add("long_text", kWindowsWord);
+    own.add("window_stride", options.long_texts.stride);
+    own.add("max_windows", options.long_texts.most_windows);
   }
-  if (data.problem == ProblemType::multi_label) own["multi_label"] = options.multi_label_separator;
-  if (options.normalizes_labels) own["normalize_labels"] = true;
-  if (options.label_smoothing != 0) own["label_smoothing"] = options.label_smoothing;
+  if (data.problem == ProblemType::multi_label) {
+    own.add("multi_label", options.multi_label_separator);
+  }
+  if (options.normalizes_labels) own.add("normalize_labels", true);
+  if (options.label_smoothing != 0) own.add("label_smoothing", options.label_smoothing);
   if (!class_weights.empty()) {
-    own["class_weights"] = std::vector<float>(class_weights.begin(), class_weights.end());
+    own.add("class_weights", std::vector<float>(class_weights.begin(), class_weights.end()));
   }
   if (calibration != LogitCalibration()) {
-    Json fitted;
-    fitted["temperature"] = calibration.temperature;
-    if (!calibration.thresholds.empty()) fitted["thresholds"] = calibration.thresholds;
-    own["calibration"] = std::move(fitted);
+    JsonObject fitted = {{"temperature", calibration.temperature}};
+    if (!calibration.thresholds.empty()) fitted.add("thresholds", calibration.thresholds);
+    own.add("calibration", std::move(fitted));
   }
   if (mix) {
-    Json fitted;
-    fitted["model"] = mix->weights.model;
-    fitted["ngrams"] = mix->weights.ngrams;
-    fitted["sha256"] = mix->sha256;
-    own["ngram_mix"] = std::move(fitted);
+    own.add("ngram_mix", JsonObject{{"model", mix->weights.model},
+                                    {"ngrams", mix->weights.ngrams},
+                                    {"sha256", mix->sha256}});
   }
-  Json json;
-  json["id2label"] = std::move(id2label);
-  json["label2id"] = std::move(label2id);
-  json["problem_type"] = name_of(data.problem);
-  json[kObject] = std::move(own);
-  return json.dump();
+  return JsonObject{{"id2label", std::move(id2label)},
+                    {"label2id", std::move(label2id)},
+                    {"problem_type", name_of(data.problem)},
+                    {kObject, std::move(own)}}
+      .text();
 }
 
 std::vector<float> stored_class_weights(const EncoderConfig& config, int64_t classes) {
@@ -202,7 +189,7 @@ std::vector<float> stored_class_weights(const EncoderConfig& config, int64_t cla
 }
 
 TaskOptions classification_defaults(const EncoderConfig& config) {
-  const Stored stored = stored_options(config);
+  const JsonValue stored = stored_options(config);
   TaskOptions options;
   take_columns(stored, options);
   if (stored.contains("max_length")) {

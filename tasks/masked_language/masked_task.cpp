@@ -2,10 +2,10 @@
 #include "tasks/masked_language/masked_task.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "data/columns/text_columns.h"
 #include "data/hold_out.h"
@@ -18,9 +18,8 @@ namespace {
 
 void require_tied_words(const EncoderConfig& config) {
   if (config.head.always_tied) return;
-  const auto json = nlohmann::json::parse(config.source_json, nullptr, false);
-  if (!json.is_object() || !json.contains("tie_word_embeddings")) return;
-  if (json["tie_word_embeddings"] != false) return;
+  const JsonValue json = JsonValue::parse(config.source_json);
+  if (json["tie_word_embeddings"].as<bool>() != false) return;
   throw model_error(
       "--model: tie_word_embeddings is false in its config.json, but the decoder of masked words "
       "is the word embedding here; choose another model");
@@ -166,12 +165,11 @@ std::vector<std::string> MaskedTask::metric_names() const {
 }
 
 std::string MaskedTask::config_json() const {
-  nlohmann::ordered_json config;
-  config["finetune"] = {{"task", "mlm"},
-                        {"max_length", max_length_},
-                        {"mask_probability", masking_.probability},
-                        {"whole_words", masking_.whole_words}};
-  return config.dump();
+  const JsonObject own = {{"task", "mlm"},
+                          {"max_length", max_length_},
+                          {"mask_probability", masking_.probability},
+                          {"whole_words", masking_.whole_words}};
+  return JsonObject{{"finetune", own}}.text();
 }
 
 }  // namespace finetune

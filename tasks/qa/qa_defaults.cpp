@@ -1,28 +1,25 @@
 // Reads a trained model's question-answering options from its config.json.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text/json_value.h"
 #include "tasks/qa/qa_task.h"
 
 namespace finetune {
 
 TaskOptions qa_defaults(const EncoderConfig& config) {
   TaskOptions options;
-  nlohmann::json parsed = nlohmann::json::parse(config.source_json, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("finetune")) return options;
-  const nlohmann::json& stored = parsed["finetune"];
-  if (!stored.is_object()) return options;
+  const JsonValue parsed = JsonValue::parse(config.source_json);
   // What a file says is not what a user has asked for: values that no option could have are faults
   // of the model.
   auto take = [&](const char* name, auto& value, double least, double most) {
-    if (!stored.contains(name) || !stored[name].is_number()) return;
-    const double number = stored[name].get<double>();
-    if (!(number >= least && number <= most)) {
-      throw model_error("config.json: finetune.", name, " is ", number, ", not from ", least,
+    const auto number = parsed["finetune"][name].as<double>();
+    if (!number) return;
+    if (!(*number >= least && *number <= most)) {
+      throw model_error("config.json: finetune.", name, " is ", *number, ", not from ", least,
                         " to ", most);
     }
-    stored[name].get_to(value);
+    value = std::remove_reference_t<decltype(value)>(*number);
   };
   constexpr double kMost = 0x1p62;
   take("max_length", options.max_length, 0, double(config.max_length()));

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/text/counted.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "data/hold_out.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/qa_evaluator.h"

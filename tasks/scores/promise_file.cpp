@@ -1,12 +1,11 @@
 // Writes and reads promise.json, and compares it with the model.
 #include "tasks/scores/promise_file.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/sha256.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/promise.h"
 #include "tasks/classification/model_options.h"
@@ -23,27 +22,24 @@ constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr const char* kAgain = "; make one with finetune evaluate --max-error";
 
 template <typename T>
-T value_of(const nlohmann::json& object, const char* key, const fs::path& file) {
-  try {
-    return object.at(key).get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw model_error(file.string(), ": ", key, " is missing or has an unexpected type");
-  }
+T value_of(const JsonValue& object, const char* key, const fs::path& file) {
+  if (auto value = object[key].as<T>()) return *std::move(value);
+  throw model_error(file.string(), ": ", key, " is missing or has an unexpected type");
 }
 
-double share_in(const nlohmann::json& object, const char* key, double most, const fs::path& file) {
+double share_in(const JsonValue& object, const char* key, double most, const fs::path& file) {
   const auto value = value_of<double>(object, key, file);
   if (value > 0 && value <= most) return value;
   throw model_error(file.string(), ": ", key, " is ", value, ", not above 0 and at most ", most,
                     kAgain);
 }
 
-int64_t count_in(const nlohmann::json& object, const char* key, int64_t least, int64_t most,
+int64_t count_in(const JsonValue& object, const char* key, int64_t least, int64_t most,
                  const fs::path& file) {
-  const auto value = value_of<nlohmann::json>(object, key, file);
-  if (value.is_number_integer() && value >= least && value <= most) return value.get<int64_t>();
-  throw model_error(file.string(), ": ", key, " is ", value.dump(), ", not an integer from ", least,
-                    " to ", most, kAgain);
+  const auto value = object[key].as<int64_t>();
+  if (value >= least && value <= most) return *value;
+  throw model_error(file.string(), ": ", key, " is ", object[key].text(), ", not an integer from ",
+                    least, " to ", most, kAgain);
 }
 
 // One file: its SHA-256. Several files: their names matter, too.
@@ -55,18 +51,18 @@ std::string sum_of(const std::vector<fs::path>& files) {
   return sha256_of(sums);
 }
 
-nlohmann::json parsed(const fs::path& file) {
+JsonValue parsed(const fs::path& file) {
   if (!path_exists(file, ExitCode::model)) {
     throw model_error(file.string(), ": is missing: the model has no promise", kAgain);
   }
   const MappedFile bytes(file, ExitCode::model);
-  nlohmann::json json;
-  if (bytes.text().size() <= kMostBytes) json = nlohmann::json::parse(bytes.text(), nullptr, false);
+  JsonValue json;
+  if (bytes.text().size() <= kMostBytes) json = JsonValue::parse(bytes.text());
   if (!json.is_object()) throw model_error(file.string(), ": is damaged", kAgain);
   return json;
 }
 
-void require_same(const PromisedModel& model, const nlohmann::json& json, const fs::path& file) {
+void require_same(const PromisedModel& model, const JsonValue& json, const fs::path& file) {
   const auto require = [&](const char* key, const std::string& now, const char* what) {
     const auto then = value_of<std::string>(json, key, file);
     if (then == now) return;
@@ -106,19 +102,18 @@ void check_promise_output(const fs::path& directory, bool overwrite) {
 
 void write_promise(const PromisedModel& model, const Promise& promise) {
   FINETUNE_CHECK(promise.threshold.has_value());
-  nlohmann::ordered_json json;
-  json["version"] = kVersion;
-  json["max_error"] = promise.wanted.max_error;
-  json["confidence"] = promise.wanted.confidence;
-  json["threshold"] = *promise.threshold;
-  json["rows"] = promise.rows;
-  json["automatic"] = promise.automatic;
-  json["wrong"] = promise.wrong;
-  json["answers"] = model.answers;
-  json["config_sha256"] = sha256_of_file(model.config);
-  json["weights_sha256"] = sum_of(model.weights);
-  json["tokenizer_sha256"] = sum_of(model.tokenizer);
-  write_file(model.directory / kPromiseFile, json.dump(2) + "\n");
+  const JsonObject json = {{"version", kVersion},
+                           {"max_error", promise.wanted.max_error},
+                           {"confidence", promise.wanted.confidence},
+                           {"threshold", *promise.threshold},
+                           {"rows", promise.rows},
+                           {"automatic", promise.automatic},
+                           {"wrong", promise.wrong},
+                           {"answers", model.answers},
+                           {"config_sha256", sha256_of_file(model.config)},
+                           {"weights_sha256", sum_of(model.weights)},
+                           {"tokenizer_sha256", sum_of(model.tokenizer)}};
+  write_file(model.directory / kPromiseFile, json.indented(2) + "\n");
 }
 
 void remove_promise(const fs::path& directory) {
@@ -131,7 +126,7 @@ void remove_promise(const fs::path& directory) {
 
 Promise read_promise(const PromisedModel& model) {
   const fs::path file = model.directory / kPromiseFile;
-  const nlohmann::json json = parsed(file);
+  const JsonValue json = parsed(file);
   if (const auto version = value_of<int64_t>(json, "version", file); version != kVersion) {
     throw model_error(file.string(), ": has version ", version, "; this program reads version ",
                       kVersion);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bench/layout/layout_bench.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 
 namespace finetune {
 

@@ -17,7 +17,7 @@
 #include "core/files/path_advice.h"
 #include "core/log.h"
 #include "core/text/counted.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/threads/signals_blocked.h"
 #include "engine/engine.h"

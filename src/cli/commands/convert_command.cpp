@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
@@ -13,6 +12,7 @@
 #include "core/files/path_advice.h"
 #include "core/log.h"
 #include "core/sha256.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
 #include "engine/model_outputs.h"
@@ -29,8 +29,6 @@
 
 namespace finetune {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr const char* kConvertExamples =
     R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
@@ -227,50 +225,42 @@ class Model {
   int64_t labels_ = 0;
 };
 
-ordered_json parse_json(const std::string& text, const fs::path& path) {
-  try {
-    return ordered_json::parse(text);
-  } catch (const ordered_json::exception& error) {
-    throw model_error(path.string(), ": is not JSON: ", printable(error.what(), 300));
-  }
-}
-
 // Returns whether the config names one class, and that class has exactly the written heads.
-bool names_one_of(const ordered_json& json, const std::vector<std::string>& architectures) {
-  if (!json.contains("architectures")) return false;
-  const ordered_json& named = json["architectures"];
-  return named.is_array() && named.size() == 1 && named[0].is_string() &&
-         std::find(architectures.begin(), architectures.end(), named[0].get<std::string>()) !=
+bool names_one_of(const JsonValue& json, const std::vector<std::string>& architectures) {
+  const auto named = json["architectures"].as<std::vector<std::string>>();
+  return named && named->size() == 1 &&
+         std::find(architectures.begin(), architectures.end(), named->front()) !=
              architectures.end();
 }
 
 // Whether id2label has names, and all are strings.
-bool has_label_names(const ordered_json& json) {
-  if (!json.contains("id2label")) return false;
-  const ordered_json& names = json["id2label"];
-  return !names.empty() && std::all_of(names.begin(), names.end(),
-                                       [](const ordered_json& name) { return name.is_string(); });
+bool has_label_names(const JsonValue& json) {
+  const JsonValue::Members& names = json["id2label"].members();
+  return !names.empty() && std::all_of(names.begin(), names.end(), [](const auto& name) {
+    return name.second.template as<std::string>().has_value();
+  });
 }
 
 // Returns config.json of the output. It keeps unknown keys in their order, adds keys that Google's
 // bert_config.json lacks, and names the model's class and the type of the stored numbers.
-std::string converted_config(const EncoderConfig& config, const fs::path& path, const Model& model,
-                             DType dtype) {
-  ordered_json json = parse_json(config.source_json, path);
-  if (!json.contains("model_type")) json["model_type"] = config.architecture->model_type;
+std::string converted_config(const EncoderConfig& config, const Model& model, DType dtype) {
+  JsonValue json = JsonValue::parse(config.source_json);
+  if (!json.contains("model_type")) json.set("model_type", config.architecture->model_type);
   if (!names_one_of(json, model.architectures())) {
-    json["architectures"] = ordered_json::array({model.architectures().front()});
+    json.set("architectures", JsonArray{model.architectures().front()});
   }
   if (model.labels() > 0 && config.labels_fault.empty() && !has_label_names(json)) {
-    for (const char* key : {"id2label", "label2id"}) json[key] = ordered_json::object();
+    JsonObject id2label, label2id;
     for (size_t i = 0; i < config.labels.size(); ++i) {
-      json["id2label"][concat(i)] = config.labels[i];
-      json["label2id"][config.labels[i]] = i;
+      id2label.add(concat(i), config.labels[i]);
+      label2id.add(config.labels[i], i);
     }
+    json.set("id2label", std::move(id2label));
+    json.set("label2id", std::move(label2id));
   }
   const char* key = json.contains("dtype") ? "dtype" : "torch_dtype";
-  json[key] = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
-  return with_version(json.dump());
+  json.set(key, dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16");
+  return with_version(json.text());
 }
 
 // Writes a classifier for sentence-transformers to a new directory.
@@ -359,8 +349,7 @@ void convert(const ConvertOptions& options) {
   auto weights = open_weights(source.weights, config.architecture->names);
   name_outputs(config, *weights);
   const Model model(config, *weights);
-  std::string config_text =
-      converted_config(config, source.config, model, parse_dtype(options.dtype));
+  std::string config_text = converted_config(config, model, parse_dtype(options.dtype));
   if (options.form == kSentences) {
     require_classifier(options, config, model);
     write_sentence_directory(options, source, config, model, config_text);

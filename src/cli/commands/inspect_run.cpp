@@ -17,8 +17,6 @@
 namespace finetune {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr size_t kLongestShown = 1000;
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
@@ -35,19 +33,19 @@ void print_lines(Lines lines) {
   }
 }
 
-void print_members(const ordered_json& object) {
+void print_members(const JsonValue& object) {
   Lines lines;
-  for (const auto& [name, value] : object.items()) lines.emplace_back(name, shown(value));
+  for (const auto& [name, value] : object.members()) lines.emplace_back(name, shown(value));
   print_lines(std::move(lines));
 }
 
-ordered_json options_of(const std::vector<ConfigEntry>& entries) {
-  ordered_json options = ordered_json::object();
+JsonObject options_of(const std::vector<ConfigEntry>& entries) {
+  JsonObject options;
   for (const ConfigEntry& entry : entries) {
     if (entry.is_array)
-      options[entry.name] = entry.values;
+      options.set(entry.name, entry.values);
     else
-      options[entry.name] = entry.values.empty() ? "" : entry.values[0];
+      options.set(entry.name, entry.values.empty() ? "" : entry.values[0]);
   }
   return options;
 }
@@ -58,11 +56,9 @@ bool have(const fs::path& path) {
 
 }  // namespace
 
-std::string shown(const ordered_json& value) {
-  const std::string text = value.is_string()
-                               ? value.get<std::string>()
-                               : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-  return printable(text, kLongestShown);
+std::string shown(const JsonValue& value) {
+  const auto string = value.as<std::string>();
+  return printable(string ? *string : value.text(), kLongestShown);
 }
 
 bool looks_like_checkpoint(const fs::path& path) {
@@ -70,87 +66,95 @@ bool looks_like_checkpoint(const fs::path& path) {
   return read_beginning(path, kTitle.size()) == kTitle;
 }
 
-ordered_json describe_checkpoint(const fs::path& path) {
+JsonObject describe_checkpoint(const fs::path& path) {
   const CheckpointState state = read_checkpoint_state(path);
-  ordered_json out;
-  out["path"] = path.string();
-  out["bytes"] = file_bytes(path, ExitCode::model);
-  out["version"] = state.version;
-  out["code_path"] = state.code_path;
-  out["step"] = state.step;
-  out["epoch"] = state.epoch;
-  out["step_in_epoch"] = state.step_in_epoch;
+  JsonObject out = {{"path", path.string()},
+                    {"bytes", file_bytes(path, ExitCode::model)},
+                    {"version", state.version},
+                    {"code_path", state.code_path},
+                    {"step", state.step},
+                    {"epoch", state.epoch},
+                    {"step_in_epoch", state.step_in_epoch}};
   if (state.best_step >= 0) {
-    out["best_step"] = state.best_step;
-    out["best_value"] = state.best_value;
+    out.add("best_step", state.best_step);
+    out.add("best_value", state.best_value);
   }
-  out["data_sha256"] = state.data_sha256;
-  out["model_sha256"] = state.model_sha256;
-  out["labels"] = state.labels;
-  out["options"] = options_of(parse_config_text(state.options, path.string(), ExitCode::model));
-  out["tensors"] = ordered_json::array();
+  out.add("data_sha256", state.data_sha256);
+  out.add("model_sha256", state.model_sha256);
+  out.add("labels", state.labels);
+  out.add("options", options_of(parse_config_text(state.options, path.string(), ExitCode::model)));
+  JsonArray tensors;
   for (const CheckpointTensor& tensor : checkpoint_tensors(path)) {
-    out["tensors"].push_back({{"name", tensor.name}, {"dtype", "f32"}, {"shape", tensor.shape}});
+    tensors.add(JsonObject{{"name", tensor.name}, {"dtype", "f32"}, {"shape", tensor.shape}});
   }
+  out.add("tensors", std::move(tensors));
   return out;
 }
 
-void print_checkpoint(const ordered_json& checkpoint, bool tensors) {
+void print_checkpoint(const JsonValue& checkpoint, bool tensors) {
   std::printf("checkpoint: %s\n", shown(checkpoint["path"]).c_str());
-  ordered_json facts = ordered_json::object();
-  for (const auto& [name, value] : checkpoint.items()) {
-    if (value.is_primitive() && name != "path") facts[name] = value;
+  JsonObject facts;
+  for (const auto& [name, value] : checkpoint.members()) {
+    if (!value.is_array() && !value.is_object() && name != "path") facts.add(name, value);
   }
-  facts["labels"] = checkpoint["labels"].size();
-  facts["tensors"] = checkpoint["tensors"].size();
+  facts.add("labels", checkpoint["labels"].items().size());
+  facts.add("tensors", checkpoint["tensors"].items().size());
   print_members(facts);
   if (!tensors) return;
   std::printf("options:\n");
   print_members(checkpoint["options"]);
   std::printf("tensors:\n");
   Lines shapes;
-  for (const auto& tensor : checkpoint["tensors"]) {
+  for (const JsonValue& tensor : checkpoint["tensors"].items()) {
     std::string shape;
-    for (const auto& side : tensor["shape"])
-      shape += concat(shape.empty() ? "" : " x ", side.get<int64_t>());
-    shapes.emplace_back(tensor["name"].get<std::string>(), shape);
+    for (const JsonValue& side : tensor["shape"].items())
+      shape += concat(shape.empty() ? "" : " x ", side.text());
+    shapes.emplace_back(*tensor["name"].as<std::string>(), shape);
   }
   print_lines(std::move(shapes));
 }
 
-ordered_json describe_run(const fs::path& directory) {
-  ordered_json run;
-  run["directory"] = directory.string();
-  run["finished"] = have(directory / "metrics.json");  // written last
+JsonObject describe_run(const fs::path& directory) {
+  JsonObject run = {{"directory", directory.string()},
+                    {"finished", have(directory / "metrics.json")}};  // written last
   if (have(directory / "config.toml"))
-    run["options"] = options_of(read_config(directory / "config.toml", ExitCode::model));
+    run.add("options", options_of(read_config(directory / "config.toml", ExitCode::model)));
   if (have(directory / "run.json")) {
-    for (const auto& [name, value] : read_facts(directory / "run.json")) run["facts"][name] = value;
+    JsonObject facts;
+    for (const auto& [name, value] : read_facts(directory / "run.json")) facts.set(name, value);
+    if (!facts.members().empty()) run.add("facts", std::move(facts));
   }
-  if (have(directory / "metrics.json"))
-    run["metrics"] = read_metrics(directory / "metrics.json", ExitCode::model);
-  run["checkpoints"] = ordered_json::array();
+  if (have(directory / "metrics.json")) {
+    JsonObject metrics;
+    for (const auto& [name, value] : read_metrics(directory / "metrics.json", ExitCode::model))
+      metrics.add(name, value);
+    run.add("metrics", std::move(metrics));
+  }
+  JsonArray checkpoints;
   for (const CheckpointFile& file : find_checkpoints(directory / "checkpoints")) {
-    run["checkpoints"].push_back({{"step", file.step}, {"name", file.path.filename().string()}});
+    checkpoints.add(JsonObject{{"step", file.step}, {"name", file.path.filename().string()}});
   }
+  run.add("checkpoints", std::move(checkpoints));
   // Skips damaged checkpoints and names them in the log.
   if (auto newest = newest_valid_checkpoint(directory / "checkpoints")) {
-    run["newest_checkpoint"] = describe_checkpoint(newest->file.path);
+    run.add("newest_checkpoint", describe_checkpoint(newest->file.path));
   }
   return run;
 }
 
-void print_run(const ordered_json& run) {
+void print_run(const JsonValue& run) {
   std::printf("run: %s (%s)\n", shown(run["directory"]).c_str(),
-              run["finished"].get<bool>() ? "finished" : "not finished");
+              *run["finished"].as<bool>() ? "finished" : "not finished");
   if (run.contains("metrics")) {
-    for (const std::string& line : result_lines(run["metrics"].get<Metrics>())) {
+    Metrics metrics;
+    for (const auto& [name, value] : run["metrics"].members()) metrics[name] = *value.as<double>();
+    for (const std::string& line : result_lines(metrics)) {
       std::printf("  %s\n", line.c_str());
     }
   }
   if (run.contains("options")) {
     std::printf("options other than the defaults (config.toml has all):\n");
-    const fs::path config = fs::path(run["directory"].get<std::string>()) / "config.toml";
+    const fs::path config = fs::path(*run["directory"].as<std::string>()) / "config.toml";
     Lines changed;
     for (const auto& [name, value] : changed_options(config))
       changed.emplace_back(name, printable(value, kLongestShown));
@@ -161,10 +165,13 @@ void print_run(const ordered_json& run) {
     print_members(run["facts"]);
   }
   if (run.contains("metrics")) {
-    std::printf("metrics: %zu in metrics.json (--json prints them)\n", run["metrics"].size());
+    std::printf("metrics: %zu in metrics.json (--json prints them)\n",
+                run["metrics"].members().size());
   }
-  std::printf("checkpoints: %zu\n", run["checkpoints"].size());
-  for (const auto& file : run["checkpoints"]) std::printf("  %s\n", shown(file["name"]).c_str());
+  std::printf("checkpoints: %zu\n", run["checkpoints"].items().size());
+  for (const JsonValue& file : run["checkpoints"].items()) {
+    std::printf("  %s\n", shown(file["name"]).c_str());
+  }
   if (run.contains("newest_checkpoint")) print_checkpoint(run["newest_checkpoint"], false);
 }
 

@@ -1,6 +1,5 @@
 // finetune report: writes the results of finished runs to one HTML file.
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/files/files.h"
 #include "core/files/path_advice.h"
 #include "core/log.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "experiments/compare/find_runs.h"
@@ -80,12 +80,11 @@ void check_report_output(const ReportOptions& o) {
 // Returns, for each row, words such as "TIRE +3.21; STORE +0.40" from the run's model.
 std::vector<std::string> explain_rows(const RunRecord& run, const std::vector<std::string>& columns,
                                       const std::vector<std::vector<std::string>>& rows) {
-  using Json = nlohmann::ordered_json;
   std::string input;
   for (const std::vector<std::string>& row : rows) {
-    Json line = Json::object();
-    for (size_t i = 0; i < columns.size(); ++i) line[columns[i]] = row[i];
-    input += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    JsonObject line;
+    for (size_t i = 0; i < columns.size(); ++i) line.set(columns[i], row[i]);
+    input += line.text() + "\n";
   }
   const std::string output = output_of_command(
       {"predict", "--model", run.directory.string(), "--input", "-", "--input-format", "jsonl",
@@ -95,9 +94,10 @@ std::vector<std::string> explain_rows(const RunRecord& run, const std::vector<st
   for (const std::string_view line : split(output, '\n')) {
     if (line.empty()) continue;
     std::string words;
-    for (const Json& part : Json::parse(line).value("words", Json::array())) {
-      const double weight = part.at("weight").get<double>();
-      words += concat(words.empty() ? "" : "; ", part.at("word").get<std::string>(),
+    const JsonValue explained = JsonValue::parse(line);
+    for (const JsonValue& part : explained["words"].items()) {
+      const double weight = part["weight"].as<double>().value();
+      words += concat(words.empty() ? "" : "; ", part["word"].as<std::string>().value(),
                       weight < 0 ? " " : " +", format_fixed(weight, 2));
     }
     out.push_back(std::move(words));

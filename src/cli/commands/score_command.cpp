@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/counted.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "data/squad.h"
 #include "tasks/scores/prediction_files.h"
 #include "tasks/scores/squad_metrics.h"
@@ -56,7 +56,7 @@ void print(const std::map<std::string, double>& metrics, bool as_json) {
     JsonObject out;
     for (const auto& [name, value] : metrics) {
       // Counts are written as whole numbers.
-      out.add(name, name.ends_with("_total") ? JsonText(int64_t(value)) : JsonText(value));
+      out.add(name, name.ends_with("_total") ? JsonValue(int64_t(value)) : JsonValue(value));
     }
     std::printf("%s\n", out.text().c_str());
     return;

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -22,6 +21,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/json_text.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "data/columns/text_columns.h"
 #include "data/rows/records.h"
@@ -301,9 +301,7 @@ void Command::append_token(int32_t id) {
   auto end = std::to_chars(number, number + sizeof number, id).ptr;
   ids_.append(number, end);
   ids_ += ',';
-  // replace: a vocabulary may hold bytes that are not UTF-8
-  tokens_ += nlohmann::json(tokenizer_->token(id))
-                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  append_json_string(tokenizer_->token(id), tokens_);  // may hold bytes that are not UTF-8
   tokens_ += ',';
 }
 

@@ -2,10 +2,10 @@
 #include "cli/output/sentence_model.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "engine/export_model.h"
 #include "model/architecture.h"
@@ -13,8 +13,6 @@
 
 namespace finetune {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kPooling = "1_Pooling";
 constexpr const char* kDense = "2_Dense";
@@ -68,8 +66,8 @@ const char* torch_class(Activation activation) {
   }
 }
 
-void write_json(const fs::path& path, const Json& json) {
-  write_file(path, json.dump(2) + "\n");
+void write_json(const fs::path& path, const JsonValue& json) {
+  write_file(path, json.indented(2) + "\n");
 }
 
 // Whether the tensor is of this module of the head.
@@ -89,20 +87,18 @@ void write_dense(const fs::path& directory, const std::string& module, const cha
                                    [](const WeightView& view) { return view.shape.size() == 2; });
   FINETUNE_CHECK(own.size() == 2 && weight != own.end());
   finetune::create_directories(directory);
-  write_json(directory / "config.json", {{"in_features", weight->shape[1]},
-                                         {"out_features", weight->shape[0]},
-                                         {"bias", true},
-                                         {"activation_function", activation}});
+  write_json(directory / "config.json", JsonObject{{"in_features", weight->shape[1]},
+                                                   {"out_features", weight->shape[0]},
+                                                   {"bias", true},
+                                                   {"activation_function", activation}});
   write_safetensors(directory / "model.safetensors", own, dtype);
 }
 
 // Returns the limit that finetune stored, or sentence-transformers' usual one; at most the model's.
-int64_t max_length_of(const Json& config, const EncoderConfig& encoder) {
+int64_t max_length_of(const JsonValue& config, const EncoderConfig& encoder) {
   constexpr int64_t kUsual = 128;
-  const Json own = config.value("finetune", Json::object());
-  const bool has_own =
-      own.is_object() && own.contains("max_length") && own["max_length"].is_number_integer();
-  return std::min(has_own ? own["max_length"].get<int64_t>() : kUsual, encoder.max_length());
+  const auto own = config["finetune"]["max_length"].as<int64_t>();
+  return std::min(own.value_or(kUsual), encoder.max_length());
 }
 
 }  // namespace
@@ -120,19 +116,20 @@ void write_sentence_model(const fs::path& directory, const EncoderConfig& config
   const Architecture& architecture = *config.architecture;
   const std::string dense = architecture.module_of(Role::pooler),
                     classifier = architecture.module_of(traits_of(HeadKind::sequence).role);
-  Json json = Json::parse(config_json);
+  JsonValue json = JsonValue::parse(config_json);
   const int64_t max_length = max_length_of(json, config);
-  json["architectures"] = Json::array({concat(architecture.class_prefix, "Model")});
+  json.set("architectures", JsonArray{concat(architecture.class_prefix, "Model")});
   json.erase("finetune");
-  Json modules = Json::array();
+  JsonArray modules;
   for (const auto& [path, type] : {std::pair("", "Transformer"),
                                    {kPooling, "Pooling"},
                                    {kDense, "Dense"},
                                    {kClassifier, "Dense"}}) {
-    modules.push_back({{"idx", modules.size()},
-                       {"name", concat(modules.size())},
-                       {"path", path},
-                       {"type", concat("sentence_transformers.models.", type)}});
+    const size_t index = modules.items().size();
+    modules.add(JsonObject{{"idx", index},
+                           {"name", concat(index)},
+                           {"path", path},
+                           {"type", concat("sentence_transformers.models.", type)}});
   }
   std::vector<WeightView> encoder;
   for (const WeightView& tensor : tensors) {
@@ -143,19 +140,19 @@ void write_sentence_model(const fs::path& directory, const EncoderConfig& config
   write_dense(directory / kClassifier, classifier, kIdentity, tensors, dtype);
   finetune::create_directories(directory / kPooling);
   write_json(directory / kPooling / "config.json",
-             {{"word_embedding_dimension", config.hidden_size},
-              {"pooling_mode_cls_token", true},
-              {"pooling_mode_mean_tokens", false},
-              {"pooling_mode_max_tokens", false},
-              {"pooling_mode_mean_sqrt_len_tokens", false}});
+             JsonObject{{"word_embedding_dimension", config.hidden_size},
+                        {"pooling_mode_cls_token", true},
+                        {"pooling_mode_mean_tokens", false},
+                        {"pooling_mode_max_tokens", false},
+                        {"pooling_mode_mean_sqrt_len_tokens", false}});
   write_safetensors(directory / "model.safetensors", encoder, dtype);
   write_json(directory / "sentence_bert_config.json",
-             {{"max_seq_length", max_length}, {"do_lower_case", false}});
+             JsonObject{{"max_seq_length", max_length}, {"do_lower_case", false}});
   write_json(directory / "config_sentence_transformers.json",
-             {{"prompts", Json::object()}, {"default_prompt_name", nullptr}});
+             JsonObject{{"prompts", JsonObject()}, {"default_prompt_name", JsonValue()}});
   write_file(directory / kModelCardFile, kCard);
   write_json(directory / "modules.json", modules);
-  write_file(directory / "config.json", with_version(json.dump()));
+  write_file(directory / "config.json", with_version(json.text()));
 }
 
 void remove_sentence_modules(const fs::path& directory) {

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "core/files/file_kind.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "data/rows/csv_line.h"

@@ -2,13 +2,13 @@
 #include "experiments/sweep/preflight.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "comm/agreement.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/sha256.h"
+#include "core/text/json_value.h"
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 #include "train/prepare/dry_run.h"
@@ -76,13 +76,10 @@ namespace {
 std::map<std::string, RunReport> recorded(const fs::path& file) {
   std::map<std::string, RunReport> out;
   if (kind_of(file, ExitCode::model) != FileKind::file) return out;
-  const auto json = nlohmann::json::parse(read_text_file(file, ExitCode::model), nullptr, false);
-  if (!json.is_object() || !json.contains("runs") || !json["runs"].is_array()) return out;
-  for (const auto& run : json["runs"]) {
-    if (!run.is_object() || !run.contains("diverged_with")) continue;
-    auto text = [&](const char* key) {
-      return run.contains(key) && run[key].is_string() ? run[key].get<std::string>() : "";
-    };
+  const JsonValue json = JsonValue::parse(read_text_file(file, ExitCode::model));
+  for (const JsonValue& run : json["runs"].items()) {
+    if (!run.contains("diverged_with")) continue;
+    auto text = [&](const char* key) { return run[key].as<std::string>().value_or(""); };
     RunReport& report = out[text("name")];
     report.status = RunStatus::failed;
     report.code = ExitCode::diverged;

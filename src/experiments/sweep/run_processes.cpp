@@ -13,13 +13,13 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/files/files.h"
+#include "core/text/json_value.h"
 #include "core/threads/parallel.h"
 #include "ops/cuda/host/cuda_backend.h"
 #include "train/signals.h"
@@ -27,29 +27,31 @@
 namespace finetune {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr auto kPollInterval = std::chrono::milliseconds(2);
 
 std::string text_of(const RunReport& report) {
-  return Json{{"status", int(report.status)}, {"code", int(report.code)},
-              {"error", report.error},        {"line", report.result_line},
-              {"metrics", report.metrics},    {"best_metric", report.best_metric},
-              {"seconds", report.seconds},    {"warnings", report.warnings}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  JsonObject metrics;
+  for (const auto& [name, value] : report.metrics) metrics.add(name, value);
+  return JsonObject{{"status", int(report.status)}, {"code", int(report.code)},
+                    {"error", report.error},        {"line", report.result_line},
+                    {"metrics", metrics},           {"best_metric", report.best_metric},
+                    {"seconds", report.seconds},    {"warnings", report.warnings}}
+      .text();
 }
 
 RunReport report_in(const std::string& text) {
-  const Json json = Json::parse(text);
+  const JsonValue json = JsonValue::parse(text);
   RunReport report;
-  report.status = RunStatus(json.at("status").get<int>());
-  report.code = ExitCode(json.at("code").get<int>());
-  report.error = json.at("error");
-  report.result_line = json.at("line");
-  report.metrics = json.at("metrics").get<std::map<std::string, double>>();
-  report.best_metric = json.at("best_metric");
-  report.seconds = json.at("seconds");
-  report.warnings = json.at("warnings").get<std::vector<std::string>>();
+  report.status = RunStatus(json["status"].as<int>().value());
+  report.code = ExitCode(json["code"].as<int>().value());
+  report.error = json["error"].as<std::string>().value();
+  report.result_line = json["line"].as<std::string>().value();
+  for (const auto& [name, value] : json["metrics"].members()) {
+    report.metrics[name] = value.as<double>().value();
+  }
+  report.best_metric = json["best_metric"].as<std::string>().value();
+  report.seconds = json["seconds"].as<double>().value();
+  report.warnings = json["warnings"].as<std::vector<std::string>>().value();
   return report;
 }
 

@@ -16,7 +16,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "data/rows/csv_line.h"
 #include "experiments/compare/comparison_output.h"
@@ -27,7 +27,7 @@
 namespace finetune {
 namespace {
 
-std::string text_of(const JsonText& json) {
+std::string text_of(const JsonValue& json) {
   return printable_json(json.text());
 }
 
@@ -46,8 +46,8 @@ JsonObject json_of(const Grid& grid, const SweepRun& run, const RunReport& repor
   return out;
 }
 
-JsonText json_of_best(const Grid& grid, const std::vector<RunReport>& reports,
-                      const SweepSummary& summary) {
+JsonValue json_of_best(const Grid& grid, const std::vector<RunReport>& reports,
+                       const SweepSummary& summary) {
   if (!summary.best) return {};
   return JsonObject{{"run", grid.runs[*summary.best].name},
                     {"model", best_model(grid, *summary.best)},
@@ -73,8 +73,8 @@ std::string best_model(const Grid& grid, size_t best) {
 
 std::string sweep_json(const Grid& grid, const std::vector<RunReport>& reports,
                        const SweepSummary& summary) {
-  std::string out = concat(kSweepMarker, JsonText(FINETUNE_VERSION).text(),
-                           ",\n\"grid\":", text_of(JsonText(grid.file)), ",\n\"runs\":[");
+  std::string out = concat(kSweepMarker, JsonValue(FINETUNE_VERSION).text(),
+                           ",\n\"grid\":", text_of(JsonValue(grid.file)), ",\n\"runs\":[");
   for (size_t r = 0; r < reports.size(); ++r) {
     out += concat(r == 0 ? "\n" : ",\n", text_of(json_of(grid, grid.runs[r], reports[r])));
   }

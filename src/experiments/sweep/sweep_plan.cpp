@@ -8,7 +8,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/counted.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "experiments/compare/run_record.h"

@@ -2,9 +2,9 @@
 #include "train/options/option_values.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/text/json_value.h"
 #include "train/options/table/option_table.h"
 
 namespace finetune {
@@ -88,57 +88,52 @@ std::vector<std::string> all_option_names() {
 
 namespace {
 
-using nlohmann::json;
-
 struct ToJson {
-  json operator()(std::monostate) const { return {}; }
+  JsonValue operator()(std::monostate) const { return {}; }
   template <typename Value>
-  json operator()(const Value& value) const {
+  JsonValue operator()(const Value& value) const {
     return value;
   }
 };
 
 struct FromJson {
-  const json& value;
+  const JsonValue& value;
 
   template <typename Value>
   void operator()(Value* to) const {
-    *to = value.get<Value>();
+    *to = value.as<Value>().value();
   }
   template <typename Number>
   void operator()(std::optional<Number>* to) const {
-    if (value.is_null())
-      to->reset();
-    else
-      *to = value.get<Number>();
+    *to = value.as<Number>();
   }
 };
 
 }  // namespace
 
 std::string options_to_text(const TrainOptions& options) {
-  json all = json::object();
+  JsonObject all;
   for (const TrainOption& option : train_options()) {
-    all[std::string(option.info.name)] = std::visit(ToJson(), option.value_in(options));
+    all.add(option.info.name, std::visit(ToJson(), option.value_in(options)));
   }
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return all.text();
 }
 
 TrainOptions options_from_text(const std::string& text) {
   TrainOptions options;
-  const json all = json::parse(text);
+  const JsonValue all = JsonValue::parse(text);
   for (const TrainOption& option : train_options()) {
-    std::visit(FromJson{all.at(std::string(option.info.name))}, option.in(options));
+    std::visit(FromJson{all[option.info.name]}, option.in(options));
   }
   return options;
 }
 
 std::string names_to_text(const std::vector<std::string>& names) {
-  return json(names).dump(-1, ' ', false, json::error_handler_t::replace);
+  return JsonValue(names).text();
 }
 
 std::vector<std::string> names_from_text(const std::string& text) {
-  return json::parse(text).get<std::vector<std::string>>();
+  return JsonValue::parse(text).as<std::vector<std::string>>().value();
 }
 
 }  // namespace finetune

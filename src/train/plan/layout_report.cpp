@@ -1,7 +1,7 @@
 // Tables of a layout's memory, bytes and time, and of all layouts of a number of processes.
 #include <algorithm>
 
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/plan/layout_plan.h"

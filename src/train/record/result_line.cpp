@@ -5,7 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/options/option_values.h"

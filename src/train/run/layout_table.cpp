@@ -6,7 +6,7 @@
 
 #include "core/files/files.h"
 #include "core/text/counted.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "model/parameters.h"

@@ -13,7 +13,7 @@
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/text/json_text.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 
 namespace finetune {
 namespace {
@@ -102,7 +102,7 @@ std::string json_line(const NamedNumbers& numbers) {
   for (const auto& [name, value] : numbers) {
     if (!std::isfinite(value)) continue;
     if (line.size() > 1) line += ',';
-    line += concat(JsonText(name).text(), ":", number_text(value));
+    line += concat(JsonValue(name).text(), ":", number_text(value));
   }
   return line + "}";
 }
@@ -111,8 +111,8 @@ void write_metrics(const fs::path& path, const std::map<std::string, double>& me
   std::string text = "{";
   for (const auto& [name, value] : metrics) {
     if (!std::isfinite(value)) continue;
-    text +=
-        concat(text.size() > 1 ? ",\n  " : "\n  ", JsonText(name).text(), ": ", number_text(value));
+    text += concat(text.size() > 1 ? ",\n  " : "\n  ", JsonValue(name).text(), ": ",
+                   number_text(value));
   }
   write_file(path, text + "\n}\n");
 }
@@ -142,8 +142,8 @@ std::map<std::string, double> parse_metrics(const std::string& text, const fs::p
 std::string facts_json(const NamedFacts& facts) {
   std::string text = "{";
   for (const auto& [name, value] : facts) {
-    text += concat(text.size() > 1 ? ",\n  " : "\n  ", JsonText(name).text(), ": ",
-                   JsonText(value).text());
+    text += concat(text.size() > 1 ? ",\n  " : "\n  ", JsonValue(name).text(), ": ",
+                   JsonValue(value).text());
   }
   return text + "\n}\n";
 }

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/sha256.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "weights/stored_tensor.h"
 #include "weights/weights.h"
 
@@ -55,8 +55,8 @@ std::string header_of(const std::vector<WeightShape>& tensors, const std::vector
   uint64_t offset = 0;
   for (size_t i : order) {
     const uint64_t end = offset + count_of(tensors[i]) * size_of(dtype);
-    json += concat(",", JsonText(tensors[i].name).text(), ":{\"dtype\":\"", stored_name(dtype),
-                   "\",\"shape\":", JsonText(tensors[i].shape).text(), ",\"data_offsets\":[",
+    json += concat(",", JsonValue(tensors[i].name).text(), ":{\"dtype\":\"", stored_name(dtype),
+                   "\",\"shape\":", JsonValue(tensors[i].shape).text(), ",\"data_offsets\":[",
                    offset, ",", end, "]}");
     offset = end;
   }

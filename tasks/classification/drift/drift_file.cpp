@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <map>
 
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/sha256.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -28,39 +29,42 @@ bool is_sample(const std::vector<double>& values, size_t size) {
                      [](double value) { return std::isfinite(value); });
 }
 
-// All but the checksum, which is of this text.
-nlohmann::json drift_json(const SampleSummary& summary, const std::string& seen,
-                          const std::string& answers) {
-  nlohmann::json json;
-  json["version"] = kDriftVersion;
-  json["answers"] = answers;
-  json["rows"] = summary.rows;
-  json["distinct"] = summary.distinct;
-  json["labels"] = summary.labels;
-  for (size_t i = 0; i < kTraits; ++i) json[kTraitNames[i]] = summary.values[i];
-  json["seen"] = seen;
-  return json;
+std::string text_of(const std::map<std::string, JsonValue>& members) {
+  JsonObject json;
+  for (const auto& [name, value] : members) json.add(name, value);
+  return json.text();
 }
 
-// Throws nlohmann's errors, too.
-StoredDrift drift_in(const nlohmann::json& json, int64_t labels, int32_t unknown,
+// The checksum is of the text without it.
+std::string sum_of(JsonValue json) {
+  json.erase("sha256");
+  return sha256_of(json.text());
+}
+
+StoredDrift drift_in(const JsonValue& json, int64_t labels, int32_t unknown,
                      const std::filesystem::path& file) {
-  if (const auto version = json.at("version").get<int64_t>(); version != kDriftVersion) {
+  const auto get = [&](const char* key, auto& out) {
+    auto value = json[key].as<std::remove_reference_t<decltype(out)>>();
+    if (!value) throw damaged_drift(file, "is damaged: a value is missing or has another type");
+    out = *std::move(value);
+  };
+  int64_t version = 0;
+  get("version", version);
+  if (version != kDriftVersion) {
     throw damaged_drift(
         file, concat("has version ", version, "; this program reads version ", kDriftVersion));
   }
   StoredDrift out;
-  json.at("answers").get_to(out.answers);
+  get("answers", out.answers);
   SampleSummary& summary = out.summary;
-  json.at("rows").get_to(summary.rows);
-  json.at("distinct").get_to(summary.distinct);
-  json.at("labels").get_to(summary.labels);
-  for (size_t i = 0; i < kTraits; ++i) json.at(kTraitNames[i]).get_to(summary.values[i]);
-  const auto seen = json.at("seen").get<std::string>();
-  const std::string sum = sha256_of(drift_json(summary, seen, out.answers).dump());
-  if (json.at("sha256").get<std::string>() != sum) {
-    throw damaged_drift(file, "is damaged: its sha256 is another");
-  }
+  get("rows", summary.rows);
+  get("distinct", summary.distinct);
+  get("labels", summary.labels);
+  for (size_t i = 0; i < kTraits; ++i) get(kTraitNames[i], summary.values[i]);
+  std::string seen, sum;
+  get("seen", seen);
+  get("sha256", sum);
+  if (sum != sum_of(json)) throw damaged_drift(file, "is damaged: its sha256 is another");
   out.seen = std::make_shared<SeenTokens>(seen, unknown);
   if (int64_t(summary.labels.size()) != labels) {
     throw damaged_drift(file, concat("is of another model: it has ", summary.labels.size(),
@@ -85,9 +89,12 @@ StoredDrift drift_in(const nlohmann::json& json, int64_t labels, int32_t unknown
 
 std::string drift_file_of(const SampleSummary& summary, const SeenTokens& seen,
                           const std::string& answers) {
-  nlohmann::json json = drift_json(summary, seen.hex(), answers);
-  json["sha256"] = sha256_of(json.dump());
-  return json.dump() + "\n";
+  std::map<std::string, JsonValue> members = {
+      {"version", kDriftVersion},     {"answers", answers},       {"rows", summary.rows},
+      {"distinct", summary.distinct}, {"labels", summary.labels}, {"seen", seen.hex()}};
+  for (size_t i = 0; i < kTraits; ++i) members[kTraitNames[i]] = summary.values[i];
+  members["sha256"] = sha256_of(text_of(members));
+  return text_of(members) + "\n";
 }
 
 std::optional<StoredDrift> read_drift(const std::filesystem::path& directory, int64_t labels,
@@ -95,16 +102,10 @@ std::optional<StoredDrift> read_drift(const std::filesystem::path& directory, in
   const std::filesystem::path file = directory / kDriftFile;
   if (directory.empty() || !path_exists(file, ExitCode::model)) return std::nullopt;
   const MappedFile bytes(file, ExitCode::model);
-  nlohmann::json json;
-  if (bytes.text().size() <= kMostDriftBytes) {
-    json = nlohmann::json::parse(bytes.text(), nullptr, false);
-  }
+  JsonValue json;
+  if (bytes.text().size() <= kMostDriftBytes) json = JsonValue::parse(bytes.text());
   if (!json.is_object()) throw damaged_drift(file, "is damaged: not a JSON object");
-  try {
-    return drift_in(json, labels, unknown, file);
-  } catch (const nlohmann::json::exception&) {
-    throw damaged_drift(file, "is damaged: a value is missing or has another type");
-  }
+  return drift_in(json, labels, unknown, file);
 }
 
 }  // namespace finetune

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "core/text/json_writer.h"
+#include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "data/rows/row_files.h"

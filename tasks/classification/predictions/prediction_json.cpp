@@ -1,10 +1,10 @@
 // Formats predictions as JSON Lines: one object per line, with a row's own values first.
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "tasks/classification/predictions/explanation.h"
 #include "tasks/classification/predictions/prediction_format.h"
@@ -12,27 +12,17 @@
 namespace finetune {
 namespace {
 
-using Members = nlohmann::ordered_json::object_t;
-
-// The members without the braces around them.
-std::string text_of(Members members) {
-  const nlohmann::ordered_json object(std::move(members));
-  const std::string text =
-      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  return text.substr(1, text.size() - 2);
-}
-
 // As the shortest number that reads back to the same float; JSON has no number that is not finite.
-nlohmann::ordered_json json_number(float value) {
-  if (!std::isfinite(value)) return nullptr;
-  return nlohmann::ordered_json::parse(format_number(value));
+JsonValue json_number(float value) {
+  const std::string text = format_number(value);
+  if (const auto whole = parse_int(text)) return *whole;
+  return parse_double(text);
 }
 
-nlohmann::ordered_json json_parts(std::span<const Explanation::Part> parts, const char* name,
-                                  size_t most) {
-  auto out = nlohmann::ordered_json::array();
+JsonArray json_parts(std::span<const Explanation::Part> parts, const char* name, size_t most) {
+  JsonArray out;
   for (const auto& [text, weight] : parts.first(std::min(most, parts.size()))) {
-    out.push_back({{name, text}, {"weight", json_number(weight)}});
+    out.add(JsonObject{{name, text}, {"weight", json_number(weight)}});
   }
   return out;
 }
@@ -53,24 +43,23 @@ std::vector<std::string> json_columns(const std::vector<std::string>& columns) {
   return names;
 }
 
-// emplace_back() does not compare with the other keys, as operator[] does.
 void append_json_values(std::span<const std::string> names, std::span<const std::string_view> row,
                         std::string& line) {
   FINETUNE_CHECK(names.size() == row.size());
-  Members members;
-  for (size_t i = 0; i < row.size(); ++i) members.emplace_back(names[i], std::string(row[i]));
-  line += '{';
-  line += text_of(std::move(members));
+  JsonObject members;
+  for (size_t i = 0; i < row.size(); ++i) members.add(names[i], row[i]);
+  line += members.text();
+  line.pop_back();
 }
 
 void append_json_prediction(std::span<const std::string> names, const PredictionFormat& format,
                             const float* answer, std::string& line,
                             const Explanation* explanation) {
-  Members members;
+  JsonObject members;
   size_t next = 0;
-  const auto add = [&](auto&& value) {
+  const auto add = [&](const JsonValue& value) {
     FINETUNE_CHECK(next < names.size());
-    members.emplace_back(names[next++], std::forward<decltype(value)>(value));
+    members.add(names[next++], value);
   };
   const auto classes = int64_t(format.labels.size());
   switch (format.problem) {
@@ -82,20 +71,20 @@ void append_json_prediction(std::span<const std::string> names, const Prediction
           top_labels(answer, classes, format.top_k, format.calibration.temperature);
       for (const ScoredLabel& label : labels) {
         const bool best = &label == labels.data();
-        add(best ? std::string(given_name(format, label)) : format.labels[size_t(label.id)]);
+        add(best ? given_name(format, label) : format.labels[size_t(label.id)]);
         add(json_number(label.probability));
       }
       if (format.min_probability) add(format.labels[size_t(labels[0].id)]);
       break;
     }
     case ProblemType::multi_label: {
-      auto labels = nlohmann::ordered_json::array(), probabilities = labels;
+      JsonArray labels, probabilities;
       for (const ScoredLabel& label : positive_labels(answer, classes, format.calibration)) {
-        labels.push_back(format.labels[size_t(label.id)]);
-        probabilities.push_back(json_number(label.probability));
+        labels.add(format.labels[size_t(label.id)]);
+        probabilities.add(json_number(label.probability));
       }
-      add(std::move(labels));
-      add(std::move(probabilities));
+      add(labels);
+      add(probabilities);
       break;
     }
   }
@@ -109,7 +98,7 @@ void append_json_prediction(std::span<const std::string> names, const Prediction
     add(json_number(explanation->rest));
     if (format.explains_ngrams) add(json_parts(explanation->ngrams, "ngram", kShownNgrams));
   }
-  line += concat(",", text_of(std::move(members)), "}\n");
+  line += "," + members.text().substr(1) + "\n";
 }
 
 }  // namespace finetune

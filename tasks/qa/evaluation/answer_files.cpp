@@ -1,25 +1,17 @@
 // Writes JSON in the format of Python's json.dump(indent=4).
 #include "tasks/qa/evaluation/answer_files.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include "core/text/json_value.h"
 
 namespace finetune {
 namespace {
 
 void append_string(std::string_view text, std::string& out) {
-  auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
-  if (std::all_of(text.begin(), text.end(), is_plain)) {  // nearly all: not worth a JSON value
-    out += '"';
-    out += text;
-    out += '"';
-    return;
-  }
-  out += nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  append_json_string(text, out, true);
 }
 
 void append_float(float value, std::string& out) {
-  out += nlohmann::json(double(value)).dump();
+  out += JsonValue(value).text();
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "../shared.h"
@@ -12,6 +10,7 @@
 #include "core/files/files.h"
 #include "data/packing.h"
 #include "model/encoder.h"
+#include "qa/golden.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/evaluation/classification_evaluator.h"
 #include "tasks/objective.h"
@@ -21,29 +20,9 @@ using namespace finetune::test;
 
 namespace {
 
-// A minimal safetensors reader: 8 bytes of header size, JSON, data.
-class Tensors {
- public:
-  explicit Tensors(const std::filesystem::path& path) : file_(path) {
-    uint64_t size;
-    std::memcpy(&size, file_.text().data(), 8);
-    header_ = nlohmann::json::parse(file_.text().substr(8, size));
-    data_ = file_.text().substr(8 + size);
-  }
-  template <typename T>
-  std::vector<T> values(const std::string& name) const {
-    size_t begin = header_.at(name).at("data_offsets")[0], end = header_[name]["data_offsets"][1];
-    std::vector<T> out((end - begin) / sizeof(T));
-    std::memcpy(out.data(), data_.data() + begin, end - begin);
-    return out;
-  }
-  nlohmann::json metadata() const { return header_.at("__metadata__"); }
-
- private:
-  MappedFile file_;
-  nlohmann::json header_;
-  std::string_view data_;
-};
+std::vector<std::string> texts_of(const GoldenTensors& golden) {
+  return JsonValue::parse(golden.metadata("texts")).as<std::vector<std::string>>().value();
+}
 
 EncoderConfig tiny_config() {
   auto path = shared_path("golden/tiny-bert-classification/config.json");
@@ -76,8 +55,8 @@ std::vector<float> compute_logits(Backend& backend, Encoder& encoder, float* wei
 }
 
 // The golden texts as a file with their golden labels.
-std::string golden_csv(const Tensors& golden, const EncoderConfig& config) {
-  auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>());
+std::string golden_csv(const GoldenTensors& golden, const EncoderConfig& config) {
+  const std::vector<std::string> texts = texts_of(golden);
   auto labels = golden.values<int64_t>("in.labels");
   std::string csv = "text,category\n";
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -96,7 +75,7 @@ TaskOptions category_options() {
 
 TEST_CASE("golden forward: loss of Hugging Face's logits") {
   if (!have_shared("golden/forward-classification.safetensors")) return;
-  Tensors golden(shared_path("golden/forward-classification.safetensors"));
+  GoldenTensors golden(shared_path("golden/forward-classification.safetensors"));
   EncoderConfig config = tiny_config();
   TemporaryDirectory folder;
   TaskOptions options = category_options();
@@ -131,12 +110,11 @@ TEST_CASE("golden forward: loss of Hugging Face's logits") {
 
 TEST_CASE("golden forward: text to logits") {
   if (!have_shared("golden/forward-classification.safetensors")) return;
-  Tensors golden(shared_path("golden/forward-classification.safetensors"));
-  Tensors file(shared_path("golden/tiny-bert-classification/model.safetensors"));
+  GoldenTensors golden(shared_path("golden/forward-classification.safetensors"));
+  GoldenTensors file(shared_path("golden/tiny-bert-classification/model.safetensors"));
   auto tokenizer = Tokenizer::load(shared_path("golden/tiny-bert-classification"));
   EncoderConfig config = tiny_config();
-  auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>())
-                   .get<std::vector<std::string>>();
+  const std::vector<std::string> texts = texts_of(golden);
   std::string csv;
   append_csv_row(std::vector<std::string>{"text"}, csv);
   for (const std::string& text : texts) append_csv_row(std::vector<std::string>{text}, csv);

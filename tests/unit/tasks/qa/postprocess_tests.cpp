@@ -21,6 +21,10 @@ using test::have_shared;
 using test::read_json;
 using test::shared_path;
 
+double number_in(const JsonValue& object, std::string_view key) {
+  return object[key].as<double>().value();
+}
+
 void check_golden(int version, int threads_count) {
   CAPTURE(version);
   set_threads(threads_count);
@@ -66,32 +70,34 @@ void check_golden(int version, int threads_count) {
 
   const auto expected =
       read_json(directory / (version == 1 ? "expected-v1.json" : "expected-v2.json"));
-  const auto predictions = nlohmann::json::parse(written["predictions.json"]);
-  CHECK(predictions == expected["predictions"]);
+  const auto predictions = JsonValue::parse(written["predictions.json"]);
+  REQUIRE(predictions.members().size() == expected["predictions"].members().size());
+  for (const auto& [id, text] : expected["predictions"].members()) {
+    CHECK(predictions[id].as<std::string>() == text.as<std::string>());
+  }
 
-  const auto n_best = nlohmann::json::parse(written["nbest_predictions.json"]);
-  REQUIRE(n_best.size() == expected["nbest_first_5"].size());
-  for (const auto& item : expected["nbest_first_5"].items()) {
-    const std::string& id = item.key();
-    const nlohmann::json& list = item.value();
+  const auto n_best = JsonValue::parse(written["nbest_predictions.json"]);
+  REQUIRE(n_best.members().size() == expected["nbest_first_5"].members().size());
+  for (const auto& [id, list] : expected["nbest_first_5"].members()) {
     CAPTURE(id);
-    REQUIRE(n_best[id].size() >= list.size());
-    CHECK(n_best[id].size() <= 21);
-    for (size_t i = 0; i < list.size(); ++i) {
-      CHECK(n_best[id][i]["text"] == list[i]["text"]);
-      CHECK(n_best[id][i]["start_logit"] == list[i]["start_logit"]);
-      CHECK(n_best[id][i]["end_logit"] == list[i]["end_logit"]);
-      double probability = list[i]["probability"];
-      CHECK(std::abs(double(n_best[id][i]["probability"]) - probability) <= 1e-6 * probability);
+    const JsonValue::Items& ours = n_best[id].items();
+    REQUIRE(ours.size() >= list.items().size());
+    CHECK(ours.size() <= 21);
+    for (size_t i = 0; i < list.items().size(); ++i) {
+      const JsonValue& theirs = list.items()[i];
+      CHECK(ours[i]["text"].as<std::string>() == theirs["text"].as<std::string>());
+      CHECK(number_in(ours[i], "start_logit") == number_in(theirs, "start_logit"));
+      CHECK(number_in(ours[i], "end_logit") == number_in(theirs, "end_logit"));
+      const double probability = number_in(theirs, "probability");
+      CHECK(std::abs(number_in(ours[i], "probability") - probability) <= 1e-6 * probability);
     }
   }
   if (version == 2) {
-    const auto odds = nlohmann::json::parse(written["null_odds.json"]);
-    REQUIRE(odds.size() == expected["null_odds"].size());
-    for (const auto& item : expected["null_odds"].items()) {
-      const std::string& id = item.key();
+    const auto odds = JsonValue::parse(written["null_odds.json"]);
+    REQUIRE(odds.members().size() == expected["null_odds"].members().size());
+    for (const auto& [id, value] : expected["null_odds"].members()) {
       CAPTURE(id);
-      CHECK(std::abs(double(odds[id]) - double(item.value())) <= 2e-6);
+      CHECK(std::abs(number_in(odds, id) - value.as<double>().value()) <= 2e-6);
     }
   }
   Metrics metrics = evaluator.metrics();

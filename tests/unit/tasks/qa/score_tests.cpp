@@ -49,8 +49,8 @@ TEST_CASE("answers get the scores of the official scripts, to the last digit") {
   auto scores = scores_of(test::source_path("data/samples/squad-dev.json"),
                           shared_path("golden/qa-scores/predictions-v1.1.json"));
   CHECK(scores.size() == 2);
-  CHECK(scores["eval_exact_match"] == golden["v1.1"]["exact_match"]);
-  CHECK(scores["eval_f1"] == golden["v1.1"]["f1"]);
+  CHECK(scores["eval_exact_match"] == golden["v1.1"]["exact_match"].as<double>());
+  CHECK(scores["eval_f1"] == golden["v1.1"]["f1"].as<double>());
 
   scores = scores_of(shared_path("golden/qa-postprocess/questions.json"),
                      shared_path("golden/qa-scores/predictions-v2.0.json"));
@@ -64,7 +64,9 @@ TEST_CASE("answers get the scores of the official scripts, to the last digit") {
       {"eval_no_answer_exact_match", "NoAns_exact"},
       {"eval_no_answer_f1", "NoAns_f1"},
       {"eval_no_answer_total", "NoAns_total"}};
-  for (const auto& [ours, theirs] : names) CHECK(scores[ours] == golden["v2.0"][theirs]);
+  for (const auto& [ours, theirs] : names) {
+    CHECK(scores[ours] == golden["v2.0"][theirs].as<double>());
+  }
 }
 
 // The scores that the official scripts give for published predictions (data/squad/README.txt).

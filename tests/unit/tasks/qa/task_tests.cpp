@@ -167,24 +167,25 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
 
   const SquadData data = read_squad(options.eval_files, 150, false);
   const auto predictions = read_json(scratch / "predictions.json");
-  CHECK(predictions.size() == 150);
+  CHECK(predictions.members().size() == 150);
   double exact = 0;
   std::vector<std::string> order;
   for (const SquadQuestion& question : data.questions) {
     order.push_back(question.id);
-    exact += score_answer(question.answers, std::string(predictions[question.id]), 2).exact;
+    const auto answer = predictions[question.id].as<std::string>().value();
+    exact += score_answer(question.answers, answer, 2).exact;
   }
   CHECK(metrics.at("eval_exact_match") == 100.0 * exact / 150);
   // In the order of the data.
-  const auto odds = nlohmann::ordered_json::parse(MappedFile(scratch / "null_odds.json").text());
+  const auto odds = read_json(scratch / "null_odds.json");
   std::vector<std::string> written;
-  for (const auto& [id, value] : odds.items()) written.push_back(id);
+  for (const auto& [id, value] : odds.members()) written.push_back(id);
   CHECK(written == order);
   CHECK(fs::exists(scratch / "nbest_predictions.json"));
 
-  const auto config = nlohmann::json::parse(task->config_json());
-  CHECK(config["finetune"]["squad_version"] == 2);
-  CHECK(config["finetune"]["max_length"] == 384);
+  const auto config = JsonValue::parse(task->config_json());
+  CHECK(config["finetune"]["squad_version"].as<int>() == 2);
+  CHECK(config["finetune"]["max_length"].as<int>() == 384);
   CHECK(task->larger_is_better("eval_f1"));
   CHECK(!task->larger_is_better("eval_loss"));
 }
@@ -193,15 +194,26 @@ TEST_CASE("prediction in pieces gives the answers of the whole, without referenc
   TemporaryDirectory scratch;
   auto tokenizer = tiny_tokenizer();
   // The first questions of the file, without their answers.
-  nlohmann::json file = read_json(source_path("data/samples/squad-dev.json"));
-  nlohmann::json article = file["data"][0];
-  article["paragraphs"].get_ref<nlohmann::json::array_t&>().resize(20);
-  file["data"] = nlohmann::json::array({article});
-  std::ofstream(scratch / "references.json") << file;
-  for (auto& paragraph : file["data"][0]["paragraphs"]) {
-    for (auto& question : paragraph["qas"]) question.erase("answers");
+  JsonValue file = read_json(source_path("data/samples/squad-dev.json"));
+  JsonValue article = file["data"].items()[0];
+  JsonArray answered, open;
+  for (size_t i = 0; i < 20; ++i) {
+    JsonValue paragraph = article["paragraphs"].items()[i];
+    answered.add(paragraph);
+    JsonArray questions;
+    for (JsonValue question : paragraph["qas"].items()) {
+      question.erase("answers");
+      questions.add(question);
+    }
+    paragraph.set("qas", questions);
+    open.add(paragraph);
   }
-  std::ofstream(scratch / "questions.json") << file;
+  article.set("paragraphs", answered);
+  file.set("data", JsonArray{article});
+  std::ofstream(scratch / "references.json") << file.text();
+  article.set("paragraphs", open);
+  file.set("data", JsonArray{article});
+  std::ofstream(scratch / "questions.json") << file.text();
 
   TaskOptions options;
   options.eval_files = {scratch / "references.json"};

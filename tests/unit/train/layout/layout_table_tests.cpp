@@ -1,11 +1,10 @@
 // Reports of a layout: rows of ranks, stages, warnings, and layout.json.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "../../contains.h"
 #include "../../temporary_directory.h"
 #include "core/files/files.h"
+#include "core/text/json_value.h"
 #include "train/run/layout_table.h"
 
 using namespace finetune;
@@ -78,21 +77,26 @@ TEST_CASE("layout.json has every rank, and its parts are the model") {
   const test::TemporaryDirectory directory;
   const LayoutRun run = run_of(24, 3, 2, {0, 10, 24});
   write_layout(directory / "layout.json", {run, {"a", "b \"quoted\""}});
-  const auto json =
-      nlohmann::json::parse(read_text_file(directory / "layout.json", ExitCode::model));
-  CHECK(json["dp"] == 4);
-  CHECK(json["placement"] == "DPT");
-  REQUIRE(json["ranks"].size() == 24);
-  CHECK(json["ranks"][9]["host"] == "a");
-  CHECK(json["ranks"][10]["host"] == "b \"quoted\"");
+  const auto json = JsonValue::parse(read_text_file(directory / "layout.json", ExitCode::model));
+  CHECK(json["dp"].as<int>() == 4);
+  CHECK(json["placement"].as<std::string>() == "DPT");
+  const JsonValue::Items& ranks = json["ranks"].items();
+  REQUIRE(ranks.size() == 24);
+  CHECK(ranks[9]["host"].as<std::string>() == "a");
+  CHECK(ranks[10]["host"].as<std::string>() == "b \"quoted\"");
   int layers = 0;
   for (int rank = 0; rank < 24; ++rank) {
-    const auto& row = json["ranks"][size_t(rank)];
-    CHECK(row["rank"] == rank);
-    CHECK(run.layout.rank_of({row["d"], row["p"], row["t"]}) == rank);
-    CHECK(row["embeddings"] == (row["p"] == 0));
-    CHECK(row["shards"][1].get<int>() - row["shards"][0].get<int>() == 2);
-    for (const auto& chunk : row["layers"]) layers += chunk[1].get<int>() - chunk[0].get<int>();
+    const JsonValue& row = ranks[size_t(rank)];
+    const auto place = [&](const char* axis) { return row[axis].as<int>().value(); };
+    CHECK(place("rank") == rank);
+    CHECK(run.layout.rank_of({place("d"), place("p"), place("t")}) == rank);
+    CHECK(row["embeddings"].as<bool>() == (place("p") == 0));
+    const auto length = [](const JsonValue& range) {
+      const auto ends = range.as<std::vector<int>>().value();
+      return ends.at(1) - ends.at(0);
+    };
+    CHECK(length(row["shards"]) == 2);
+    for (const JsonValue& chunk : row["layers"].items()) layers += length(chunk);
   }
   CHECK(layers == 12 * 4 * 2);
 }
