@@ -17,6 +17,7 @@
 #include "train/layout/stages.h"
 #include "train/plan/memory_forecast.h"
 #include "train/plan/plan_time.h"
+#include "train/quick/quick_start.h"
 #include "train/recipe/recipe.h"
 #include "train/resume.h"
 #include "train/run/run_setup.h"
@@ -74,7 +75,12 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   read_assertions(
       o, metrics_of_run(o, p.layout, *p.task, p.model.config, !p.backend->uses_host_memory()));
   checked_best_metric(o, *p.task);
-  p.recipe = fill_recipe(o, given, recipe_facts(o, *p.task, p.model.config));
+  const RecipeFacts facts = recipe_facts(o, *p.task, p.model.config);
+  const bool would_be_quick = takes_quick(o, *p.task, p.model.config);
+  p.recipe = fill_recipe(o, given, facts);
+  if (would_be_quick) {
+    p.recipe += concat("\n", line_of_quick(facts.samples, facts.labels), ", as is planned here");
+  }
   const Schedule schedule = make_schedule(o, p.task->train_set().samples.size());
   p.steps = schedule.total_steps;
   p.warning = warmup_fault(schedule);

@@ -17,21 +17,6 @@ namespace {
 // Of the budget: steps, and as long the evaluation, are measured.
 constexpr double kMeasuredShare = 0.03, kLeastMeasured = 0.3, kMostMeasured = 10;
 
-bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderConfig& config) {
-  if (task.kind() != TaskKind::classification || task.keeps_head() || !can_pass_on(config) ||
-      recipe_of(options) != "auto") {
-    return false;
-  }
-  TrainOptions quick = options;
-  quick.recipe = kQuickWord;
-  try {
-    require_quick_options(quick);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
 // Whether a head that begins at random only since the rows are many could begin as a fit.
 bool can_fit(TrainOptions options, const Task& task, const EncoderConfig& config) {
   if (task.kind() != TaskKind::classification || !has_one_label(options)) return false;

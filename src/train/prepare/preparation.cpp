@@ -160,6 +160,23 @@ HeadFit fit_first_head(const Context& context, const Machine& machine, const Set
   });
 }
 
+// With few rows of each label `auto` becomes `quick`. Returns a line for the log. Collective.
+std::string choose_level(const Context& context, const Reading& reading, const Output& output,
+                         TrainOptions& options) {
+  std::string line;
+  int64_t is_quick = 0;
+  agree_on_errors(context.world, [&] {
+    if (!context.leads() || output.found) return;
+    const Task& task = *reading.inputs.task;
+    if (!takes_quick(options, task, reading.model.files.config)) return;
+    is_quick = 1;
+    line = line_of_quick(task.train_set().samples.size(), task.head().outputs);
+  });
+  context.world.broadcast(&is_quick, sizeof is_quick, 0);
+  if (is_quick) options.recipe = kQuickWord;
+  return line;
+}
+
 std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings settings,
                                               Output output, double began) {
   Communicator& world = context.world;
@@ -168,6 +185,7 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   const int own_threads = threads();
   Reading reading = read_data_and_model(context, chosen, settings.options, output);
   const bool pools_already = pooling_of(reading.model.files.config) == Pooling::mean;
+  const std::string level = choose_level(context, reading, output, settings.options);
   TrainOptions unresolved = settings.options;
   Resolved resolved = resolve_options(machine, *chosen.backend, reading, output, settings);
   const TrainOptions& options = settings.options;
@@ -191,6 +209,7 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   }
   release_samples(context, samples, reading.inputs.task.get());
   std::vector<std::string> remarks = std::move(chosen.remarks);
+  remarks.push_back(level);
   remarks.insert(remarks.end(), resolved.remarks.begin(), resolved.remarks.end());
   remarks.push_back(choice);
 

@@ -4,10 +4,18 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/text/counted.h"
+#include "core/text/text.h"
 #include "engine/pooled_weights.h"
 #include "train/recipe/recipe.h"
 
 namespace finetune {
+namespace {
+
+// With fewer rows of each label the fit is more accurate than training after it (docs/quality).
+constexpr int64_t kFewRowsOfLabel = 10;
+
+}  // namespace
 
 void require_quick_options(const TrainOptions& given) {
   if (!is_quick(given) && given.pooling != "auto") {
@@ -56,6 +64,32 @@ void require_quick_options(const TrainOptions& given) {
        {std::pair("pp", given.pp), {"tp", given.tp}, {"tensor-shards", given.tensor_shards}}) {
     if (value.value_or(1) != 1) refuse(name, "whose processes each have the whole encoder");
   }
+}
+
+bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderConfig& config) {
+  if (task.kind() != TaskKind::classification || task.keeps_head() || !can_pass_on(config) ||
+      recipe_of(options) != "auto") {
+    return false;
+  }
+  TrainOptions quick = options;
+  quick.recipe = kQuickWord;
+  try {
+    require_quick_options(quick);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+bool takes_quick(const TrainOptions& options, const Task& task, const EncoderConfig& config) {
+  if (!can_be_quick(options, task, config) || !has_one_label(options)) return false;
+  return task.train_set().samples.size() < kFewRowsOfLabel * task.head().outputs;
+}
+
+std::string line_of_quick(int64_t samples, int64_t labels) {
+  return concat("level: quick, a head is fitted to the frozen encoder and nothing is trained, since ",
+                counted(samples, "row"), " are fewer than ", kFewRowsOfLabel, " for each of ", labels,
+                " labels; --epochs trains all weights");
 }
 
 namespace {
