@@ -103,6 +103,27 @@ def test_training_goes_on(directory):
          words=["--model", "pools", "pretrained model"])
 
 
+def test_auto_with_few_rows_of_each_label(directory):
+    """Training loses to the fit then, so auto is quick; options of training still train."""
+    rows = [(f"{label} payment {number}", label) for label in ("food", "fuel", "rent") for number in range(10)]
+    for name, kept in (("few", rows[1:]), ("enough", rows)):
+        with open(directory / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("text", "category"), *kept])
+    line = ["train", "--model", MODEL, "--reinit-head", "--train"]
+    told = succeed(*line, directory / "few.csv", "--output", directory / "quick").err
+    assert "level: quick" in told and "29 rows are fewer than 10 for each of 3 labels; --epochs trains" in told, told
+    assert 'recipe = "quick"' in (directory / "quick/config.toml").read_text()
+    assert "linear head on the frozen" in (directory / "quick/model/README.md").read_text()
+    for name, more in (("enough", ["--max-train-samples", 30]), ("few", ["--epochs", 1]), ("few", ["--dropout", 0.2])):
+        told = succeed(*line, directory / f"{name}.csv", *more, "--output", directory / "auto", "--overwrite").err
+        assert "level: quick" not in told and 'recipe = "auto"' in (directory / "auto/config.toml").read_text(), told
+    planned = succeed("plan", *line[1:], directory / "few.csv").out
+    assert "recipe auto:" in planned and "level: quick" in planned and "as is planned here" in planned, planned
+    if shutil.which("mpirun"):
+        on_two_processes(*line, directory / "few.csv", "--output", directory / "two", "--virtual-shards", 1)
+        assert facts_of(directory / "two")["weights_sha256"] == facts_of(directory / "quick")["weights_sha256"]
+
+
 def test_auto_begins_with_the_fit(directory):
     held = ["--eval", EVAL, "--ignore-unknown-labels", "--ngram-mix", "no"]
     auto = ["--recipe", "auto", "--max-steps", 4, "--reinit-head", *held]
