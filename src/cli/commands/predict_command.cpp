@@ -236,7 +236,8 @@ void run(PredictOptions& o, std::string_view given) {
   });
   evaluator->commit_outputs();
   phase_ended("results written");
-  log_outcome(*evaluator, seconds_now() - start, dispatcher.cache_hits());
+  // With --explain most samples are rows without one of their words.
+  log_outcome(*evaluator, seconds_now() - start, o.explain ? 0 : dispatcher.cache_hits());
   clear_progress();
   dispatcher.done();
   end_inference(model);
