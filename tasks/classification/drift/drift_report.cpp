@@ -17,6 +17,14 @@ std::string p_in_words(double p) {
   return p < 1e-6 ? "p below 0.000001" : concat("p ", significant(p, 2));
 }
 
+// Whether the input is nearer to the training texts than the evaluation rows in `training` are, as
+// the training rows themselves: fewer new tokens, or a larger lead of the best label.
+bool is_nearer(Trait trait, const SampleSummary& training, const SampleSummary& input) {
+  const double before = training.mean(trait), now = input.mean(trait);
+  if (trait == Trait::new_tokens) return now <= before;
+  return trait == Trait::answer && !training.labels.empty() && now >= before;
+}
+
 }  // namespace
 
 DriftReport::DriftReport(const SampleSummary& training, const SampleSummary& input,
@@ -26,9 +34,9 @@ DriftReport::DriftReport(const SampleSummary& training, const SampleSummary& inp
   for (size_t i = 0; i < kTraits; ++i) {
     const auto trait = Trait(i);
     if ((trait == Trait::answer || trait == Trait::new_tokens) && !compares_answers) continue;
-    tests_.push_back({kTraitNames[i],
-                      kolmogorov_smirnov(training.values[i], input.values[i], sizes),
-                      training.mean(trait), input.mean(trait)});
+    TwoSampleTest test = kolmogorov_smirnov(training.values[i], input.values[i], sizes);
+    if (is_nearer(trait, training, input)) test.p = 1;
+    tests_.push_back({kTraitNames[i], test, training.mean(trait), input.mean(trait)});
   }
   if (compares_answers && !training.labels.empty()) {
     const CountsTest found = same_shares(training.labels, input.labels, sizes);
