@@ -25,6 +25,10 @@ std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& director
   return counts;
 }
 
+bool has_ngrams(const std::filesystem::path& directory) {
+  return path_exists(directory / kNgramFile, ExitCode::model);
+}
+
 void copy_ngrams(const std::string& config, const std::filesystem::path& from,
                  const std::filesystem::path& to) {
   const JsonValue json = JsonValue::parse(config);

@@ -15,6 +15,8 @@ struct StoredNgramCounts {
 // Returns nothing if the model directory has no ngrams.bin. Error(model) if it is damaged.
 std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& directory);
 
+bool has_ngrams(const std::filesystem::path& directory);
+
 // Copies ngrams.bin to another model directory if `config`, the text of the model's config.json,
 // names it. Error(model) if it is missing, or not the file that is named.
 void copy_ngrams(const std::string& config, const std::filesystem::path& from,

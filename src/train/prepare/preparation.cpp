@@ -14,6 +14,7 @@
 #include "distributed/rank0_values.h"
 #include "engine/model_outputs.h"
 #include "engine/pretrained.h"
+#include "tasks/model_files.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/layout/stages.h"
@@ -213,6 +214,7 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   remarks.insert(remarks.end(), resolved.remarks.begin(), resolved.remarks.end());
   remarks.push_back(choice);
 
+  const fs::path model_directory = reading.model.files.directory.directory;
   Learner learner;
   learner.samples = samples.owner;
   learner.objective = make_objective(samples.arrays);
@@ -279,6 +281,11 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
       remarks.push_back(
           "the model is of --recipe quick: its last layer, which pools, is kept and trained as the "
           "others are");
+    }
+    if (inputs->task->keeps_head() && has_ngrams(model_directory)) {
+      remarks.push_back(
+          "the model's n-grams are not kept: new ones are fitted to these rows alone; give the "
+          "earlier rows too");
     }
     const bool resumed = output.found.has_value();  // then the weights are the checkpoint's
     describe_run(machine, settings, *inputs, learner,
