@@ -308,7 +308,7 @@ def test_logs_that_are_links(directory):
         assert snapshot(directory) == before
         (out / name).unlink()
         os.mkfifo(out / name)  # no reader: opening it would block
-        fail(4, *line, "--resume", words=[f"{name}: is no file"])
+        fail(4, *line, "--resume", words=[f"{name}: is not a regular file"])
         (out / name).unlink()
         (directory / "kept").rename(out / name)
     (out / "log.txt").unlink()

@@ -72,7 +72,7 @@ void check_report_output(const ReportOptions& o) {
   }
   if (!is_report(path)) {
     throw usage_error("--output ", o.output,
-                      ": exists and is no report of finetune; choose another file");
+                      ": exists and is not a report of finetune; choose another file");
   }
   if (!o.overwrite) throw usage_error("--output ", o.output, ": exists; --overwrite replaces it");
 }

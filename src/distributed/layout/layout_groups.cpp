@@ -105,7 +105,7 @@ class TimedPeers final : public DevicePeers {
   TimedPeers(std::unique_ptr<DevicePeers> inner, Communicator& comm)
       : comm_(comm), inner_(std::move(inner)) {}
   ~TimedPeers() override {
-    const LibraryCall call(comm_, "parting the GPUs");
+    const LibraryCall call(comm_, "disconnecting the GPUs");
     inner_.reset();
   }
 

@@ -108,7 +108,7 @@ void draw(const GridFile& file, GridAxis& axis) {
       const SweptOption& option = file.swept[place];
       const OptionKind kind = kind_of_option(option.name);
       if (kind != OptionKind::number && kind != OptionKind::whole_number) {
-        throw at(file, option, "is no number: give a list of values in place of a range");
+        throw at(file, option, "is not a number: give a list of values in place of a range");
       }
       point.push_back({drawn_value(option.name, *option.range, kind == OptionKind::whole_number,
                                    option.range->seed.value_or(file.draw_seed), number)});

@@ -64,7 +64,7 @@ class GridParser {
       in_.fail("option ", in_quotes(option.name), " occurs twice (first in line ", earlier->second,
                ")");
     }
-    if (lines_.size() > kMostOptions) in_.fail("more options than there are");
+    if (lines_.size() > kMostOptions) in_.fail("more entries than there are options");
     if (option.name == "draws") {
       grid_.draws = count(option.name);
     } else if (option.name == "draw-seed") {
@@ -156,7 +156,7 @@ class GridParser {
   double number(const std::string& name) {
     const std::string word = in_.parse_scalar();
     const auto value = parse_double(word);
-    if (!value || !std::isfinite(*value)) in_.fail(name, ": ", in_quotes(word), " is no number");
+    if (!value || !std::isfinite(*value)) in_.fail(name, ": ", in_quotes(word), " is not a number");
     return *value;
   }
   bool flag(const std::string& name) {

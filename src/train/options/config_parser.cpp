@@ -27,7 +27,7 @@ std::vector<ConfigEntry> ConfigParser::parse_entries() {
       }
     }
     entries.push_back(std::move(entry));
-    if (entries.size() > kMostOptions) fail("more options than there are");
+    if (entries.size() > kMostOptions) fail("more entries than there are options");
   }
   return entries;
 }

@@ -56,7 +56,7 @@ TrainingRowsOfModel training_rows_of(const fs::path& model) {
     const std::vector<fs::path> files = data_files(options);
     for (const fs::path& file : files) {
       if (kind_of(file, ExitCode::data) != FileKind::file) {
-        return {{}, concat(file.string(), ", which its run has read, is no file any more")};
+        return {{}, concat(file.string(), ", which its run has read, is not a file any more")};
       }
     }
     TaskOptions rows = task_options(options);

@@ -46,7 +46,7 @@ void check_junit_output(const fs::path& path, const fs::path& output,
   }
   if (read_beginning(path, kJunitBegin.size()) != kJunitBegin) {
     throw usage_error("--junit ", path.string(),
-                      ": exists and is no JUnit file of finetune; choose another file");
+                      ": exists and is not a JUnit file of finetune; choose another file");
   }
 }
 

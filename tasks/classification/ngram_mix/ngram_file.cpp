@@ -172,7 +172,7 @@ class SortedNgrams final : public NgramIndex {
 class NgramInput {
  public:
   NgramInput(std::string_view bytes, const std::string& where) : where_(where), rest_(bytes) {
-    if (!rest_.starts_with(kFileMagic)) throw fault("is no file of n-grams");
+    if (!rest_.starts_with(kFileMagic)) throw fault("is not a file of n-grams");
     rest_.remove_prefix(kFileMagic.size());
     if (rest_.size() < sizeof sizes_) throw fault("is cut short");
     std::memcpy(&sizes_, rest_.data(), sizeof sizes_);

@@ -55,7 +55,7 @@ def test_junit_of_train(directory):
     assert "junit" not in (directory / "a/config.toml").read_text()
     # Refused before any computation.
     mine = write(directory / "mine.xml", "<testsuites/>")
-    fail(2, *train(directory / "b", "--junit", mine), words=["mine.xml", "no JUnit file"])
+    fail(2, *train(directory / "b", "--junit", mine), words=["mine.xml", "not a JUnit file"])
     fail(2, *train(directory / "b", "--junit", directory), words=["is a directory"])
     fail(4, *train(directory / "b", "--junit", mine / "x.xml"), words=["mine.xml"])
     assert mine.read_text() == "<testsuites/>" and not (directory / "b").exists()

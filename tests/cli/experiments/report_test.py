@@ -241,8 +241,8 @@ def test_where_it_writes(directory):
     run = labelled(directory / "a")
     out = directory / "r.html"
     out.write_text("mine")
-    fail(2, "report", run, "--output", out, words=["r.html", "no report of finetune"])
-    fail(2, "report", run, "--output", out, "--overwrite", words=["no report of finetune"])
+    fail(2, "report", run, "--output", out, words=["r.html", "not a report of finetune"])
+    fail(2, "report", run, "--output", out, "--overwrite", words=["not a report of finetune"])
     assert out.read_text() == "mine"
     fail(2, "report", run, "--output", run / "metrics.json", "--overwrite", words=["metrics.json"])
     fail(2, "report", run, "--output", directory, words=["is a directory"])

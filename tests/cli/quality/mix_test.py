@@ -146,7 +146,7 @@ def test_files_that_do_not_belong_together(directory):
     whole = (model / "ngrams.bin").read_bytes()
     config = (model / "config.json").read_text()
     for content, word in ((whole[:-1], "bytes"), (whole[:100] + bytes([whole[100] ^ 1]) + whole[101:], "damaged"),
-                          (b"", "no file of n-grams"), (b"ftngrams" + b"\xff" * 200, "version")):
+                          (b"", "not a file of n-grams"), (b"ftngrams" + b"\xff" * 200, "version")):
         (model / "ngrams.bin").write_bytes(content)
         refused(word)
         fail(4, "convert", "--model", model, "--output", directory / "copy", words=["ngrams.bin"])

@@ -192,7 +192,7 @@ TEST_CASE("what is wrong with a grid names its line, its value and what to do") 
   }
   std::string many;
   for (int i = 0; i < 1001; ++i) many += concat("option-", i, " = [1]\n");
-  refuses(kFixed + "[sweep]\n" + many, {"grid.toml:1005", "more options than there are"});
+  refuses(kFixed + "[sweep]\n" + many, {"grid.toml:1005", "more entries than there are options"});
   refuses(kFixed + "[sweep]\nschedule = { min = 1, max = 3, draws = 2 }\n",
           {"grid.toml:5", "no number", "list"});
   refuses(kFixed + "[sweep]\ndraws = 3\nlr = [1e-4]\n", {"draws in [sweep]"});

@@ -167,7 +167,7 @@ TEST_CASE("gates as JUnit") {
   write_file(directory / "other.xml", "<testsuites>");
   CHECK(contains(error_line(ExitCode::usage,
                             [&] { check_junit_output(directory / "other.xml", "", nullptr); }),
-                 "no JUnit file"));
+                 "not a JUnit file"));
   CHECK(contains(
       error_line(ExitCode::usage, [&] { check_junit_output(directory.path(), "", nullptr); }),
       "directory"));

@@ -147,7 +147,7 @@ TEST_CASE("options that no run has written are the checkpoint's fault") {
   }
   std::string many;
   for (int i = 0; i < 2000; ++i) many += concat("option-", i, " = 1\n");
-  CHECK(contains(resume_from(kept_with(many)).message, "more options than there are"));
+  CHECK(contains(resume_from(kept_with(many)).message, "more entries than there are options"));
 }
 
 TEST_CASE("options that differ are the user's choice, and shown harmlessly") {
