@@ -21,7 +21,7 @@ constexpr double kRate = 1e-4;
 // Epochs fall with the rows of a label, where these are many with the sixth root of all rows.
 constexpr double kEpochsOfFew = 222, kEpochsOfMany = 25, kMostEpochsOfMany = 40;
 constexpr double kLeastEpochs = 3, kMostEpochs = 30;
-constexpr int64_t kManySamples = 20'000;
+constexpr int64_t kManySamples = 20'000, kMostToFit = 50'000;
 // A fitted head already knows what the frozen encoder does.
 constexpr double kFittedEpochsOfFew = 80, kFittedEpochs = 4;
 
@@ -105,7 +105,7 @@ std::string resolved_head_init(const TrainOptions& options, const Task& task,
   const std::string& asked = options.head_init;
   // Numbers are learnt worse from a fit, and of several labels nothing is known.
   const bool is_for_auto = recipe_of(options) == "auto" && has_one_label(options) &&
-                           task.train_set().samples.size() < kManySamples;
+                           task.train_set().samples.size() < kMostToFit;
   const bool is_wanted = asked == "fit" || (asked == "auto" && is_for_auto);
   if (!is_wanted) return "random";
   const std::string against =
@@ -194,8 +194,8 @@ std::string level_of(const TrainOptions& options, const RecipeFacts& facts) {
            "gains "
            "on most data; --recipe quick ends after a fit, more epochs gain little";
   }
-  if (!has_one_label(options) || facts.samples < kManySamples) return "";
-  return concat("level: all weights are trained, without a fit, since there are ", kManySamples,
+  if (!has_one_label(options) || facts.samples < kMostToFit) return "";
+  return concat("level: all weights are trained, without a fit, since there are ", kMostToFit,
                 " rows and more; --recipe quick ends after a fit, more epochs gain little");
 }
 

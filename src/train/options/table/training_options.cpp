@@ -20,7 +20,7 @@ std::span<const TrainOption> optimization_options() {
         .role = run,
         .tasks = kLabels,
         .help = "a new head begins as a linear fit to the frozen encoder's features, or at random "
-                "(auto: fit with --recipe auto, one label a row, below 20000 rows)",
+                "(auto: fit with --recipe auto, one label a row, below 50000 rows)",
         .words = "auto|fit|random",
         .aliases = "init_head head_initialization linear_probing lp_ft"},
        &TrainOptions::head_init},
