@@ -39,10 +39,12 @@ using finetune::ExitCode;
 void report(const std::string& message) {
   const std::string text = finetune::printable_message(message);
   finetune::clear_progress();
-  const char* const title =
-      finetune::has_colors() ? "finetune: \033[31merror:\033[0m " : "finetune: error: ";
-  std::fprintf(stderr, "%s%s\n", title, text.c_str());
-  finetune::log_to_file(finetune::concat("finetune: error: ", text));
+  constexpr std::string_view kName = "finetune: ", kTitle = "error:";
+  const std::string line = finetune::concat(kName, kTitle, " ", text);
+  std::string shown = finetune::prose_for(STDERR_FILENO, line + "\n");
+  if (finetune::has_colors()) shown.replace(kName.size(), kTitle.size(), "\033[31merror:\033[0m");
+  std::fputs(shown.c_str(), stderr);
+  finetune::log_to_file(line);
 }
 
 // Handles an error that only this process may know: reports it, unless another process has reported

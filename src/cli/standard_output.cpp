@@ -36,6 +36,10 @@ void write_standard_output(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) failed(errno);
 }
 
+void write_lines(std::string_view lines) {
+  write_standard_output(prose_for(STDOUT_FILENO, lines));
+}
+
 size_t standard_output_columns() {
   constexpr int64_t kLeast = 40, kMost = 120;
   const char* given = std::getenv("COLUMNS");

@@ -14,6 +14,8 @@ constexpr int kReaderGoneCode = 128 + 13;
 // Write all of `text`, and flush it. Both throw Error(model) if that fails, or ReaderGone.
 void write_standard_output(std::string_view text);
 void flush_standard_output();
+// Writes lines for people: prose_for() says how a terminal gets them.
+void write_lines(std::string_view lines);
 // Returns $COLUMNS, else the terminal's width, from 40 to 120; 80 if neither is known.
 size_t standard_output_columns();
 

@@ -56,9 +56,12 @@ void put(std::string_view text) {
   (void)written;  // a closed standard error must not stop a run
 }
 
-std::string with_color(std::string_view line) {
-  if (!line.starts_with(kWarning) || !has_colors()) return std::string(line);
-  return concat("\033[33m", kWarning, "\033[0m", line.substr(kWarning.size()));
+void put_line(std::string_view line) {
+  std::string text = prose_for(STDERR_FILENO, concat(line, "\n"));
+  if (line.starts_with(kWarning) && has_colors()) {
+    text.replace(0, kWarning.size(), concat("\033[33m", kWarning, "\033[0m"));
+  }
+  put(text);
 }
 
 void write_on(State& s) {
@@ -125,7 +128,7 @@ void log_line(std::string_view text) {
     return;
   }
   erase_terminal_line();
-  put(concat(with_color(line), "\n"));
+  put_line(line);
 }
 
 void count_warning(std::string_view text) {
@@ -167,7 +170,7 @@ void open_console(bool quiet) {
   s.quiet = quiet;
   for (const std::string& line : s.held_console) {
     const bool is_shown = line.starts_with(kWarningTitle) || line.starts_with(kNoteTitle);
-    if (!quiet || is_shown) put(concat(with_color(line), "\n"));
+    if (!quiet || is_shown) put_line(line);
   }
   s.held_console.clear();
 }

@@ -1,4 +1,4 @@
-// Draws the terminal's last line, also from the SIGWINCH handler.
+// Breaks prose for terminals, and draws the last line, also from the SIGWINCH handler.
 #include "core/terminal_line.h"
 
 #include <sys/ioctl.h>
@@ -11,10 +11,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/text/text.h"
+
 namespace finetune {
 namespace {
 
-constexpr int kUsualColumns = 80;
+constexpr int kUsualColumns = 80, kLeastColumns = 40;
+constexpr size_t kProseIndent = 2;
 constexpr std::string_view kEraseBelow = "\033[J";  // from the cursor to the end of the screen
 
 // The visible text. The signal handler reads it only while no thread draws.
@@ -85,6 +88,37 @@ int terminal_columns(int descriptor) {
   winsize size{};
   const bool known = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kUsualColumns;
+}
+
+std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns) {
+  std::string out;
+  bool at_start = true;
+  for (std::string_view word : split(text, ' ')) {
+    if (!at_start && count_code_points(line) + 1 + count_code_points(word) > columns) {
+      out += line + "\n";
+      line.assign(indent, ' ');
+      at_start = true;
+    }
+    line += concat(at_start ? "" : " ", word);
+    at_start = false;
+  }
+  return out + line + "\n";
+}
+
+std::string prose_for(int descriptor, std::string_view lines) {
+  if (::isatty(descriptor) != 1) return std::string(lines);
+  const auto columns = size_t(std::max(kLeastColumns, terminal_columns(descriptor)));
+  std::string out;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(end);
+    if (line.find("  ") != line.npos || line.back() != '\n')
+      out += line;
+    else
+      out += wrapped("", line.substr(0, line.size() - 1), kProseIndent, columns);
+  }
+  return out;
 }
 
 void draw_terminal_line(std::string_view text) {

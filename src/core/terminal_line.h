@@ -1,6 +1,8 @@
-// One line at the bottom of a terminal on standard error, fitted to the current width.
+// Text for a terminal: prose broken at blanks, and one line at the bottom of standard error.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace finetune {
@@ -13,6 +15,16 @@ bool has_colors();
 // unknown.
 int terminal_columns();
 int terminal_columns(int descriptor);
+
+// `line` and then `text`, broken at blanks so that each line ends before `columns` (a longer word
+// stays whole). Further lines begin at column `indent`. Ends with a line end.
+std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns);
+
+// Lines of text for the stream at this descriptor. On a terminal each line of prose is broken at
+// blanks to its width (at least 40 columns), and its further lines begin with two blanks. Elsewhere
+// the text is as it is. A line with two blanks in a row is a table's or a command's: it stays
+// whole.
+std::string prose_for(int descriptor, std::string_view lines);
 
 // Shows `text`, cut to the terminal's width, in place of the previous text. The cursor stays at the
 // beginning of the line, so that a terminal that reflows its lines keeps it there. When the width

@@ -145,7 +145,7 @@ std::string text_of(const DataCheck& check) {
   for (const std::string& line : check.lines) out += line + "\n";
   out += "\n";
   for (const Finding& finding : check.findings) {
-    out += concat(padded(word_of(finding.level), 9), printable_message(finding.text), "\n");
+    out += concat(word_of(finding.level), ": ", printable_message(finding.text), "\n");
   }
   if (check.findings.empty()) out += "nothing that is worth a warning\n";
   return out;
@@ -354,7 +354,7 @@ ExitCode check(const CheckOptions& given) {
   for (const Finding& finding : result.findings) {
     if (finding.level <= FindingLevel::warning) count_warning(finding.text);
   }
-  write_standard_output(o.json ? json_of(result) : text_of(result));
+  o.json ? write_standard_output(json_of(result)) : write_lines(text_of(result));
   const bool fails = !given.fail_on.empty() && has_as_serious(result, given.fail_on);
   return fails ? ExitCode::assertion : ExitCode::done;
 }

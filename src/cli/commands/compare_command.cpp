@@ -61,9 +61,12 @@ void compare(const CompareOptions& o) {
   RunComparison comparison = compare_runs(runs, o.by, o.metrics);
   add_differences(runs, comparison);
   open_console(false);
-  write_standard_output(o.json  ? comparison_json(comparison, runs)
-                        : o.csv ? comparison_csv(comparison, runs)
-                                : comparison_text(comparison, runs, o.markdown));
+  if (o.json || o.csv) {
+    return write_standard_output(o.json ? comparison_json(comparison, runs)
+                                        : comparison_csv(comparison, runs));
+  }
+  const std::string text = comparison_text(comparison, runs, o.markdown);
+  o.markdown ? write_standard_output(text) : write_lines(text);
 }
 
 }  // namespace

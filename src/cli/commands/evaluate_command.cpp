@@ -1,4 +1,6 @@
 // finetune evaluate: metrics of a fine-tuned model on data, optionally with its predictions.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "core/files/path_advice.h"
 #include "core/log.h"
 #include "core/phase_times.h"
+#include "core/terminal_line.h"
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
@@ -358,16 +361,17 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     write_standard_output(result_line(identity_of(o, *subject), metrics, evaluator->report_json()));
   }
   if (!o.shared.json) {
-    for (const std::string& line : result_lines(metrics)) write_standard_output(line + "\n");
-    if (!subject->use.empty()) write_standard_output(subject->use + "\n");
+    for (const std::string& line : result_lines(metrics)) write_lines(line + "\n");
+    if (!subject->use.empty()) write_lines(subject->use + "\n");
     const bool keeps_files = !o.shared.output.empty();
-    write_standard_output(concat("all ", metrics.size(), " metrics: ",
-                                 keeps_files ? concat(o.shared.output, "/metrics.json\n")
-                                             : "with --json, or in the files of --output DIR\n"));
+    write_lines(concat("all ", metrics.size(), " metrics: ",
+                       keeps_files ? concat(o.shared.output, "/metrics.json\n")
+                                   : "with --json, or in the files of --output DIR\n"));
   }
   const std::string report = evaluator->report();
-  if (!o.shared.json) write_standard_output(report);
-  if (o.shared.json && !o.shared.quiet) std::fputs(report.c_str(), stderr);
+  if (!o.shared.json) write_lines(report);
+  if (o.shared.json && !o.shared.quiet)
+    std::fputs(prose_for(STDERR_FILENO, report).c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));
   code = std::max(code, int64_t(keep_promise(model, evaluator->promise())));
   phase_ended("results written");

@@ -358,7 +358,8 @@ void add_plan_command(Subcommand program, int&) {
       }
       const LayoutPlan layout = plan_layout(options->train, options->formula);
       for (const std::string& line : layout_warnings(layout.chosen.run)) count_warning(line);
-      write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
+      options->train.json ? write_standard_output(layout_plan_json(layout))
+                          : write_lines(layout_text(layout));
       return;
     }
     refuse_without_world(options->formula);
@@ -367,7 +368,8 @@ void add_plan_command(Subcommand program, int&) {
         plan_run(options->train, options->resolved_processes(), !options->no_time, inputs);
     open_console(true);
     if (!plan.warning.empty()) warn(plan.warning);
-    write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
+    options->train.json ? write_standard_output(json_line(numbers_of(plan)) + "\n")
+                        : write_lines(text_of(plan));
   });
 }
 

@@ -121,9 +121,9 @@ void report(const ReportOptions& o) {
   remove_abandoned_files(o.output);
   write_file(o.output, page,
              o.overwrite ? AtomicFile::Existing::replace : AtomicFile::Existing::refuse);
-  write_standard_output(concat(printable(o.output), ": ", runs.size(),
-                               runs.size() == 1 ? " run, " : " runs, ", (page.size() + 1023) / 1024,
-                               " KiB\n"));
+  write_lines(concat(printable(o.output), ": ", runs.size(),
+                     runs.size() == 1 ? " run, " : " runs, ", (page.size() + 1023) / 1024,
+                     " KiB\n"));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // finetune sweep: all runs of a grid, one table at the end.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "core/files/file_kind.h"
 #include "core/files/path_advice.h"
 #include "core/log.h"
+#include "core/terminal_line.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "experiments/compare/comparison_output.h"
@@ -95,7 +98,8 @@ const OptionRow<SweepCommand> kSweepFlags[] = {
 
 // Prints a line for people during the sweep.
 void say(const SweepCommand& o, const std::string& line) {
-  if (!o.quiet) std::fputs((printable_message(line) + "\n").c_str(), stderr);
+  if (o.quiet) return;
+  std::fputs(prose_for(STDERR_FILENO, printable_message(line) + "\n").c_str(), stderr);
 }
 
 std::string outcome_of(const RunReport& report) {
@@ -149,8 +153,8 @@ void show_result(const SweepCommand& o, const Grid& grid, const SweepResult& res
   if (!result.others.empty()) {
     say(o, concat("not of this grid, and left as they are: ", join_some(result.others, 10)));
   }
-  write_standard_output(o.json ? sweep_line(grid, result.reports, summary_of(result))
-                               : text_of(grid, result));
+  o.json ? write_standard_output(sweep_line(grid, result.reports, summary_of(result)))
+         : write_lines(text_of(grid, result));
   flush_standard_output();
 }
 

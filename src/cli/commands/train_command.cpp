@@ -1,4 +1,6 @@
 // finetune train: its options, then the training run.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 
@@ -7,6 +9,7 @@
 #include "cli/world.h"
 #include "core/files/path_advice.h"
 #include "core/log.h"
+#include "core/terminal_line.h"
 #include "core/text/text.h"
 #include "train/options/table/option_table.h"
 #include "train/trainer.h"
@@ -47,7 +50,8 @@ void run_training_command(const TrainOptions& options, int& exit_code) {
     if (!line.empty()) log_to_file(line);
   }
   close_log_file();
-  std::fputs(options.json ? outcome.result_line.c_str() : outcome.summary.c_str(), stdout);
+  const std::string summary = prose_for(STDOUT_FILENO, outcome.summary);
+  std::fputs(options.json ? outcome.result_line.c_str() : summary.c_str(), stdout);
   std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/completion/completion_scripts.h"
+#include "core/terminal_line.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -13,23 +14,6 @@ constexpr size_t kOptionColumns = 28, kCommandColumns = 14, kGap = 2;
 constexpr std::string_view kDefaultGroup = "Options";
 // The short page leaves this prefix out.
 constexpr std::string_view kUsualTask = "classification: ";
-
-// Breaks `text` at spaces, so that what follows `line` ends before `columns`. Further lines begin
-// at column `indent`.
-std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns) {
-  std::string out;
-  bool at_start = true;
-  for (std::string_view word : split(text, ' ')) {
-    if (!at_start && count_code_points(line) + 1 + count_code_points(word) > columns) {
-      out += line + "\n";
-      line.assign(indent, ' ');
-      at_start = true;
-    }
-    line += concat(at_start ? "" : " ", word);
-    at_start = false;
-  }
-  return out + line + "\n";
-}
 
 // A name, and a text beside it; below it if the name is long.
 std::string item(const std::string& name, std::string_view text, size_t indent, size_t columns) {

@@ -92,6 +92,41 @@ def test_without_a_terminal(directory):
     assert terminal.end() == 0 and "\x1b" not in terminal.text, terminal.text
 
 
+def broken_words(screen):
+    """Rows whose text goes on in the next row, but for tables, commands, and words of a row's length."""
+    return [row for row, goes_on in zip(screen.rows, screen.goes_on) if goes_on and "  " not in row and " " in row]
+
+
+def test_prose_is_broken_at_blanks(directory):
+    """On a terminal each line ends before its width; a pipe and log.txt get it whole."""
+    need(DATA)
+    os.chdir(directory)  # short paths
+    run = command("run", "--max-steps", 20, "--overwrite")
+    piped = succeed(*run[1:])
+    whole = [line for line in (piped.err + piped.out).splitlines() if len(line) > 80 and "  " not in line]
+    assert whole, piped
+    for columns in (30, 40, 80, 500):
+        terminal = Terminal(run, columns)
+        assert terminal.end() == 0, terminal.text
+        rows = terminal.screen.rows
+        if columns >= 40:
+            assert not broken_words(terminal.screen), rows
+            assert max(map(len, rows)) <= columns, rows
+        long = [row for row in rows if len(row) > 80 and "  " not in row]
+        assert bool(long) == (columns == 500), rows
+        told = " ".join(row.strip() for row in rows)
+        logged = (directory / "run/log.txt").read_text()
+        for line in whole:
+            begin = line[:60]  # what follows may be a time
+            assert begin in logged and (begin in told or columns == 30), (line, rows)
+    missing = [BINARY, "evaluate", "--model", "no-such-run", "--data", EVAL]
+    terminal = Terminal(missing, 60)
+    assert terminal.end() == 4 and not broken_words(terminal.screen), terminal.screen.rows
+    assert terminal.screen.rows[0].startswith("finetune: error: no-such-run: no such directory")
+    assert all(row.startswith("  ") for row in terminal.screen.rows[1:-1]), terminal.screen.rows
+    assert len(fail(4, *missing[1:]).splitlines()) == 1
+
+
 def test_check_shows_progress(directory):
     """The stage and its time, after two seconds, and nothing of it at the end."""
     draw = random.Random(1)

@@ -124,7 +124,7 @@ def test_without_room_for_their_rows_baselines_are_an_error(directory):
     # check's findings are correct without baselines; it says that they are missing, and why.
     check = ["check", "--train", TRAIN, "--eval", EVAL, "--label-column", "category"]
     text = succeed(*check, env=nowhere)
-    assert "warning  no " in text.out and "TMPDIR" in text.out and "worth a warning" not in text.out, text
+    assert "warning: no " in text.out and "TMPDIR" in text.out and "worth a warning" not in text.out, text
     found = json.loads(succeed(*check, "--json", env=nowhere).out)
     assert [(finding["kind"], finding["level"]) for finding in found["findings"] if "TMPDIR" in finding["text"]] == [
         ("no-baselines", "warning")], found
@@ -219,7 +219,7 @@ def test_check_finds_what_is_wrong(directory):
     assert kinds["label-shift"]["level"] == "warning", kinds
     assert found["baseline_ngram_accuracy"] > 0.9 and found["train_rows"] == 202 and found["eval_rows"] == 50, found
     text = succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline")
-    assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning  ") >= 3, text
+    assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning: ") >= 3, text
     assert text.out == succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline").out
     # A text with several labels counts for each; one row in a thousand is only a note.
     many = write_rows(directory / "many.csv", [(f"text {i}", "a" if i % 2 else "b") for i in range(1000)] + [("foo", "a")]
@@ -357,7 +357,7 @@ def test_check_refuses_what_it_cannot_read(directory):
     # Rows that training would refuse are findings.
     one = write_rows(directory / "one.csv", [("a", "x"), ("b", "x"), ("", "x")])
     result = succeed("check", "--train", one)
-    assert "error    " in result.out and "'text' is empty" in result.out and "1 class;" in result.out, result
+    assert "error: " in result.out and "'text' is empty" in result.out and "1 class;" in result.out, result
     assert run("check", "--train", one, "--fail-on", "error").code == 7
 
 

@@ -75,7 +75,7 @@ def test_commands_without_a_log_fail_on_their_warnings_too(directory):
     assert done.code == 7 and done.err == told.err and done.out == told.out and warnings_of(done), done
     # check prints its findings among its results.
     check = ["check", "--train", TRAIN, TRAIN, "--eval", TRAIN, *LABELS]
-    assert succeed(*check).out.count("warning  ") >= 1
+    assert succeed(*check).out.count("warning: ") >= 1
     assert run(*check, "--fail-on-warning").code == 7
     # A run that is left out.
     runs = directory / "runs"
