@@ -329,17 +329,22 @@ CalibrationReport ClassificationTask::fit(ClassificationEvaluator& own, Metrics&
     report.facts.emplace_back("ngram_mix", concat("none: ", why_no_mix));
     report.why_no_mix = why_no_mix;
   }
-  if (!mix_) return report;
+  if (!mix_) {
+    if (!fit.details.empty()) log_to_file(fit.details);
+    return report;
+  }
   const Metrics alone = own.metrics();
   metrics.merge(unmixed_metrics(alone));
   own.mix(fit.part_mixes, margins);
   for (const auto& [name, value] : own.metrics()) metrics[name] = value;
-  report.line = concat("eval_accuracy ", format_fixed(alone.at("eval_accuracy"), 4),
-                       " of the model alone, as in the evaluations above, ",
-                       format_fixed(metrics.at("eval_accuracy"), 4),
-                       " together with a linear model on n-grams, as in the result (each row by "
-                       "weights that were fitted to other rows); ",
-                       report.line);
+  const double before = alone.at("eval_accuracy"), after = metrics.at("eval_accuracy");
+  log_to_file(concat("eval_accuracy ", format_fixed(before, 4),
+                     " of the model alone, as in the evaluations above, ", format_fixed(after, 4),
+                     " together with a linear model on n-grams, as in the result (each row by "
+                     "weights that were fitted to other rows); ",
+                     fit.details));
+  report.line = concat("mixed with n-grams: ", format_fixed(100 * before, 1), " % alone, ",
+                       format_fixed(100 * after, 1), " % together; ", report.line);
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/reliability.h"
 #include "tasks/classification/calibration/thresholds.h"
@@ -103,6 +104,9 @@ void fit_thresholds(const HeldOutLogits& held, const PartFits& fitted, Calibrati
   fit.report.facts.emplace_back("thresholds",
                                 concat("of ", tuned.tuned, " of ", held.outputs, " labels"));
   fit.report.line +=
+      concat("; thresholds of ", tuned.tuned, " of ", held.outputs, " labels: macro F1 ",
+             three_digits(before.macro), " before, ", three_digits(after.macro), " after");
+  fit.details +=
       concat("; thresholds of ", tuned.tuned, " of ", held.outputs, " labels, macro F1 ",
              format_fixed(before.macro, 4), " -> ", format_fixed(after.macro, 4), ", micro F1 ",
              format_fixed(before.micro, 4), " -> ", format_fixed(after.micro, 4), " likewise");
@@ -137,8 +141,8 @@ void fit_mix(const HeldOutLogits& held, PartFits& fitted, CalibrationFit& fit) {
       concat("negative log likelihood ", format_fixed(alone, 4), " -> ", format_fixed(together, 4));
   if (!(together < alone) || best.ngrams == 0 || !is_surely_better(held, fitted, mixed)) {
     fit.report.facts.emplace_back("ngram_mix", concat("none: not surely better, ", likelihoods));
-    fit.report.line = concat("no mix with n-grams, which is not surely better: ", likelihoods,
-                             " on rows it was not fitted to; ");
+    fit.report.line = "no mix with n-grams, which is not surely better; ";
+    fit.details = concat("mix with n-grams: ", likelihoods, " on rows it was not fitted to; ");
     return;
   }
   fitted = mixed;
@@ -149,7 +153,7 @@ void fit_mix(const HeldOutLogits& held, PartFits& fitted, CalibrationFit& fit) {
   const std::string weights = concat(format_fixed(fit.mix->model, 3), " of the model's logits and ",
                                      format_fixed(fit.mix->ngrams, 3), " of theirs");
   fit.report.facts.emplace_back("ngram_mix", weights);
-  fit.report.line = concat("mixed with n-grams: ", weights, ", ", likelihoods, "; ");
+  fit.details = concat("mixed with n-grams: ", weights, ", ", likelihoods, "; ");
 }
 
 // Returns "" if a calibration can be fitted to the rows, else why not.
@@ -216,11 +220,15 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
       "calibration", fit.mix
                          ? "by the mix with n-grams"
                          : concat("temperature ", format_fixed(fit.calibration.temperature, 3)));
-  fit.report.line +=
+  const double error = before.calibration_error(), calibrated = after.calibration_error();
+  fit.report.line += fit.mix || better ? concat("calibrated: error ", three_digits(error),
+                                                " before, ", three_digits(calibrated), " after")
+                                       : concat("calibrated as it is: error ", three_digits(error));
+  fit.details +=
       concat("calibrated on ", held.rows(), " evaluation rows: ",
              fit.mix ? "" : temperature_words(fit.calibration.temperature, as_it_is, with_it),
-             "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",
-             format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
+             "expected calibration error ", format_fixed(error, 4), " -> ",
+             format_fixed(calibrated, 4), " on rows it was not fitted to");
   if (tunes_thresholds) fit_thresholds(held, fitted, fit);
   return fit;
 }

@@ -26,6 +26,7 @@ struct CalibrationFit {
   // eval_temperature and eval_mix_* are fitted to all rows. Empty if nothing was fitted.
   Metrics metrics;
   CalibrationReport report;
+  std::string details;  // the digits behind report.line, for the log file
 };
 
 // The temperature is 1 unless the cross-fitted likelihood is better with another. There is a mix

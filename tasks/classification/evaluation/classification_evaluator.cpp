@@ -147,7 +147,7 @@ std::vector<std::string> ClassificationEvaluator::metric_names() const {
 }
 
 std::string ClassificationEvaluator::answers_line() const {
-  return ngrams_ ? describe_mix(ngrams_->weights) : describe_calibration(options_.calibration);
+  return ngrams_ ? kMixLine : describe_calibration(options_.calibration);
 }
 
 std::vector<std::string> ClassificationEvaluator::describe_samples() const {

@@ -131,10 +131,4 @@ std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t out
   return mix;
 }
 
-std::string describe_mix(const MixWeights& weights) {
-  return concat("labels and probabilities are those of a mix with n-grams: ",
-                format_fixed(weights.model, 3), " of the model's logits and ",
-                format_fixed(weights.ngrams, 3), " of theirs (--no-ngram-mix leaves them out)");
-}
-
 }  // namespace finetune

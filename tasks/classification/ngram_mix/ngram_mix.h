@@ -66,7 +66,8 @@ struct NgramMix {
 // (options.mix) and the file in options.model_directory are not from the same run. Error(usage) if
 // the options name another number of columns than the model reads.
 std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs);
-// For the log.
-std::string describe_mix(const MixWeights& weights);
+// For the log, of a model that has a mix.
+inline constexpr const char* kMixLine =
+    "labels come from the model and its n-grams (--no-ngram-mix: the model alone)";
 
 }  // namespace finetune

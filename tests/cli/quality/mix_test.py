@@ -67,7 +67,13 @@ def test_the_mix_is_what_the_run_says(directory):
     alone = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines() if "eval_accuracy" in line]
     figures = (f"eval_accuracy {metrics['baseline_unmixed_accuracy']:.4f} of the model alone, as in the evaluations above, "
                f"{metrics['eval_accuracy']:.4f} together with a linear model on n-grams")
-    assert figures in (out / "log.txt").read_text()
+    logged = (out / "log.txt").read_text()
+    assert figures in logged and f"{stored['model']:.3f} of the model's logits and {stored['ngrams']:.3f} of" in logged
+    # People read one short line of it; it was 300 columns of digits.
+    plain = re.search(r" (mixed with n-grams: .*)\n", logged)[1]
+    assert plain == (f"mixed with n-grams: {100 * metrics['baseline_unmixed_accuracy']:.1f} % alone, "
+                     f"{100 * metrics['eval_accuracy']:.1f} % together; calibrated: error "
+                     f"{metrics['baseline_unmixed_ece']:.3f} before, {metrics['eval_ece']:.3f} after"), plain
     assert max(line["eval_accuracy"] for line in alone) == metrics["baseline_unmixed_accuracy"]
     # The card names both, first what transformers computes.
     card = (out / "model/README.md").read_text()
@@ -116,7 +122,7 @@ def test_the_mix_is_what_the_run_says(directory):
     assert {part["value"] for part in line["slices"]} == set(LABELS), line
     assert line["eval_ece_calibrated"] == line["eval_ece"] and "eval_ece_calibrated" in metrics, line
     log = evaluate(dev, model=out).err
-    assert "a mix with n-grams" in log and "--no-ngram-mix" in log, log
+    assert "\nlabels come from the model and its n-grams (--no-ngram-mix: the model alone)\n" in "\n" + log, log
 
 
 def test_evaluate_says_what_its_rows_were_used_for(directory):
