@@ -124,17 +124,15 @@ std::string baseline_line(const Metrics& metrics) {
     return is_accuracy ? shown(*c, value) : three_digits(c->is_share ? value : std::sqrt(value));
   };
   const bool is_trained = c->unmixed && c->unmixed != c->frozen;
-  const bool is_full = is_trained && c->frozen && c->ngrams;  // shorter, to fit into 80 columns
   return concat(is_trained ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
                 c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
                 c->ngrams
                     ? concat(metrics.contains(kColumnsMetric) ? "words and columns " : "words ",
-                             is_full ? "" : "alone ", text(*c->ngrams), ", ")
+                             text(*c->ngrams), ", ")
                     : "",
-                is_full ? "" : "always ",
-                is_accuracy   ? (is_full ? "commonest label " : "the commonest label ")
-                : c->is_share ? "the labels of most rows "
-                              : "the mean ",
+                is_accuracy   ? "commonest label "
+                : c->is_share ? "labels of most rows "
+                              : "mean ",
                 text(c->majority));
 }
 

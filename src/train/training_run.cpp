@@ -184,7 +184,7 @@ void describe_run(const Machine& machine, const Settings& settings, const Inputs
   log("model: ", inputs.model.string(), ", ",
       counted(config.num_hidden_layers - (pools ? 1 : 0), "layer"),
       pools ? " and one that pools" : "", ", hidden ", config.hidden_size, ", ",
-      ParameterTable(config, settings.head).count(), " parameters");
+      counted(ParameterTable(config, settings.head).count(), "parameter"));
   if (const auto origin = hub_origin(inputs.model)) {
     log("of the Hugging Face cache: ", origin->id, ", commit ", origin->revision);
   }

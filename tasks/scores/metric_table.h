@@ -35,7 +35,7 @@ inline constexpr MetricInfo kMetricTable[] = {
     {"eval_exact_match", "Exact match", "exact", "exact_match", kUsual + kMeasure + kPercent},
     {"eval_mse", "Mean squared error", "MSE", "mse", kUsual + kMeasure},
     {"eval_mae", "Mean absolute error", "MAE", "mae", kMeasure},
-    {"eval_r2", "R²", "R2", "", kUsual + kMeasure},
+    {"eval_r2", "R²", "R²", "", kUsual + kMeasure},
     {"eval_pearson", "Pearson correlation", "", "pearsonr", kUsual + kMeasure},
     {"eval_spearman", "Spearman correlation", "", "spearmanr", kMeasure},
     {"eval_loss", "Loss of evaluation", "eval loss", "", kUsual},

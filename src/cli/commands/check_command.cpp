@@ -35,8 +35,8 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  finetune check --train train.csv --eval dev.csv --label-column category\n"
-    "  finetune check --train train.csv --model minilm         also what its features reach\n"
-    "  finetune check --train train.csv --fail-on error        exit code 7\n"
+    "  finetune check --train train.csv --model minilm     also its features' result\n"
+    "  finetune check --train train.csv --fail-on error    exit code 7\n"
     "\n"
     "Nothing is trained but linear models, the figures that a fine-tuned model has to beat: on\n"
     "n-grams and, with --model, on the frozen model's features. Findings come most serious first:\n"

@@ -84,6 +84,7 @@ const OptionRow<EvaluateOptions> kEvaluateRows[] = {
     {{.name = "confidence",
       .group = "Answers",
       .tasks = kLabels,
+      .common = commands::all,
       .help = "of --max-error: the promise is kept with this probability (default: 0.95)",
       .value = "C",
       .range = {.least = 0.5, .most = 1, .below_most = true}},

@@ -309,8 +309,8 @@ std::string text_of(const RunPlan& plan) {
   const Workload& work = plan.work;
   std::string out =
       concat(plan.task, ": ", counted(plan.samples, "sample"), ", ",
-             counted(plan.train_tokens, "token"), "; ", plan.parameters, " parameters on ",
-             plan.backend, "\n", plan.recipe, plan.recipe.empty() ? "" : "\n");
+             counted(plan.train_tokens, "token"), "; ", counted(plan.parameters, "parameter"),
+             " on ", plan.backend, "\n", plan.recipe, plan.recipe.empty() ? "" : "\n");
   out += concat(
       counted(work.steps, "step"), " of ",
       format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),

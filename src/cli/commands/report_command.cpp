@@ -24,8 +24,8 @@ namespace {
 constexpr const char* kReportExamples =
     "Examples:\n"
     "  finetune report runs/a\n"
-    "  finetune report runs --output sweep.html             all runs in a directory\n"
-    "  finetune report runs/a --explain                     with the words that made errors\n"
+    "  finetune report runs --output sweep.html       all runs in a directory\n"
+    "  finetune report runs/a --explain               the words that made its errors\n"
     "\n"
     "The file needs no network and runs no script. Of a run it shows the result beside simpler\n"
     "answers, how much can be automatic, calibration, confused labels, the worst errors with "

@@ -5,16 +5,18 @@
 #include <string>
 #include <string_view>
 
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 
 namespace finetune {
 
-// counted(1, "row") == "1 row", counted(2, "row") == "2 rows". For irregular plurals: counted(2,
-// "text is empty", "texts are empty").
+// counted(1, "row") == "1 row", counted(2000, "row") == "2,000 rows". For irregular plurals:
+// counted(2, "text is empty", "texts are empty").
 template <std::integral Count>
 std::string counted(Count count, std::string_view one, std::string_view many = {}) {
   if (count == 1) return concat("1 ", one);
-  return many.empty() ? concat(count, " ", one, "s") : concat(count, " ", many);
+  const std::string number = with_thousands(double(count));
+  return many.empty() ? concat(number, " ", one, "s") : concat(number, " ", many);
 }
 
 }  // namespace finetune

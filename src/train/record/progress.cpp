@@ -72,7 +72,8 @@ std::string clock_time(double seconds) {
 
 std::vector<ProgressPart> progress_parts(std::string_view verb, int64_t done, std::string_view what,
                                          double share, double seconds) {
-  std::vector<ProgressPart> parts = {{concat(verb, " ", done, " ", what), 0}};
+  std::vector<ProgressPart> parts = {
+      {concat(verb, " ", with_thousands(double(done)), " ", what), 0}};
   if (done > 0 && seconds > 0) {
     parts.push_back({concat(format_fixed(double(done) / seconds, 1), " ", what, "/s"), 2});
   }

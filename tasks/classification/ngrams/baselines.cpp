@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/text/shown_numbers.h"
 #include "tasks/classification/evaluation/class_counts.h"
 #include "tasks/classification/ngram_mix/fold_margins.h"
 #include "tasks/classification/ngrams/ngram_process.h"
@@ -99,10 +100,10 @@ void add_ngrams(const ClassificationData& data, const TextRows& train, const Tex
   const double seconds = seconds_now() - start;
   out.metrics["baseline_ngram_runtime"] = seconds;
   add_columns(train, out.metrics);
-  out.lines.push_back(concat("n-gram baseline: a linear model trained on ", train.size(),
-                             train.size() < train.of ? concat(" of ", train.of) : "", " rows in ",
-                             format_fixed(seconds, 1), " s and ", format_fixed(memory_mb, 0),
-                             " MiB of its own"));
+  out.lines.push_back(concat(
+      "n-gram baseline: a linear model trained on ", with_thousands(double(train.size())),
+      train.size() < train.of ? concat(" of ", with_thousands(double(train.of))) : "", " rows in ",
+      format_fixed(seconds, 1), " s and ", format_fixed(memory_mb, 0), " MiB of its own"));
 }
 
 // Tokens are not needed: only the rows' texts and labels are read.

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/text/counted.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "data/columns/text_columns.h"
 #include "tasks/classification/rows/row_labels.h"
@@ -143,7 +144,8 @@ std::string split_fault(const UsableRows& usable, const HoldOut& parts, const Ta
 
 std::string describe_split(const UsableRows& usable, const HoldOut& parts,
                            const TaskOptions& options) {
-  std::string line = concat("held out ", parts.eval.size(), " of ", usable.rows.size(), " rows, ",
+  std::string line = concat("held out ", with_thousands(double(parts.eval.size())), " of ",
+                            counted(usable.rows.size(), "row"), ", ",
                             options.stratified_split ? "by strata" : "by chance");
   if (!has_groups(options)) return line;
   const std::vector<int32_t> groups = groups_of(usable, options);

@@ -167,11 +167,11 @@ def test_predict_shows_progress(directory):
             while shown and time.time() < deadline and "after " not in terminal.text:
                 terminal.read()
         assert terminal.end() == 0, terminal.text
-        drawn_rows = re.findall(r"predicted (\d+) rows  [\d.]+ rows/s\x1b\[J\r", terminal.text)
+        drawn_rows = re.findall(r"predicted ([\d,]+) rows  [\d.]+ rows/s\x1b\[J\r", terminal.text)
         assert bool(drawn_rows) == shown, terminal.text
         if shown:
             early = re.search(r"after \d{4,} rows: warning: input: .* cut", terminal.text)
-            assert early and early.end() < terminal.text.index("predicted 10000 rows in"), terminal.text
+            assert early and early.end() < terminal.text.index("predicted 10,000 rows in"), terminal.text
         assert not [row for row in terminal.screen.rows if row.startswith("predicted") and "rows/s" in row]
 
 

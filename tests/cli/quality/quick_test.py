@@ -33,7 +33,7 @@ def test_an_ordinary_run(directory):
     assert [step["loss"] for step in steps_of(out)] == [metrics["train_loss"]]
     assert metrics["eval_accuracy"] > metrics["baseline_majority_accuracy"], metrics
     assert metrics["baseline_frozen_accuracy"] == metrics["baseline_unmixed_accuracy"], metrics
-    assert f"frozen features {100 * metrics['baseline_frozen_accuracy']:.1f} %, words alone " in told.out, told
+    assert f"frozen features {100 * metrics['baseline_frozen_accuracy']:.1f} %, words " in told.out, told
     config = json.loads((model / "config.json").read_text())
     assert config["num_hidden_layers"] == 3 and "mean" in config["finetune_pooling"], config
     assert config["architectures"] == ["BertForSequenceClassification"], config
@@ -139,7 +139,7 @@ def test_auto_begins_with_the_fit(directory):
     metrics = metrics_of(directory / "fit")
     assert start["step"] == 0 and start["eval_accuracy"] == metrics["baseline_frozen_accuracy"] > 0.1, (start, metrics)
     assert metrics["best_step"] > 0 and metrics["baseline_frozen_f1_macro"] == start["eval_f1_macro"], metrics
-    figure = f"frozen features {100 * start['eval_accuracy']:.1f} %, words alone"
+    figure = f"frozen features {100 * start['eval_accuracy']:.1f} %, words "
     assert figure in told.out, told
     # A random head begins with a loss of all labels alike, the fitted one far below it.
     succeed(*arguments(directory / "random", *auto, "--head-init", "random"))

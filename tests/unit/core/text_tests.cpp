@@ -26,7 +26,7 @@ TEST_CASE("numbers are written so that they read back") {
   CHECK(format_measure(0.0001234567) == "0.0001235");
   CHECK(format_measure(-2.89e-05) == "-2.89e-05");
   CHECK(format_measure(std::nan("")) == "nan");
-  CHECK(format_rate(1000, "rows", 0.5) == "1000 rows in 0.50 s (2000 a second)");
+  CHECK(format_rate(1000, "rows", 0.5) == "1,000 rows in 0.50 s (2000 a second)");
   CHECK(format_rate(3, "rows", 0) == "3 rows in 0.00 s");
 }
 

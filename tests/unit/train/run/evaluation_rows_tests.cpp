@@ -25,7 +25,7 @@ TEST_CASE("large and small numbers keep their columns and their digits") {
                                        {"eval_mse", 79502881763212.8},
                                        {"eval_mae", 2.5e-9},
                                        {"eval_r2", -0.5}});
-  CHECK(lines[0] == "  epoch   step  train loss         MSE         MAE          R2   time");
+  CHECK(lines[0] == "  epoch   step  train loss         MSE         MAE          R²   time");
   CHECK(lines[1] == "   1.00     10      6.5000    7.95e+13     2.5e-09     -0.5000   0:00");
 }
 

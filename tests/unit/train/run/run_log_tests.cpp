@@ -23,13 +23,13 @@ TEST_CASE("progress of rows and of shares") {
     return fitting_parts(parts, 80);
   };
   CHECK(whole(progress_parts("predicted", 8192, "rows", 0.25, 4)) ==
-        "predicted 8192 rows  2048.0 rows/s  25 %  remaining 0:12");
+        "predicted 8,192 rows  2048.0 rows/s  25 %  remaining 0:12");
   CHECK(whole(progress_parts("predicted", 8192, "rows", -1, 4)) ==
-        "predicted 8192 rows  2048.0 rows/s");
+        "predicted 8,192 rows  2048.0 rows/s");
   CHECK(whole(progress_parts("evaluating", 0.5, 90)) == "evaluating  50 %  remaining 1:30");
   CHECK(whole(progress_parts("evaluating", 0, 90)) == "evaluating");
   CHECK(fitting_parts(progress_parts("predicted", 8192, "rows", 0.25, 4), 45) ==
-        "predicted 8192 rows  25 %  remaining 0:12");
+        "predicted 8,192 rows  25 %  remaining 0:12");
 }
 
 TEST_CASE("steps and evaluations are tables of their own") {
