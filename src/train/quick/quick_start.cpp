@@ -87,9 +87,10 @@ bool takes_quick(const TrainOptions& options, const Task& task, const EncoderCon
 }
 
 std::string line_of_quick(int64_t samples, int64_t labels) {
-  return concat("level: quick, a head is fitted to the frozen encoder and nothing is trained, since ",
-                counted(samples, "row"), " are fewer than ", kFewRowsOfLabel, " for each of ", labels,
-                " labels; --epochs trains all weights");
+  return concat(
+      "level: quick, a head is fitted to the frozen encoder and nothing is trained, since ",
+      counted(samples, "row"), " are fewer than ", kFewRowsOfLabel, " for each of ", labels,
+      " labels; --epochs trains all weights");
 }
 
 namespace {

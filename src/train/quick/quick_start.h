@@ -14,7 +14,8 @@ namespace finetune {
 // values, as config.toml of such a run has them, are allowed.
 void require_quick_options(const TrainOptions& given);
 
-// Whether a run with `auto` could be one with `quick`: the options, the task and the model allow it.
+// Whether a run with `auto` could be one with `quick`: the options, the task and the model allow
+// it.
 bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderConfig& config);
 
 // Whether `auto` takes `quick`: the rows of a label are so few that training loses to the fit.

@@ -117,7 +117,8 @@ void check_appendable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status) || fs::is_regular_file(status)) return;
-  throw model_error(path.string(), fs::is_symlink(status) ? ": is a symbolic link" : ": is not a regular file",
+  throw model_error(path.string(),
+                    fs::is_symlink(status) ? ": is a symbolic link" : ": is not a regular file",
                     "; a regular file of the run is needed");
 }
 
