@@ -1,6 +1,4 @@
 // finetune evaluate: metrics of a fine-tuned model on data, optionally with its predictions.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -154,6 +152,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, Subject& subj
   TrainingRowsOfModel of_run;
   if (o.shared.train.empty()) {
     of_run = training_rows_of(subject.model.model.directory.directory);
+    subject.use = use_of_rows(evaluated.eval_files, subject.model, of_run);
   } else {
     of_run.options = evaluated;
     of_run.options->train_files = of_run.options->eval_files = {};
@@ -162,8 +161,6 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, Subject& subj
     if (has_baselines) require_columns(*of_run.options);
   }
   if (o.max_error) require_fresh_rows(evaluated.eval_files, subject.model, of_run);
-  if (o.shared.train.empty())
-    subject.use = use_of_rows(evaluated.eval_files, subject.model, of_run);
   if (!of_run.options) {
     if (has_baselines) {
       log(o.shared.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
@@ -357,22 +354,20 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
     if (files->replaces()) check_replaceable(o.shared.output, kEvaluation);  // it may have changed
     files->commit();
   }
+  const std::string report = evaluator->report();
   if (o.shared.json) {
     if (!subject->use.empty()) log(subject->use);
     write_standard_output(result_line(identity_of(o, *subject), metrics, evaluator->report_json()));
-  }
-  if (!o.shared.json) {
+    if (!o.shared.quiet) std::fputs(prose_for(::fileno(stderr), report).c_str(), stderr);
+  } else {
     for (const std::string& line : result_lines(metrics)) write_lines(line + "\n");
     if (!subject->use.empty()) write_lines(subject->use + "\n");
     const bool keeps_files = !o.shared.output.empty();
     write_lines(concat("all ", metrics.size(), " metrics: ",
                        keeps_files ? concat(o.shared.output, "/metrics.json\n")
                                    : "with --json, or in the files of --output DIR\n"));
+    write_lines(report);
   }
-  const std::string report = evaluator->report();
-  if (!o.shared.json) write_lines(report);
-  if (o.shared.json && !o.shared.quiet)
-    std::fputs(prose_for(STDERR_FILENO, report).c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));
   code = std::max(code, int64_t(keep_promise(model, evaluator->promise())));
   phase_ended("results written");
