@@ -18,6 +18,7 @@
 #include "distributed/zero_partition.h"
 #include "model_parts.h"
 #include "ops/cpu/cpu_backend.h"
+#include "small_encoder.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace {
@@ -32,14 +33,8 @@ void require(bool condition, std::string_view what) {
 }
 
 EncoderConfig config_of(int64_t words) {
-  EncoderConfig config;
-  config.vocab_size = words;
-  config.hidden_size = 16;
-  config.num_hidden_layers = kLayers;
-  config.num_attention_heads = 4;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 8;
-  return config;
+  return test::encoder_of(
+      {.words = words, .hidden = 16, .layers = kLayers, .heads = 4, .inner = 32, .positions = 8});
 }
 
 // A device whose memory is reachable only by upload and download.

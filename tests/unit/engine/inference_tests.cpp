@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "op_case.h"
 #include "ops/profiling_backend.h"
+#include "small_encoder.h"
 
 namespace finetune::test {
 namespace {
@@ -46,14 +47,8 @@ constexpr int64_t kMostTokens = 160, kMostSequences = 24, kLongest = 40;
 
 // Heads of 32: in bf16 they are for tensor cores.
 EncoderConfig inference_config() {
-  EncoderConfig config;
-  config.vocab_size = 50;
-  config.hidden_size = 64;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 96;
-  config.max_position_embeddings = kLongest;
-  return config;
+  return test::encoder_of(
+      {.words = 50, .hidden = 64, .layers = 2, .heads = 2, .inner = 96, .positions = kLongest});
 }
 
 // An engine with a backend of its own.

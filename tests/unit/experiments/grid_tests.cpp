@@ -6,6 +6,7 @@
 
 #include "../contains.h"
 #include "core/error.h"
+#include "error_line.h"
 #include "experiments/sweep/grid.h"
 #include "train/options/option_words.h"
 
@@ -27,15 +28,8 @@ std::vector<std::string> names_of(const Grid& grid) {
 }
 
 std::string grid_failure(const std::string& text) {
-  try {
-    expand_grid(parse_grid(text, "grid.toml"), "out");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    std::string message = error.what();
-    CHECK(message.find('\n') == std::string::npos);
-    return message;
-  }
-  return "";
+  return test::error_line(ExitCode::usage,
+                          [&] { expand_grid(parse_grid(text, "grid.toml"), "out"); });
 }
 
 void refuses(const std::string& text, const std::vector<std::string>& words) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"
+#include "error_line.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/evaluation/classification_evaluator.h"
 
@@ -36,14 +37,7 @@ TEST_CASE("a file that changes between the readings of an evaluation") {
   const auto shorter = ClassificationEvaluator::of_files(options, model);
   folder.write("f.csv", "text,label\ns,c\n");
   REQUIRE(shorter->next());
-  std::string message;
-  try {
-    shorter->next();
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::data);
-    message = error.what();
-  }
-  CHECK(message ==
+  CHECK(test::error_line(ExitCode::data, [&] { shorter->next(); }) ==
         (folder / "e.csv").string() +
             ": the data had 4 usable rows at first, now 2: they have changed while they were "
             "evaluated");

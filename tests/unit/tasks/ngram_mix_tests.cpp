@@ -9,6 +9,7 @@
 #include "core/numeric/philox.h"
 #include "core/sha256.h"
 #include "core/threads/parallel.h"
+#include "error_line.h"
 #include "tasks/classification/calibration/fit_calibration.h"
 #include "tasks/classification/ngram_mix/ngram_file.h"
 #include "tasks/classification/ngram_mix/ngram_mix.h"
@@ -66,14 +67,10 @@ std::string with_right_sum(std::string file) {
 }
 
 std::string fault_of(const std::string& file) {
-  try {
-    read_ngram_file(file, "a/ngrams.bin");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    CHECK(std::string(error.what()).starts_with("a/ngrams.bin: "));
-    return error.what();
-  }
-  return "";
+  const std::string fault =
+      test::error_line(ExitCode::model, [&] { read_ngram_file(file, "a/ngrams.bin"); });
+  CHECK((fault.empty() || fault.starts_with("a/ngrams.bin: ")));
+  return fault;
 }
 
 }  // namespace

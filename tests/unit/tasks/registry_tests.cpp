@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "error_line.h"
 #include "tasks/registry.h"
 #include "tasks/scores/metric_table.h"
 #include "temporary_directory.h"
@@ -50,14 +51,10 @@ TEST_CASE("a model refuses files that have the form of another task") {
   const std::filesystem::path questions =
       directory.write("q.json", R"({"data": [{"paragraphs": []}]})");
   const std::filesystem::path rows = directory.write("r.csv", "text,label\na,b\n");
-  std::string message;
-  try {
-    require_form_of(TaskKind::classification, questions);
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::data);
-    message = directory.without_path(error.what());
-  }
-  CHECK(message == "q.json: holds questions, but the model was trained for classification");
+  const std::string message = test::error_line(
+      ExitCode::data, [&] { require_form_of(TaskKind::classification, questions); });
+  CHECK(directory.without_path(message) ==
+        "q.json: holds questions, but the model was trained for classification");
   CHECK_NOTHROW(require_form_of(TaskKind::qa, questions));
   CHECK_NOTHROW(require_form_of(TaskKind::classification, rows));
   CHECK_NOTHROW(require_form_of(TaskKind::qa, rows));

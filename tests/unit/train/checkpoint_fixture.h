@@ -10,19 +10,15 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/numeric/philox.h"
+#include "error_line.h"
+#include "small_encoder.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace finetune::test {
 
 inline EncoderConfig tiny_config() {
-  EncoderConfig config;
-  config.vocab_size = 50;
-  config.hidden_size = 16;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 8;
-  return config;
+  return test::encoder_of(
+      {.words = 50, .hidden = 16, .layers = 2, .heads = 2, .inner = 32, .positions = 8});
 }
 
 // Arenas of a tiny model, filled with every kind of bit pattern; gaps are zero as in a run.
@@ -74,16 +70,9 @@ inline void write_bytes(const fs::path& path, const std::string& bytes) {
 
 // The one-line Error(model) of reading; empty if the checkpoint is accepted.
 inline std::string refusal(const fs::path& path) {
-  try {
-    read_checkpoint_state(path);
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    std::string message = error.what();
-    CHECK(message.find(path.string()) == 0);
-    CHECK(message.find('\n') == std::string::npos);
-    return message;
-  }
-  return "";
+  const std::string message = error_line(ExitCode::model, [&] { read_checkpoint_state(path); });
+  CHECK((message.empty() || message.starts_with(path.string())));
+  return message;
 }
 
 inline size_t entries(const fs::path& directory) {

@@ -212,12 +212,9 @@ TEST_CASE("a checkpoint of another model names the tensor and both shapes") {
   write_checkpoint(path, sample_state(1), sample.table, sample.arenas());
   ParameterTable other(tiny_config(), Head{HeadKind::sequence, 4});
   std::vector<float> weights(size_t(other.size()));
-  std::string message;
-  try {
+  const std::string message = error_line(ExitCode::model, [&] {
     read_checkpoint(path, other, {weights.data(), nullptr, nullptr});
-  } catch (const Error& error) {
-    message = error.what();
-  }
+  });
   CHECK(contains(message, "classifier."));
   CHECK(contains(message, "(3"));
   CHECK(contains(message, "(4"));

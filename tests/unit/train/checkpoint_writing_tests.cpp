@@ -68,14 +68,9 @@ TEST_CASE("one write that fails is an error, whichever tensor it is of, and the 
   const int64_t count = 3 * int64_t(sample.table.parameters().size());
   for (int64_t i = 0; i < count; ++i) {
     CAPTURE(i);
-    std::string message;
     FailingTensors tensors(sample, i);
-    try {
-      write_checkpoint(second, sample_state(2), tensors);
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::model);
-      message = error.what();
-    }
+    const std::string message =
+        error_line(ExitCode::model, [&] { write_checkpoint(second, sample_state(2), tensors); });
     CHECK(message.starts_with(second.string() + ": cannot be written: File too large"));
     REQUIRE(entries(directory.path()) == 1);
   }
@@ -90,16 +85,13 @@ TEST_CASE("a failure while closing the file is an error") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
   FullDisk disk;
-  std::string message;
-  try {
+  const std::string message = error_line(ExitCode::model, [&] {
     Hdf5Writer file(path, 0);
     file.make_group("/totals");
     file.write_attribute("/totals", "loss", 1.5);  // kept in memory until the end
     disk.set(true);
     file.close();
-  } catch (const Error& error) {
-    message = error.what();
-  }
+  });
   disk.set(false);
   CHECK(message == path.string() + ": cannot be written: File too large");
   Hdf5Writer again(path, 0);
@@ -122,15 +114,9 @@ TEST_CASE("a file with other contents than intended gets no seal") {
   const auto sum = [](const std::vector<float>& data) {
     return parallel_crc32c(reinterpret_cast<const uint8_t*>(data.data()), data.size() * 4);
   };
-  const auto refused = [&](const std::vector<WrittenTensor>& tensors) -> std::string {
-    try {
-      const std::string seal = verified_seal(path, tensors);
-      CHECK(seal == seal_of(path));
-      return "";
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::model);
-      return error.what();
-    }
+  const auto refused = [&](const std::vector<WrittenTensor>& tensors) {
+    return error_line(ExitCode::model,
+                      [&] { CHECK(verified_seal(path, tensors) == seal_of(path)); });
   };
   const WrittenTensor good{"/a", {700, 100}, sum(a)}, small{"/b", {3}, sum(b)};
   CHECK(refused({good, small}) == "");

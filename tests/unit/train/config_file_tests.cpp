@@ -6,6 +6,7 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "core/files/files.h"
+#include "error_line.h"
 #include "temporary_directory.h"
 #include "train/options/config_file.h"
 
@@ -15,15 +16,7 @@ using finetune::test::contains;
 namespace {
 
 std::string failure(const std::string& text) {
-  try {
-    parse_config_text(text, "run.toml");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    std::string message = error.what();
-    CHECK(message.find('\n') == std::string::npos);
-    return message;
-  }
-  return "";
+  return test::error_line(ExitCode::usage, [&] { parse_config_text(text, "run.toml"); });
 }
 
 std::string one_value(const std::string& text) {
@@ -132,12 +125,7 @@ TEST_CASE("syntax errors name file and line") {
 
 TEST_CASE("what a run has kept is part of it, and control bytes are shown as such") {
   for (ExitCode code : {ExitCode::usage, ExitCode::model}) {
-    try {
-      parse_config_text("\x1b[2J", "step.h5", code);
-      FAIL("accepted");
-    } catch (const Error& error) {
-      CHECK(error.code() == code);
-    }
+    CHECK(test::error_line(code, [&] { parse_config_text("\x1b[2J", "step.h5", code); }) != "");
   }
   CHECK(contains(failure("lr = \x1b[31m\a"), "'\\x1b[31m\\x07' is not a value"));
   CHECK(contains(failure("lr = \"\\\x9b\""), "is not valid UTF-8"));

@@ -74,20 +74,11 @@ class Forgery {
   // A valid state with invalid tensors.
   void check_tensors_refused(const std::string& reason, bool in_lists = true) {
     CHECK(refusal(path_) == "");
-    auto message_of = [&](auto&& read) {
-      try {
-        read();
-      } catch (const Error& error) {
-        CHECK(error.code() == ExitCode::model);
-        return std::string(error.what());
-      }
-      return std::string();
-    };
-    const std::string message =
-        message_of([&] { read_checkpoint(path_, sample_.table, sample_.arenas()); });
+    const std::string message = error_line(
+        ExitCode::model, [&] { read_checkpoint(path_, sample_.table, sample_.arenas()); });
     CAPTURE(message);
     CHECK(contains(message, reason));
-    CHECK(message_of([&] { checkpoint_tensors(path_); }).empty() != in_lists);
+    CHECK(error_line(ExitCode::model, [&] { checkpoint_tensors(path_); }).empty() != in_lists);
   }
 
   const fs::path& directory() const { return directory_.path(); }

@@ -7,6 +7,7 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "core/text/text.h"
+#include "error_line.h"
 #include "train/options/options.h"
 #include "train/options/table/option_table.h"
 #include "train/schedule.h"
@@ -23,13 +24,7 @@ TrainOptions good() {
 }
 
 std::string refusal(const TrainOptions& o) {
-  try {
-    validate(o);
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::usage);
-    return error.what();
-  }
-  return "";
+  return test::error_line(ExitCode::usage, [&] { validate(o); });
 }
 
 // Stores `value`; false if the option is not a number or `value` does not fit its type.

@@ -9,12 +9,14 @@
 #include "core/files/files.h"
 #include "core/sha256.h"
 #include "core/threads/parallel.h"
+#include "error_line.h"
 #include "temporary_directory.h"
 #include "train/checkpoint/sealed_file.h"
 #include "weights/tensorflow/crc32c.h"
 
 using namespace finetune;
 using finetune::test::contains;
+using finetune::test::error_line;
 
 namespace {
 
@@ -28,13 +30,7 @@ std::string content() {
 }
 
 bool accepted(const fs::path& path) {
-  try {
-    verify_seal(path);
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    return false;
-  }
-  return true;
+  return error_line(ExitCode::model, [&] { verify_seal(path); }).empty();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/numeric/philox.h"
 #include "distributed/pipeline/pipeline_schedule.h"
 #include "op_case.h"
+#include "small_encoder.h"
 #include "tasks/task.h"
 #include "train/stage_passes.h"
 
@@ -49,15 +50,8 @@ struct Data {
 };
 
 EncoderConfig config_of() {
-  EncoderConfig config;
-  config.vocab_size = 31;
-  config.hidden_size = 16;
-  config.num_hidden_layers = kLayers;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 24;
-  config.max_position_embeddings = 16;
-  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1;
-  return config;
+  return test::encoder_of(
+      {.words = 31, .hidden = 16, .layers = kLayers, .heads = 2, .inner = 24, .positions = 16});
 }
 
 struct Case {

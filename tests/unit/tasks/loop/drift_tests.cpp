@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "error_line.h"
 #include "tasks/classification/drift/drift_report.h"
 #include "temporary_directory.h"
 
@@ -142,15 +143,9 @@ TEST_CASE("a file that was changed is an error of the model") {
   const std::string text = drift_file_of(*summary, seen, "max-length 8");
   const auto file = directory.path() / kDriftFile;
   CHECK(!read_drift(directory.path(), 3, 100));
-  const auto refusal = [&](std::string_view bytes, int64_t outputs = 3) -> std::string {
+  const auto refusal = [&](std::string_view bytes, int64_t outputs = 3) {
     write_file(file, bytes);
-    try {
-      read_drift(directory.path(), outputs, 100);
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::model);
-      return error.what();
-    }
-    return "";
+    return test::error_line(ExitCode::model, [&] { read_drift(directory.path(), outputs, 100); });
   };
   CHECK(refusal(text).empty());
   const auto stored = read_drift(directory.path(), 3, 100);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "data/columns/amount.h"
+#include "error_line.h"
 #include "tasks/classification/ngram_mix/ngram_file.h"
 #include "tasks/classification/ngrams/training.h"
 #include "tasks/classification/side_columns/unread_values.h"
@@ -44,12 +45,7 @@ int32_t best(NgramModel& model, const std::string& row) {
 
 std::string fault_of(std::string file) {
   file.resize(file.size() - 64);
-  try {
-    read_ngram_file(file + sha256_of(file), "f");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_line(ExitCode::model, [&] { read_ngram_file(file + sha256_of(file), "f"); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "../../contains.h"
 #include "core/error.h"
+#include "error_line.h"
 #include "golden.h"
 #include "tasks/scores/prediction_files.h"
 #include "tasks/scores/squad_metrics.h"
@@ -35,13 +36,7 @@ std::map<std::string, double> published_scores(const std::string& data_file,
 }
 
 std::string message_of(auto&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::data);
-    return error.what();
-  }
-  return "no error";
+  return test::error_line(ExitCode::data, action);
 }
 
 TEST_CASE("answers get the scores of the official scripts, to the last digit") {

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "data/packing.h"
+#include "error_line.h"
 #include "golden.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/qa_evaluator.h"
@@ -286,12 +287,7 @@ TEST_CASE("logits that are not finite end the evaluation") {
   pack(task->eval_set()->samples, indices, {}, batch);
   std::vector<float> logits(size_t(2 * batch.tokens()), 1.0f);
   logits.back() = NAN;
-  try {
-    evaluation->add(batch, logits.data());
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::diverged);
-  }
+  CHECK(test::error_line(ExitCode::diverged, [&] { evaluation->add(batch, logits.data()); }) != "");
 }
 
 TEST_CASE("a task whose training arrays were copied and released keeps its counts") {
@@ -338,12 +334,7 @@ TEST_CASE("options that a model or each other forbid") {
   auto refuses = [&](auto change) {
     TaskOptions options = golden_options();
     change(options);
-    try {
-      make_qa_task(options, *tokenizer, 512);
-    } catch (const Error& error) {
-      return error.code() == ExitCode::usage;
-    }
-    return false;
+    return test::error_line(ExitCode::usage, [&] { make_qa_task(options, *tokenizer, 512); }) != "";
   };
   CHECK(refuses([](TaskOptions& o) { o.max_length = 513; }));
   CHECK(refuses([](TaskOptions& o) { o.max_length = 8; }));
@@ -368,12 +359,7 @@ TEST_CASE("options that a model keeps are checked as part of it") {
         R"("max_answer_length": -9223372036854775808)", R"("squad_version": 3)"}) {
     config.source_json = concat(R"({"finetune": {)", stored, "}}");
     CAPTURE(stored);
-    try {
-      qa_defaults(config);
-      FAIL("accepted");
-    } catch (const Error& error) {
-      CHECK(error.code() == ExitCode::model);
-    }
+    CHECK(test::error_line(ExitCode::model, [&] { qa_defaults(config); }) != "");
   }
 }
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "../checkpoint_fixture.h"
+#include "error_line.h"
 #include "temporary_directory.h"
 #include "train/plan/disk_forecast.h"
 
@@ -48,14 +49,9 @@ TEST_CASE("too little disk space gives one line; replaced files count as free") 
   require_disk(options, disk);
   disk.peak = uint64_t(1) << 60;
   CHECK_THROWS_WITH_AS(require_disk(options, disk), doctest::Contains("MiB are free"), Error);
-  const auto advice_with = [&](std::optional<int64_t> kept) -> std::string {
+  const auto advice_with = [&](std::optional<int64_t> kept) {
     options.keep_checkpoints = kept;
-    try {
-      require_disk(options, disk);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return test::error_line(ExitCode::model, [&] { require_disk(options, disk); });
   };
   for (const std::optional<int64_t> kept : {std::optional<int64_t>(), {2}}) {
     CHECK(advice_with(kept).ends_with("or keep fewer with --keep-checkpoints"));
