@@ -21,8 +21,10 @@ int64_t characters_in(std::string_view text) {
 RowTexts::RowTexts(const RunRecord& run, const SavedRows& saved) : saved_(saved) {
   std::vector<std::string> columns = saved.table.columns();
   columns.resize(columns.size() - saved.added);
-  const ColumnNames names{run.text_columns, run.option("text-pair-column"),
-                          run.option("label-column")};
+  ColumnNames names;
+  names.text = run.text_columns;
+  names.pair = run.option("text-pair-column");
+  names.label = run.option("label-column");
   try {
     columns_ = find_text_columns(columns, run.directory / "predictions.csv", names);
   } catch (const Error&) {  // written by a version with other column names
