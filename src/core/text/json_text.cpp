@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/text/text.h"
+
 namespace finetune {
 namespace {
 
@@ -16,8 +18,9 @@ size_t end_of_string(std::string_view json, size_t begin) {
 }
 
 bool long_integer(std::string_view number) {
-  if (number.starts_with('-')) number.remove_prefix(1);
-  return number.size() > kMostDigits && number.find_first_not_of("0123456789") == number.npos;
+  const std::string_view digits = number.substr(number.starts_with('-') ? 1 : 0);
+  if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos) return false;
+  return digits.size() > kMostDigits || (digits.size() < number.size() && !parse_int(number));
 }
 
 }  // namespace

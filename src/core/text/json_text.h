@@ -9,8 +9,9 @@
 
 namespace finetune {
 
-// Adds an exponent to each integer of more than 19 digits, so that a parser reads it as a double:
-// Hugging Face writes "no limit" as int(1e30). Invalid JSON stays invalid.
+// Adds an exponent to each integer of more than 19 digits or below those of 64 bits, so that a
+// parser reads it as a double: Hugging Face writes "no limit" as int(1e30). Invalid JSON stays
+// invalid.
 std::string with_long_integers_as_doubles(std::string_view json);
 
 // A description of what is wrong with a JSON text. simdjson reports lack of memory by an error code

@@ -17,9 +17,10 @@ TEST_CASE("long integers get an exponent, nothing else changes") {
   CHECK(changed("{\"a\": " + long_one + ", \"b\":[-" + long_one + "]}") ==
         "{\"a\": " + long_one + "e0, \"b\":[-" + long_one + "e0]}");
   CHECK(changed(long_one) == long_one + "e0");
+  CHECK(changed("-9223372036854775809") == "-9223372036854775809e0");
   const std::string unchanged[] = {"",
                                    nines,
-                                   "-" + nines,
+                                   "-9223372036854775808",
                                    long_one + ".5",
                                    long_one + "e2",
                                    "0." + long_one,
