@@ -89,7 +89,7 @@ class Terminal:
         self.screen, self.text = Screen(columns), ""
         self.process, self.master = pty.fork()
         if self.process == 0:
-            fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
             os.execve(command[0], [str(word) for word in command], {**os.environ, "TERM": "xterm", **(env or {})})
 
     def read(self, seconds=0.05):
@@ -110,7 +110,7 @@ class Terminal:
         time.sleep(0.05)
         while select.select([self.master], [], [], 0.05)[0]:
             self.read()
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.screen.resize(columns, lays_out)
         os.kill(self.process, signal.SIGCONT)
 

@@ -23,8 +23,26 @@ def test_every_command(directory):
     done = guide("--rows", "700")
     assert done.returncode == 0, done.stdout + done.stderr
     count = re.search(r"^(\d+) commands of (\d+) pages, 0 of", done.stdout, re.M)
-    shown = sum(page.read_text().count("\n$ ") for page in (ROOT / "docs" / "guide").glob("*.md"))
+    shown = sum(page.read_text().count("\n$ ") for page in (ROOT / "docs" / "guide").glob("[1-9]-*.md"))
     assert int(count[2]) == 4 and int(count[1]) >= shown > 35, (done.stdout, shown)
+
+
+def test_every_screen(directory):
+    """The page of screens is made anew, and has the commands of the page in the guide."""
+    need("golden/tiny-bert-qa")
+    page = directory / "screens.md"
+    script = ROOT / "scripts" / "generate" / "screens.py"
+    done = subprocess.run([sys.executable, script, "--rows", "150", "--output", page, BINARY, QA_MODEL], capture_output=True,
+                          text=True, timeout=3 * PATIENCE, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    made, kept = page.read_text(), (ROOT / "docs" / "guide" / "screens.md").read_text()
+    assert re.findall(r"^(?:##|\$ ).*", made, re.M) == re.findall(r"^(?:##|\$ ).*", kept, re.M)
+    for text in (made, kept):
+        for screen in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
+            rows = screen.splitlines()
+            assert 1 < len(rows) < 40 and max(map(len, rows)) <= 80, screen
+        for name in ("/tmp/", str(Path.home()) + "/", os.uname().nodename + "\n"):
+            assert name not in text, (name, text)
 
 
 def test_it_can_fail(directory):
