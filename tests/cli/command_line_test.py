@@ -8,7 +8,7 @@ from fixtures import EVAL, MODEL, MODELS, predict, write
 from harness import BINARY, fail, main, need, run, succeed
 
 COMMANDS = ("train", "sweep", "evaluate", "predict", "next", "bench", "tokenize", "inspect", "convert", "score", "plan", "doctor",
-            "compare", "completion")
+            "compare", "completion", "check", "report", "adapt")
 
 
 def test_help_of_every_command(directory):
@@ -29,6 +29,7 @@ def test_help_of_every_command(directory):
             assert max(map(len, lines)) <= 80 and (scope or len(lines) < 40), (command, lines)
             assert ":{" not in "\n".join(lines), command
     assert len(general.splitlines()) < 40 and max(map(len, general.splitlines())) <= 80, general
+    assert "--max-error E" in succeed("evaluate", "--help").out and "--confidence C" in succeed("evaluate", "--help").out
     help_text = succeed("train", "--help", "all").out
     for words in ("[linear]", "--model DIR|FILE", "--train FILE...", "--output DIR", "--baseline FILE",
                   "--label-column NAME", "--multi-label SEP", "--lr X", "--epochs X", "--batch-size N", "--threads N|all",

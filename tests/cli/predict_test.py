@@ -236,7 +236,7 @@ def test_repeated_texts(directory):
     # A block of input without new texts.
     many = write(directory / "m.csv", "text\n" + "taxi\nRONA BRACKETS\n" * 5000)
     result = predict(many)
-    assert "9998 of them" in result.err and len(set(map(tuple, rows_of(result.out)[1:]))) == 2
+    assert "9,998 of them" in result.err and len(set(map(tuple, rows_of(result.out)[1:]))) == 2
     # Pairs: the same tokens, divided differently.
     pairs = write(directory / "p.csv", "a,b\nred,green blue\nred green,blue\nred,green blue\n")
     result = predict(pairs, "--text-column", "a", "--text-pair-column", "b")

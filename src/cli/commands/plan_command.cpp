@@ -318,7 +318,7 @@ std::string text_of(const RunPlan& plan) {
       " tokens each; ",
       plan.micro_batches > 0
           ? concat(counted(plan.micro_batches, "micro-batch", "micro-batches"), " a virtual shard")
-          : concat("micro-batches of up to ", plan.micro_batch_tokens, " tokens"),
+          : concat("micro-batches of up to ", counted(plan.micro_batch_tokens, "token")),
       ", the largest has ", work.training.tokens, "\n");
   if (plan.layout) {
     out += concat(plan.processes, " processes: replicas x stages x tensor ranks ",

@@ -21,7 +21,7 @@ std::string format_fixed(double value, int digits);
 // Four digits after the point, or four significant ones below a tenth: format_measure(12.34567) ==
 // "12.3457", format_measure(0.0001234567) == "0.0001235".
 std::string format_measure(double value);
-// Finished work and its speed: format_rate(1000, "rows", 0.5) == "1000 rows in 0.50 s (2000 a
+// Finished work and its speed: format_rate(1000, "rows", 0.5) == "1,000 rows in 0.50 s (2000 a
 // second)".
 std::string format_rate(int64_t count, std::string_view what, double seconds);
 

@@ -217,8 +217,10 @@ std::vector<std::string> NextRows::describe_samples() const {
   if (ngrams_) {
     for (std::string& line : ngrams_->unread_lines()) lines.push_back(std::move(line));
   }
-  const bool has_none = candidates_.empty() && labelled_rows_ + trained_rows_ > 0;
-  if (has_none) lines.emplace_back("every row has a label already: there is none to choose");
+  if (candidates_.empty() && labelled_rows_ + trained_rows_ > 0) {
+    lines.emplace_back("every row has a label already: there is none to choose");
+    return lines;
+  }
   const char* texts = chosen_ == 1 ? " rows have its text" : " rows have their texts";
   lines.push_back(concat(
       "chose ", counted(chosen_, "row"), " of ", counted(candidates_.size(), "text"),

@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -70,7 +71,7 @@ def test_the_mix_is_what_the_run_says(directory):
     logged = (out / "log.txt").read_text()
     assert figures in logged and f"{stored['model']:.3f} of the model's logits and {stored['ngrams']:.3f} of" in logged
     # People read one short line of it; it was 300 columns of digits.
-    plain = re.search(r" (mixed with n-grams: .*)\n", logged)[1]
+    plain = re.search(r"^\S+ (mixed with n-grams: .*)$", logged, re.M)[1]
     assert plain == (f"mixed with n-grams: {100 * metrics['baseline_unmixed_accuracy']:.1f} % alone, "
                      f"{100 * metrics['eval_accuracy']:.1f} % together; calibrated: error "
                      f"{metrics['baseline_unmixed_ece']:.3f} before, {metrics['eval_ece']:.3f} after"), plain
