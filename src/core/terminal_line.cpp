@@ -84,10 +84,19 @@ int terminal_columns() {
   return terminal_columns(STDERR_FILENO);
 }
 
-int terminal_columns(int descriptor) {
+namespace {
+
+// 0: unknown, or not a terminal.
+int known_columns(int descriptor) {
   winsize size{};
-  const bool known = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualColumns;
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace
+
+int terminal_columns(int descriptor) {
+  const int known = known_columns(descriptor);
+  return known > 0 ? known : kUsualColumns;
 }
 
 std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns) {
@@ -106,8 +115,9 @@ std::string wrapped(std::string line, std::string_view text, size_t indent, size
 }
 
 std::string prose_for(int descriptor, std::string_view lines) {
-  if (::isatty(descriptor) != 1) return std::string(lines);
-  const auto columns = size_t(std::max(kLeastColumns, terminal_columns(descriptor)));
+  const int width = known_columns(descriptor);  // 0 of mpirun's pseudo-terminals, too
+  if (width == 0) return std::string(lines);
+  const auto columns = size_t(std::max(kLeastColumns, width));
   std::string out;
   while (!lines.empty()) {
     const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;

@@ -21,9 +21,9 @@ int terminal_columns(int descriptor);
 std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns);
 
 // Lines of text for the stream at this descriptor. On a terminal each line of prose is broken at
-// blanks to its width (at least 40 columns), and its further lines begin with two blanks. Elsewhere
-// the text is as it is. A line with two blanks in a row is a table's or a command's: it stays
-// whole.
+// blanks to its width (at least 40 columns), and its further lines begin with two blanks.
+// Elsewhere, and if the width is unknown, the text is as it is. A line with two blanks in a row is
+// a table's or a command's: it stays whole.
 std::string prose_for(int descriptor, std::string_view lines);
 
 // Shows `text`, cut to the terminal's width, in place of the previous text. The cursor stays at the

@@ -228,7 +228,7 @@ def test_default_micro_batches(directory):
     out = directory / "run"
     line = [*LABELS, "--device", "cuda", "--save-every", 1, "--keep-checkpoints", 1, "--output", out]
     succeed(*line, env={"HOST_CUDA_MEMORY_MB": "250"})
-    assert f"micro-batches of up to {tokens} tokens" in (out / "log.txt").read_text()
+    assert f"micro-batches of up to {tokens:,} tokens" in (out / "log.txt").read_text()
     bits = facts_of(out)["weights_sha256"]
     (out / "metrics.json").unlink()
     shutil.rmtree(out / "model")
