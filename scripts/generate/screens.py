@@ -20,10 +20,10 @@ from guide import prepare
 from terminal import Terminal
 
 COLUMNS, ROWS = 80, 40
-TRAINING = "--train train.csv --eval dev.csv --label-column category"
+TRAINING = "--train train.csv --eval dev.csv \\\n    --label-column category"
 # The title, the command, and its exit codes if 0 is not the only one.
 SCREENS = [
-    ("train", f"finetune train --model minilm {TRAINING} \\\n    --epochs 2 --output runs/first"),
+    ("train", f"finetune train --model minilm {TRAINING} --epochs 2 --output runs/first"),
     ("evaluate", "finetune evaluate --model runs/first --data later.csv"),
     ("evaluate --max-error", "finetune evaluate --model runs/first --data later.csv --max-error 0.2 \\\n"
      "    --confidence 0.9", (0, 7)),
@@ -44,7 +44,7 @@ SCREENS = [
 OF_A_MACHINE = [
     (r"(?<![\w.])\d+(?:\.\d+)? s \(\d+ a second\)", "… s (… a second)"),
     (r"(?<![\w.])\d+(?:\.\d+)? (s|ms|min|h)\b", r"… \1"),
-    (r"\b\d+:\d\d(?::\d\d)?$", "0:00"),
+    (r"\b\d+:\d\d(?::\d\d)?(?=(?:  best)?$)", "0:00"),
     (r"(?<![\w.])\d+(?:\.\d+)? MiB", "… MiB"),
     (r"^(  (?:program|peak|available) +).*?(?=  |$)", r"\1…"),
     (r"^(  (?:start|step|evaluation|in all) {2,}).*", r"\1…"),

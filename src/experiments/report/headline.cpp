@@ -20,15 +20,14 @@ struct Alternative {
 };
 
 std::vector<Alternative> alternatives(const std::string& measure, bool has_columns) {
-  const char* simplest = measure == "eval_mse"        ? "the mean"
-                         : measure == "eval_f1_micro" ? "the labels of most rows"
-                                                      : "the commonest label";
-  return {
-      {"eval_", "this model"},
-      {"baseline_unmixed_", "BERT alone, without n-grams"},
-      {"baseline_frozen_", "BERT's frozen features alone"},
-      {"baseline_ngram_", has_columns ? "words and columns, without BERT" : "words, without BERT"},
-      {"baseline_majority_", simplest}};
+  const char* simplest = measure == "eval_mse"        ? "mean"
+                         : measure == "eval_f1_micro" ? "labels of most rows"
+                                                      : "commonest label";
+  return {{"eval_", "this model"},
+          {"baseline_unmixed_", "BERT alone, without n-grams"},
+          {"baseline_frozen_", "BERT's frozen features alone"},
+          {"baseline_ngram_", has_columns ? "words and columns" : "words"},
+          {"baseline_majority_", simplest}};
 }
 
 // Draws bars of the main measure for the model and simpler alternatives; empty without these.

@@ -42,7 +42,7 @@ def test_the_ledger(directory):
     assert accuracy > 0.95, result
     checked = succeed("check", "--train", train, "--eval", dev, *COLUMNS, "--json").out
     assert metrics_in(checked)["baseline_ngram_accuracy"] == metrics_of(out)["baseline_ngram_accuracy"] > 0.95, checked
-    assert "words and columns alone" in result.out and "words and columns alone" in (out / "model/README.md").read_text(), result
+    assert "words and columns 1" in result.out and "words and columns 1" in (out / "model/README.md").read_text(), result
     assert '"contradictions"' not in checked, checked
     words = succeed("check", "--train", train, "--eval", dev, "--text-column", "text", "--json").out
     assert metrics_in(words)["baseline_ngram_accuracy"] < 0.5, words
