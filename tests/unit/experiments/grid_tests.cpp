@@ -188,7 +188,7 @@ TEST_CASE("what is wrong with a grid names its line, its value and what to do") 
   for (int i = 0; i < 1001; ++i) many += concat("option-", i, " = [1]\n");
   refuses(kFixed + "[sweep]\n" + many, {"grid.toml:1005", "more entries than there are options"});
   refuses(kFixed + "[sweep]\nschedule = { min = 1, max = 3, draws = 2 }\n",
-          {"grid.toml:5", "no number", "list"});
+          {"grid.toml:5", "not a number", "list"});
   refuses(kFixed + "[sweep]\ndraws = 3\nlr = [1e-4]\n", {"draws in [sweep]"});
   refuses(kFixed + "[sweep]\nseed = { min = 1, max = 9000, draws = 9000 }\nlr = [1, 2]\n",
           {"more than 10000 runs"});
