@@ -1,6 +1,7 @@
 // The options that --recipe quick takes, and the configuration of its model.
 #include "train/quick/quick_start.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/error.h"
@@ -82,6 +83,10 @@ bool can_be_quick(const TrainOptions& options, const Task& task, const EncoderCo
 }
 
 bool takes_quick(const TrainOptions& options, const Task& task, const EncoderConfig& config) {
+  const RecipeNumbers given = recipe_numbers(options);
+  const bool is_free =
+      std::none_of(given.begin(), given.end(), [](auto n) { return n.has_value(); });
+  if (!is_free || options.max_steps || options.warmup_steps) return false;
   if (!can_be_quick(options, task, config) || !has_one_label(options)) return false;
   return task.train_set().samples.size() < kFewRowsOfLabel * task.head().outputs;
 }

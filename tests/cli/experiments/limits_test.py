@@ -88,7 +88,7 @@ def test_many_metrics(directory):
     log = run / "metrics.jsonl"
     log.write_text("".join(f'{{"step":1,"eval_{i}":1}}\n' for i in range(40_000)) + '{"step":1,"loss":1}\n')
     page, text = report(directory, run)
-    assert page.table("Loss of training") and "39901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
+    assert page.table("Loss of training") and "39,901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
 
 
 def test_range_of_one_value(directory):
@@ -98,7 +98,7 @@ def test_range_of_one_value(directory):
                  "max-steps = 12\n[sweep]\nlr = { min = 1e-3, max = 1.0001e-3, draws = 10000 }\n")
     began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     fail(2, "sweep", grid, "--output",
-         directory / "out", "--dry-run", words=["lr: its range has only 1 value for 10000 draws"])
+         directory / "out", "--dry-run", words=["lr: its range has only 1 value for 10,000 draws"])
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began < 10
 
 

@@ -157,7 +157,7 @@ def test_tensors_that_no_model_has_are_warned_of_in_one_line(directory):
     with_more = copied(MODEL, directory / "more")
     hostile_safetensors(with_more, *(f"extra.{number}{EVIL}" + "x" * 500 for number in range(1000)))
     for case, path, words in (("fine", MODEL, ()), ("layer", model, ("16 other tensors (bert.encoder.layer.1.", ", …)")),
-                              ("more", with_more, ("1000 other tensors (extra.0\\x1b[2J", "…, …)"))):
+                              ("more", with_more, ("1,000 other tensors (extra.0\\x1b[2J", "…, …)"))):
         (directory / f"out-{case}").mkdir()
         for line in commands_on(path, directory / f"out-{case}"):
             if line[0] == "plan":

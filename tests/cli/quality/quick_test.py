@@ -109,12 +109,12 @@ def test_auto_with_few_rows_of_each_label(directory):
     for name, kept in (("few", rows[1:]), ("enough", rows)):
         with open(directory / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("text", "category"), *kept])
-    line = ["train", "--model", MODEL, "--reinit-head", "--train"]
+    line = ["train", "--model", MODEL, "--reinit-head", "--label-column", "category", "--train"]
     told = succeed(*line, directory / "few.csv", "--output", directory / "quick").err
     assert "level: quick" in told and "29 rows are fewer than 10 for each of 3 labels; --epochs trains" in told, told
     assert 'recipe = "quick"' in (directory / "quick/config.toml").read_text()
     assert "linear head on the frozen" in (directory / "quick/model/README.md").read_text()
-    for name, more in (("enough", ["--max-train-samples", 30]), ("few", ["--epochs", 1]), ("few", ["--dropout", 0.2])):
+    for name, more in (("enough", ["--max-train-samples", 30]), ("few", ["--epochs", 1]), ("few", ["--dropout", 0.2]), ("few", ["--max-steps", 1])):
         told = succeed(*line, directory / f"{name}.csv", *more, "--output", directory / "auto", "--overwrite").err
         assert "level: quick" not in told and 'recipe = "auto"' in (directory / "auto/config.toml").read_text(), told
     planned = succeed("plan", *line[1:], directory / "few.csv").out
