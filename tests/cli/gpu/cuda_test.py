@@ -233,7 +233,7 @@ def test_default_micro_batches(directory):
     (out / "metrics.json").unlink()
     shutil.rmtree(out / "model")
     succeed(*line, "--resume")
-    assert f"micro-batches of up to {tokens} tokens" in (out / "log.txt").read_text().split("continuing from")[0][-800:]
+    assert f"micro-batches of up to {tokens:,} tokens" in (out / "log.txt").read_text().split("continuing from")[0][-800:]
     assert facts_of(out)["weights_sha256"] == bits
 
 
