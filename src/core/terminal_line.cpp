@@ -84,15 +84,10 @@ int terminal_columns() {
   return terminal_columns(STDERR_FILENO);
 }
 
-namespace {
-
-// 0: unknown, or not a terminal.
 int known_columns(int descriptor) {
   winsize size{};
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
-
-}  // namespace
 
 int terminal_columns(int descriptor) {
   const int known = known_columns(descriptor);
@@ -115,7 +110,7 @@ std::string wrapped(std::string line, std::string_view text, size_t indent, size
 }
 
 std::string prose_for(int descriptor, std::string_view lines) {
-  const int width = known_columns(descriptor);  // 0 of mpirun's pseudo-terminals, too
+  const int width = known_columns(descriptor);
   if (width == 0) return std::string(lines);
   const auto columns = size_t(std::max(kLeastColumns, width));
   std::string out;

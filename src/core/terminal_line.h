@@ -15,6 +15,8 @@ bool has_colors();
 // unknown.
 int terminal_columns();
 int terminal_columns(int descriptor);
+// 0 if this is not a terminal, or its width is unknown, as of mpirun's.
+int known_columns(int descriptor);
 
 // `line` and then `text`, broken at blanks so that each line ends before `columns` (a longer word
 // stays whole). Further lines begin at column `indent`. Ends with a line end.

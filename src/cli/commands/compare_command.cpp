@@ -1,4 +1,6 @@
 // finetune compare: compares finished runs, and tells if they differ by more than noise.
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/terminal_line.h"
 #include "experiments/compare/comparison.h"
 #include "experiments/compare/comparison_output.h"
 #include "experiments/compare/find_runs.h"
@@ -65,7 +68,9 @@ void compare(const CompareOptions& o) {
     return write_standard_output(o.json ? comparison_json(comparison, runs)
                                         : comparison_csv(comparison, runs));
   }
-  const std::string text = comparison_text(comparison, runs, o.markdown);
+  const bool chooses = o.metrics.empty();  // what was asked for is shown at any width
+  const std::string text = comparison_text(comparison, runs, o.markdown,
+                                           chooses ? size_t(known_columns(STDOUT_FILENO)) : 0);
   o.markdown ? write_standard_output(text) : write_lines(text);
 }
 

@@ -116,7 +116,10 @@ std::string outcome_of(const RunReport& report) {
 
 std::string text_of(const Grid& grid, const SweepResult& result) {
   std::string text;
-  if (result.comparison) text = comparison_text(*result.comparison, result.finished, false);
+  if (result.comparison) {
+    text = comparison_text(*result.comparison, result.finished, false,
+                           size_t(known_columns(STDOUT_FILENO)));
+  }
   if (result.best) {
     const std::string model = best_model(grid, *result.best);
     const bool is_there = directory_exists(model, ExitCode::model);

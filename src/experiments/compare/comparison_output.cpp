@@ -43,7 +43,9 @@ std::string shown_noise(const Difference& difference) {
   return difference.more_than_noise ? "more than noise" : "within noise";
 }
 
-std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecord>& runs) {
+// `brief`: differences are numbers alone.
+std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecord>& runs,
+                              bool brief) {
   Cells header{""};
   header.insert(header.end(), c.options.begin(), c.options.end());
   const bool are_single = std::all_of(c.groups.begin(), c.groups.end(),
@@ -51,7 +53,7 @@ std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecor
   header.push_back(c.options.empty() || are_single ? "run" : "runs");
   for (size_t m = 0; m < c.shown; ++m) header.push_back(printable(c.metrics[m], kLongestCell));
   const bool several = c.groups.size() > 1;
-  if (several) header.push_back("difference to the best");
+  if (several) header.push_back(brief ? "difference" : "difference to the best");
   std::vector<Cells> rows{header};
   for (size_t g = 0; g < c.groups.size(); ++g) {
     const RunGroup& group = c.groups[g];
@@ -66,9 +68,9 @@ std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecor
       row.push_back(shown_estimate(group.metrics.at(c.metrics[m])));
     }
     if (several) {
-      row.push_back(group.difference ? concat(signed_number(group.difference->mean), ", ",
-                                              shown_noise(*group.difference))
-                                     : "");
+      const auto& difference = group.difference;
+      row.push_back(difference ? signed_number(difference->mean) : "");
+      if (difference && !brief) row.back() += concat(", ", shown_noise(*difference));
     }
     rows.push_back(std::move(row));
   }
@@ -92,6 +94,23 @@ std::string aligned(const std::vector<Cells>& rows) {
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return out;
+}
+
+size_t width_of(const std::string& table) {
+  size_t width = 0;
+  for (std::string_view line : split(table, '\n')) width = std::max(width, count_code_points(line));
+  return width;
+}
+
+// Shows fewer metrics of `c` where the table is wider than `columns`.
+std::string fitted_table(RunComparison& c, const std::vector<RunRecord>& runs, size_t columns) {
+  std::string table = aligned(shown_rows(c, runs, false));
+  const auto is_wide = [&] { return columns > 0 && width_of(table) > columns; };
+  while (is_wide() && c.shown > 1) {
+    --c.shown;
+    table = aligned(shown_rows(c, runs, false));
+  }
+  return is_wide() ? aligned(shown_rows(c, runs, true)) : table;
 }
 
 // Escapes text so that Markdown shows it as it is, without markup, HTML or the end of a cell.
@@ -170,9 +189,10 @@ JsonObject json_of(const Difference& d) {
 
 }  // namespace
 
-std::string comparison_text(const RunComparison& c, const std::vector<RunRecord>& runs,
-                            bool markdown) {
-  const std::vector<Cells> rows = shown_rows(c, runs);
+std::string comparison_text(RunComparison c, const std::vector<RunRecord>& runs, bool markdown,
+                            size_t columns) {
+  std::string out = markdown ? markdown_table(shown_rows(c, runs, false))
+                             : concat(fitted_table(c, runs, columns), "\n");
   const RunGroup& best = c.groups[c.best];
   const bool has_name = !c.options.empty() || best.runs.size() == 1;
   Cells lines{concat("best ", printable(c.deciding(), kLongestCell), ": ",
@@ -194,7 +214,6 @@ std::string comparison_text(const RunComparison& c, const std::vector<RunRecord>
     const Cells others(c.metrics.begin() + std::ptrdiff_t(c.shown), c.metrics.end());
     lines.push_back(concat("not shown: ", printable(join(others, ", "), 400)));
   }
-  std::string out = markdown ? markdown_table(rows) : concat(aligned(rows), "\n");
   for (const std::string& line : lines) {
     out += markdown ? concat("\n", markdown_escaped(line), "\n") : concat(line, "\n");
   }

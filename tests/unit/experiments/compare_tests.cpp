@@ -101,6 +101,27 @@ TEST_CASE("runs with the seed, options and weights of another one count once") {
   CHECK(contains(comparison_json(all, runs), R"("repeated":[{"run":"runs/1","of":"runs/0"}])"));
 }
 
+TEST_CASE("a table that is wider than the terminal has fewer metrics and words") {
+  std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.2", "1", 0.9)};
+  for (RunRecord& run : runs) run.metrics["eval_f1_macro"] = run.metrics["eval_loss"] = 0.25;
+  RunComparison all = compare_runs(runs, {}, {});
+  add_differences(runs, all);
+  const auto table = [&](size_t columns) {
+    const std::string text = comparison_text(all, runs, false, columns);
+    return text.substr(0, text.find("\n\n"));
+  };
+  const std::string whole = table(0);
+  const size_t width = whole.find('\n');  // of the header, which is the widest line but one
+  CHECK(contains(whole, "eval_loss"));
+  CHECK(table(200) == whole);
+  CHECK_FALSE(contains(table(width), "eval_loss"));
+  const std::string narrow = table(30);
+  CHECK(contains(narrow, "eval_accuracy"));
+  CHECK_FALSE(contains(narrow, "eval_f1_macro"));
+  CHECK_FALSE(contains(narrow, "noise"));
+  CHECK(contains(comparison_text(all, runs, false, 30), "not shown: eval_f1_macro"));
+}
+
 TEST_CASE("runs with equal options and different results are separate rows") {
   const auto options_after = [](auto&& change, const std::vector<std::string>& by = {}) {
     std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.1", "2", 0.6),
