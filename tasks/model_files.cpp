@@ -11,9 +11,13 @@
 
 namespace finetune {
 
+bool has_ngrams(const std::filesystem::path& directory) {
+  return path_exists(directory / kNgramFile, ExitCode::model);
+}
+
 std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& directory) {
+  if (!has_ngrams(directory)) return std::nullopt;
   const std::filesystem::path path = directory / kNgramFile;
-  if (!path_exists(path, ExitCode::model)) return std::nullopt;
   StoredNgramCounts counts{path};
   const MappedFile file(path, ExitCode::model);
   file.read_intact([&] {
@@ -23,10 +27,6 @@ std::optional<StoredNgramCounts> ngrams_in(const std::filesystem::path& director
     counts.texts = int64_t(model.index().texts());
   });
   return counts;
-}
-
-bool has_ngrams(const std::filesystem::path& directory) {
-  return path_exists(directory / kNgramFile, ExitCode::model);
 }
 
 void copy_ngrams(const std::string& config, const std::filesystem::path& from,

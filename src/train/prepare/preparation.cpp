@@ -214,7 +214,6 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
   remarks.insert(remarks.end(), resolved.remarks.begin(), resolved.remarks.end());
   remarks.push_back(choice);
 
-  const fs::path model_directory = reading.model.files.directory.directory;
   Learner learner;
   learner.samples = samples.owner;
   learner.objective = make_objective(samples.arrays);
@@ -282,7 +281,7 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
           "the model is of --recipe quick: its last layer, which pools, is kept and trained as the "
           "others are");
     }
-    if (inputs->task->keeps_head() && has_ngrams(model_directory)) {
+    if (inputs->task->keeps_head() && has_ngrams(reading.model.files.directory.directory)) {
       remarks.push_back(
           "the model's n-grams are not kept: new ones are fitted to these rows alone; give the "
           "earlier rows too");
