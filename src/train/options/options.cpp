@@ -47,13 +47,12 @@ void validate_side_columns(const TrainOptions& o) {
   if (o.number_columns.size() > kMostSideColumns || o.category_columns.size() > kMostSideColumns) {
     throw usage_error(given, ": at most ", kMostSideColumns, " columns of a kind are allowed");
   }
-  const bool is_evaluated = !o.eval.empty() || o.eval_fraction != 0;
-  if (is_evaluated && mixes_with_ngrams(o)) return;
+  if (is_evaluated(o) && mixes_with_ngrams(o)) return;
   const char* why = !o.multi_label.empty() ? "with --multi-label there is none"
                     : o.regression         ? "with --regression there is none"
                     : o.no_calibration     ? "leave out --no-calibration"
                     : o.no_ngram_baseline  ? "leave out --no-ngram-baseline"
-                    : !is_evaluated        ? "give --eval or --eval-fraction, which fit it"
+                    : !is_evaluated(o)     ? "give --eval or --eval-fraction, which fit it"
                                            : "give --ngram-mix yes";
   throw usage_error(given, " is for the linear model that is mixed with the encoder: ", why);
 }
@@ -96,7 +95,7 @@ void validate_evaluation(const TrainOptions& o) {
     throw usage_error("--tune-thresholds and --no-calibration exclude each other");
   }
   if (o.ngram_mix == "yes") require_mix(o);
-  if (!o.eval.empty() || o.eval_fraction != 0 || o.folds) return;
+  if (is_evaluated(o)) return;
   const char* needing = o.early_stopping > 0     ? "--early-stopping"
                         : !o.best_metric.empty() ? "--best-metric"
                         : o.tune_thresholds      ? "--tune-thresholds"
@@ -110,6 +109,10 @@ void validate_evaluation(const TrainOptions& o) {
 
 bool has_one_label(const TrainOptions& o) {
   return !o.regression && o.multi_label.empty();
+}
+
+bool is_evaluated(const TrainOptions& o) {
+  return !o.eval.empty() || o.eval_fraction != 0 || o.folds;
 }
 
 bool mixes_with_ngrams(const TrainOptions& o) {
@@ -334,7 +337,7 @@ constexpr TaskSetting kSettings[] = {
 TaskOptions task_options(const TrainOptions& options) {
   TaskOptions to;
   for (const TaskSetting& setting : kSettings) setting.apply(options, to);
-  to.baselines = !options.eval.empty() || options.eval_fraction > 0 || options.folds;
+  to.baselines = is_evaluated(options);
   return to;
 }
 

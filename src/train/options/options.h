@@ -26,6 +26,9 @@ std::string wanted_device(const TrainOptions& options);
 // Whether each row has one label: neither a number nor several labels.
 bool has_one_label(const TrainOptions& options);
 
+// Whether some rows are set apart to measure the model, or all are with --folds.
+bool is_evaluated(const TrainOptions& options);
+
 // Whether these options ask for a mix with n-grams, which is used if it improves the model. With
 // --ngram-mix auto this is false if a mix is impossible.
 bool mixes_with_ngrams(const TrainOptions& options);

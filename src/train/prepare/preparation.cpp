@@ -283,9 +283,13 @@ std::unique_ptr<TrainingRun> prepare_training(const Context& context, Settings s
     }
     if (inputs->task->keeps_head() && has_ngrams(reading.model.files.directory.directory)) {
       remarks.push_back(
-          "the model's n-grams are not kept: new ones are fitted to these rows alone; give the "
-          "earlier rows too");
+          is_evaluated(options) && mixes_with_ngrams(options)
+              ? "the model's n-grams are not kept: new ones are fitted to these rows "
+                "alone; give the earlier rows too"
+              : "the model's n-grams are not kept, and none are fitted to these rows");
     }
+    const SampleSet* measured = inputs->task->eval_set();
+    remarks.push_back(advice_on_folds(options, measured ? measured->samples.size() : 0));
     const bool resumed = output.found.has_value();  // then the weights are the checkpoint's
     describe_run(machine, settings, *inputs, learner,
                  resumed ? std::vector<std::string>() : loaded.lines, remarks);

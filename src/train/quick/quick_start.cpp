@@ -15,6 +15,8 @@ namespace {
 
 // With fewer rows of each label the fit is more accurate than training after it (docs/quality).
 constexpr int64_t kFewRowsOfLabel = 10;
+// Too few to choose a mix and a temperature by.
+constexpr int64_t kFewEvaluationRows = 200;
 
 }  // namespace
 
@@ -96,6 +98,16 @@ std::string line_of_quick(int64_t samples, int64_t labels) {
       "level: quick, a head is fitted to the frozen encoder and nothing is trained, since ",
       counted(samples, "row"), " are fewer than ", kFewRowsOfLabel, " for each of ", labels,
       " labels; --epochs trains all weights");
+}
+
+std::string advice_on_folds(const TrainOptions& options, int64_t eval_rows) {
+  if (!is_quick(options) || options.folds || eval_rows >= kFewEvaluationRows) return "";
+  if (options.max_eval_samples || options.long_text != TrainOptions().long_text) return "";
+  return concat(
+      "--recipe quick --folds 5 ",
+      eval_rows == 0 ? "" : concat("instead of ", counted(eval_rows, "evaluation row"), " "),
+      "measures each row by a fit that has not seen it",
+      mixes_with_ngrams(options) ? ", and uses all of them to mix with n-grams and calibrate" : "");
 }
 
 namespace {

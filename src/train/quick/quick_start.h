@@ -24,6 +24,9 @@ bool takes_quick(const TrainOptions& options, const Task& task, const EncoderCon
 // A line for the log on takes_quick(). `samples`: of training.
 std::string line_of_quick(int64_t samples, int64_t labels);
 
+// A line for the log where --folds would serve better than few evaluation rows, or none; else "".
+std::string advice_on_folds(const TrainOptions& options, int64_t eval_rows);
+
 // The configuration of the run's model: with --recipe quick it has a layer that pools.
 EncoderConfig config_of_run(const TrainOptions& options, const EncoderConfig& config,
                             const std::filesystem::path& directory);

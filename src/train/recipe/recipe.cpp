@@ -145,7 +145,7 @@ namespace {
 std::string lost_mix(const TrainOptions& options, const TrainOptions& given, TaskKind task) {
   if (!given.recipe.empty() || options.recipe != "hf" || task != TaskKind::classification)
     return "";
-  if (options.eval.empty() && options.eval_fraction == 0 && !options.folds) return "";
+  if (!is_evaluated(options)) return "";
   TrainOptions as_auto = options;
   as_auto.recipe = "auto";
   if (mixes_with_ngrams(options) || !mixes_with_ngrams(as_auto)) return "";

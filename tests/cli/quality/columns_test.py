@@ -93,6 +93,10 @@ def test_columns_without_effect_are_told(directory):
     assert len(warnings) == 1 and "have no effect (amount, division, currency)" in warnings[0], told
     assert "40 evaluation rows" in warnings[0] and "--eval-fraction" in warnings[0], told
     assert "The columns beside the text have no effect" in (directory / "run/model/README.md").read_text()
+    # With folds all rows decide on the mix.
+    told = succeed("train", "--model", MODEL, "--reinit-head", "--train", train, "--recipe", "quick", "--folds", 3, *COLUMNS,
+                   "--output", directory / "folds")
+    assert "beside the text have no effect" not in told.err and "words and columns" in told.out, told
     succeed(*line, "--output", directory / "text")
     assert "beside the text" not in (directory / "text/model/README.md").read_text()
 

@@ -237,7 +237,9 @@ def test_folds(directory):
     right = sum(row["label"] == row["category"] for row in answers) / 960
     assert abs(right - metrics["eval_accuracy"]) < 1e-9 and right < 0.95, (right, metrics)
     # The model is fitted to all rows, which it knows better than the folds did; other rows agree with the folds.
-    succeed(*arguments(directory / "all"))
+    told = succeed(*arguments(directory / "all")).err
+    assert "--folds 5 measures each row by a fit that has not seen it" in told, told
+    assert "--folds 5" not in (out / "log.txt").read_text()
     assert facts_of(directory / "all")["weights_sha256"] == facts_of(out)["weights_sha256"]
     for data, least, most in ((TRAIN, right + 0.05, 1), (EVAL, right - 0.05, right + 0.05)):
         told = json.loads(succeed("evaluate", "--model", out, "--data", data, "--label-column", "category", "--json",
