@@ -41,7 +41,8 @@ std::optional<Compared> compared(const Metrics& metrics) {
   };
   const auto model = find("eval_"), majority = find("baseline_majority_");
   if (!model || !majority) return std::nullopt;
-  out.model = *model;
+  const auto tuned = metrics.find(measure + "_tuned");  // by the thresholds of predict
+  out.model = tuned == metrics.end() ? *model : tuned->second;
   out.majority = *majority;
   out.ngrams = find("baseline_ngram_");
   out.unmixed = find(kUnmixedPrefix);
@@ -49,8 +50,52 @@ std::optional<Compared> compared(const Metrics& metrics) {
   return out;
 }
 
+// A value in the unit that people read: "84.5 %", a micro F1 or a typical error.
 std::string shown(const Compared& c, double value) {
-  return c.is_share ? format_fixed(100 * value, 1) + " %" : format_measure(value);
+  if (c.name == "accuracy") return format_fixed(100 * value, 1) + " %";
+  return three_digits(c.is_share ? value : std::sqrt(value));
+}
+
+std::string_view measure_in_words(const Compared& c) {
+  return !c.is_share ? "RMSE" : c.name == "f1_micro" ? "micro F1" : std::string_view(c.name);
+}
+
+// A simpler answer that is at least as good as the model.
+struct Finding {
+  std::string text;
+  bool is_of_frozen = false;
+};
+
+std::vector<Finding> findings(const Metrics& metrics) {
+  const std::optional<Compared> c = compared(metrics);
+  if (!c) return {};
+  std::vector<Finding> out;
+  const auto is_better = [&](double a, double b) { return c->larger_is_better ? a > b : a < b; };
+  const auto both = [&](double a, std::string_view between, double b, std::string_view after = "") {
+    return concat(measure_in_words(*c), " ", shown(*c, a), between, shown(*c, b), after);
+  };
+  if (!is_better(c->model, c->majority)) {
+    out.push_back({concat(c->is_share ? "the majority's answer to every text" : "the mean", " is ",
+                          c->model == c->majority ? "as good as" : "better than", " this model, ",
+                          both(c->majority, " beside ", c->model))});
+  }
+  const double alone = c->unmixed.value_or(c->model);
+  if (c->frozen && is_better(*c->frozen, alone)) {
+    out.push_back({concat("training gained nothing over the frozen encoder's features, ",
+                          both(*c->frozen, " before it, ", alone, " after it")),
+                   true});
+  }
+  if (!c->ngrams) return out;
+  if (is_better(*c->ngrams, c->model)) {
+    out.push_back({concat("a linear model on n-grams is better than this one, ",
+                          both(*c->ngrams, " beside ", c->model))});
+  } else if (c->unmixed && is_better(*c->ngrams, *c->unmixed) &&
+             !is_better(c->model, *c->ngrams)) {
+    // If a mix is good, the n-grams alone may be the reason.
+    out.push_back({concat("BERT adds nothing to the n-grams it is mixed with, ",
+                          both(*c->unmixed, " without them, ", *c->ngrams, " theirs"))});
+  }
+  return out;
 }
 
 // Metrics that need only labels or numbers: simple models have no losses or probabilities.
@@ -118,11 +163,8 @@ std::vector<std::string> baseline_metric_names(const std::vector<std::string>& n
 std::string baseline_line(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
   if (!c) return "";
-  // Numbers are shown in their own unit.
   const bool is_accuracy = c->name == "accuracy";
-  const auto text = [&](double value) {
-    return is_accuracy ? shown(*c, value) : three_digits(c->is_share ? value : std::sqrt(value));
-  };
+  const auto text = [&](double value) { return shown(*c, value); };
   const bool is_trained = c->unmixed && c->unmixed != c->frozen;
   return concat(is_trained ? concat("BERT alone ", text(*c->unmixed), ", ") : "",
                 c->frozen ? concat("frozen features ", text(*c->frozen), ", ") : "",
@@ -136,35 +178,21 @@ std::string baseline_line(const Metrics& metrics) {
                 text(c->majority));
 }
 
+std::string baseline_verdict(const Metrics& metrics) {
+  std::vector<std::string> texts;
+  for (Finding& finding : findings(metrics)) texts.push_back(std::move(finding.text));
+  if (texts.empty()) return "";
+  return concat("Not better than simpler answers: ", join(texts, "; "), ".");
+}
+
 std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
-  const std::optional<Compared> c = compared(metrics);
-  if (!c) return "";
-  const auto is_better = [&](double a, double b) { return c->larger_is_better ? a > b : a < b; };
+  const std::vector<Finding> found = findings(metrics);
+  if (found.empty()) return "";
   const std::string advice =
-      concat(": try ", remedy, ", or a model that knows the data's language");
-  if (!is_better(c->model, c->majority)) {
-    return concat("warning: ", c->is_share ? "the majority's answer to every text" : "the mean",
-                  " is ", c->model == c->majority ? "as good as" : "better than", " this model, ",
-                  c->name, " ", shown(*c, c->majority), " beside ", shown(*c, c->model), advice);
-  }
-  const double alone = c->unmixed.value_or(c->model);
-  if (c->frozen && is_better(*c->frozen, alone)) {
-    return concat("warning: training gained nothing over the frozen encoder's features, ", c->name,
-                  " ", shown(*c, *c->frozen), " before it, ", shown(*c, alone),
-                  " after it: try --recipe quick, or a smaller --lr");
-  }
-  if (!c->ngrams) return "";
-  if (is_better(*c->ngrams, c->model)) {
-    return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
-                  shown(*c, *c->ngrams), " beside ", shown(*c, c->model), advice);
-  }
-  // If a mix is good, the n-grams alone may be the reason.
-  if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
-    return concat("warning: BERT adds nothing to the n-grams it is mixed with, ", c->name, " ",
-                  shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams), " theirs",
-                  advice);
-  }
-  return "";
+      found.front().is_of_frozen
+          ? "--recipe quick, or a smaller --lr"
+          : concat(remedy, ", or a model that knows the data's language");
+  return concat("warning: ", found.front().text, ": try ", advice);
 }
 
 }  // namespace finetune

@@ -41,7 +41,9 @@ std::vector<std::string> baseline_metric_names(const std::vector<std::string>& n
 // with n-grams, "frozen features" if it began as a fit to them. Returns "" if there are no
 // baselines.
 std::string baseline_line(const Metrics& metrics);
-// If a simpler model is better: a line that says so and what to try. Else returns "".
+// If simpler models are at least as good: a sentence with all of them. Else returns "".
+std::string baseline_verdict(const Metrics& metrics);
+// The first of them as a line of the log, with what to try. Else returns "".
 std::string baseline_warning(const Metrics& metrics, std::string_view remedy = kMoreTraining);
 
 }  // namespace finetune

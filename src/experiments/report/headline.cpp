@@ -105,13 +105,19 @@ std::string date_html(const RunRecord& run) {
 
 }  // namespace
 
-std::string result_html(const RunRecord& run, size_t first_line) {
+std::string result_html(const RunRecord& run, bool with_verdict) {
   std::string text = "<div class=\"head\">\n<div>\n";
   const std::vector<std::string> lines = result_lines(run.metrics);
   const std::string bars = alternatives_html(run), in_bars = baseline_line(run.metrics);
-  for (size_t i = first_line; i < lines.size(); ++i) {
-    if (!bars.empty() && lines[i] == in_bars) continue;
-    text += concat("<p class=\"lead\">", markup_escaped(lines[i], 300), "</p>\n");
+  const auto add = [&](const std::string& line) {
+    text += concat("<p class=\"lead\">", markup_escaped(line, 300), "</p>\n");
+  };
+  if (with_verdict && !lines.empty()) add(lines.front());
+  if (const std::string verdict = baseline_verdict(run.metrics); !verdict.empty()) {
+    text += concat("<p class=\"lead\"><strong>", markup_escaped(verdict), "</strong></p>\n");
+  }
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (bars.empty() || lines[i] != in_bars) add(lines[i]);
   }
   return concat(text, model_html(run), date_html(run), "</div>\n", bars, "</div>\n");
 }
@@ -120,7 +126,7 @@ std::string headline_html(const RunRecord& run) {
   const std::vector<std::string> lines = result_lines(run.metrics);
   std::string verdict = lines.empty() ? "A run without evaluation" : lines.front();
   if ('a' <= verdict[0] && verdict[0] <= 'z') verdict[0] = char(verdict[0] - 'a' + 'A');
-  return concat("<h1>", markup_escaped(verdict, 300), "</h1>\n", result_html(run, 1));
+  return concat("<h1>", markup_escaped(verdict, 300), "</h1>\n", result_html(run, false));
 }
 
 }  // namespace finetune

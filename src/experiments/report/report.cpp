@@ -37,7 +37,7 @@ std::string run_html(const RunRecord& run, const std::string& name, size_t numbe
   return concat("<section id=\"run-", number + 1, "\">\n<details class=\"run\"",
                 is_open ? " open" : "", "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi>",
                 best_mark(settings, number), "</h2></summary>\n",
-                is_alone ? "" : result_html(run, 0),
+                is_alone ? "" : result_html(run, true),
                 evaluation_html(run, is_open ? explain : nullptr), facts_html(run),
                 "</details>\n</section>\n");
 }

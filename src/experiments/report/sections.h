@@ -26,8 +26,8 @@ RunSettings settings_of(const std::vector<RunRecord>& runs);
 
 // The result in words as the page's heading, then simpler alternatives, date, model and data.
 std::string headline_html(const RunRecord& run);
-// The same without the heading, beginning at line `first_line` of the result.
-std::string result_html(const RunRecord& run, size_t first_line);
+// The same without the heading, with its words in the text or not.
+std::string result_html(const RunRecord& run, bool with_verdict);
 // The best setting as the page's heading, a table of all, and pictures of each option's effect.
 std::string settings_html(const std::vector<RunRecord>& runs, const RunSettings& settings);
 

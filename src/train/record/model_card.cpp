@@ -13,6 +13,7 @@
 #include "core/text/shell_word.h"
 #include "core/text/shown_numbers.h"
 #include "engine/export_model.h"
+#include "tasks/baseline.h"
 #include "tasks/registry.h"
 #include "tasks/scores/main_measure.h"
 #include "tasks/scores/metric_table.h"
@@ -302,6 +303,9 @@ std::string limits(const ModelCard& card) {
   } else if (has_side_columns) {
     text +=
         "- The columns beside the text have no effect: no n-grams are combined with the model.\n";
+  }
+  if (const std::string verdict = baseline_verdict(card.metrics); !verdict.empty()) {
+    text += concat("- ", markdown(verdict), "\n");
   }
   return text + "- It repeats what is wrong or one-sided in its training rows.\n";
 }

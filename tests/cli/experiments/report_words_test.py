@@ -38,6 +38,26 @@ def test_whether_probabilities_are_calibrated(directory):
     assert "calibrat" not in text[:text.index("Numbers, options and facts")], text
 
 
+def test_what_a_model_is_not_better_than(directory):
+    """The report and the card say what the log warns of, and nothing without it."""
+    need(DATA)
+    data = tagged_rows(directory / "d.csv")
+    line = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 6, "--text-column", "text"]
+    for name, more in (("values", ["--regression", "--label-column", "number"]),
+                       ("tags", ["--multi-label", ";", "--label-column", "tags"])):
+        run = train(directory / name, *line, *more)
+        warned = re.search(r"warning: (.* is (?:better than|as good as) this.*?): try ", (run / "log.txt").read_text())
+        card, text = (run / "model/README.md").read_text(), report(directory, run)[1]
+        words = f"Not better than simpler answers: {warned[1]}"
+        assert '<p class="lead"><strong>' + words.replace("'", "&#39;") in text, (words, text[-3000:])
+        limits = card.partition("## Limits")[2]
+        assert f"\n- {words}" in limits, limits
+    run = labelled(directory / "good", "--lr", "1e-3")
+    metrics = metrics_of(run)
+    (run / "metrics.json").write_text(json.dumps({**metrics, "eval_accuracy": 1}))
+    assert "Not better than" not in succeed("report", run, "--output", "-").out
+
+
 def with_names(run):
     """A run whose labels are two long names, and whose texts are short but for two."""
     names = [LONG, "a short one"]
