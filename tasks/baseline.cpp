@@ -89,8 +89,7 @@ std::vector<Finding> findings(const Metrics& metrics) {
   if (is_better(*c->ngrams, c->model)) {
     out.push_back({concat("a linear model on n-grams is better than this one, ",
                           both(*c->ngrams, " beside ", c->model))});
-  } else if (c->unmixed && is_better(*c->ngrams, *c->unmixed) &&
-             !is_better(c->model, *c->ngrams)) {
+  } else if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
     // If a mix is good, the n-grams alone may be the reason.
     out.push_back({concat("BERT adds nothing to the n-grams it is mixed with, ",
                           both(*c->unmixed, " without them, ", *c->ngrams, " theirs"))});
@@ -188,10 +187,9 @@ std::string baseline_verdict(const Metrics& metrics) {
 std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {
   const std::vector<Finding> found = findings(metrics);
   if (found.empty()) return "";
-  const std::string advice =
-      found.front().is_of_frozen
-          ? "--recipe quick, or a smaller --lr"
-          : concat(remedy, ", or a model that knows the data's language");
+  const std::string advice = found.front().is_of_frozen
+                                 ? "--recipe quick, or a smaller --lr"
+                                 : concat(remedy, ", or a model that knows the data's language");
   return concat("warning: ", found.front().text, ": try ", advice);
 }
 

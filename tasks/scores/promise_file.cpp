@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/sha256.h"
 #include "core/text/json_value.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/promise.h"
 #include "tasks/classification/model_options.h"
@@ -124,9 +125,9 @@ void remove_promise(const fs::path& directory) {
   if (removed) warn(file.string(), ": the older promise is removed, since no new one can be made");
 }
 
-Promise read_promise(const PromisedModel& model) {
-  const fs::path file = model.directory / kPromiseFile;
-  const JsonValue json = parsed(file);
+namespace {
+
+Promise promise_in(const JsonValue& json, const fs::path& file) {
   if (const auto version = value_of<int64_t>(json, "version", file); version != kVersion) {
     throw model_error(file.string(), ": has version ", version, "; this program reads version ",
                       kVersion);
@@ -141,8 +142,36 @@ Promise read_promise(const PromisedModel& model) {
     throw model_error(file.string(), ": wrong is ", out.wrong, " of ", out.automatic,
                       ", too many for its max_error and confidence", kAgain);
   }
+  return out;
+}
+
+}  // namespace
+
+Promise read_promise(const PromisedModel& model) {
+  const fs::path file = model.directory / kPromiseFile;
+  const JsonValue json = parsed(file);
+  const Promise out = promise_in(json, file);
   require_same(model, json, file);
   return out;
+}
+
+std::optional<Promise> stored_promise(const fs::path& directory) {
+  const fs::path file = directory / kPromiseFile;
+  if (!path_exists(file, ExitCode::model)) return std::nullopt;
+  return promise_in(parsed(file), file);
+}
+
+std::string promise_in_words(const Promise& promise) {
+  const auto percent = [](double share) { return format_fixed(100 * share, 1) + " %"; };
+  const std::string wanted =
+      concat("at most ", percent(promise.wanted.max_error), " of automatic labels wrong, with ",
+             percent(promise.wanted.confidence), " confidence");
+  if (!promise.threshold) return wanted;
+  return concat(wanted, ": labels with a probability of at least ", *promise.threshold, ", ",
+                percent(double(promise.automatic) / double(promise.rows)), " of ",
+                with_thousands(double(promise.rows)), promise.rows == 1 ? " row (" : " rows (",
+                with_thousands(double(promise.wrong)), " of ",
+                with_thousands(double(promise.automatic)), " wrong)");
 }
 
 }  // namespace finetune

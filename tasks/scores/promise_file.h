@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,5 +43,11 @@ void remove_promise(const std::filesystem::path& directory);
 
 // Error(model) if there is none, if it is damaged, or if it is for another model or other options.
 Promise read_promise(const PromisedModel& model);
+// The same without a look at the model; nothing if there is none.
+std::optional<Promise> stored_promise(const std::filesystem::path& directory);
+
+// "at most 5.0 % of automatic labels wrong, with 95.0 % confidence"; with a threshold also ":
+// labels with a probability of at least 0.9, 54.4 % of 3,330 rows (74 of 1,811 wrong)".
+std::string promise_in_words(const Promise& promise);
 
 }  // namespace finetune

@@ -21,7 +21,7 @@
 #include "model/head.h"
 #include "model/parameters.h"
 #include "tasks/model_files.h"
-#include "train/record/model_card.h"
+#include "train/record/card_lines.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
 #include "weights/stored_tensor.h"
@@ -307,7 +307,8 @@ void copy_model_facts(const fs::path& from, const fs::path& to, std::string card
   if (is_there(kModelFactsFile)) {
     write_file(to / kModelFactsFile, text_of(kModelFactsFile));
     if (card.empty() && is_there(kModelCardFile)) {
-      card = with_weights_sha256(text_of(kModelCardFile), sha256_of_file(to / "model.safetensors"));
+      card = with_promise(text_of(kModelCardFile), "");  // it was made for other weights
+      card = with_weights_sha256(card, sha256_of_file(to / "model.safetensors"));
     }
   }
   if (!card.empty()) write_file(to / kModelCardFile, card);

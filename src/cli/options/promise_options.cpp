@@ -3,10 +3,13 @@
 
 #include "cli/output/output_file.h"
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/files.h"
+#include "core/files/text_file.h"
 #include "core/log.h"
 #include "engine/export_model.h"
 #include "model/architecture.h"
+#include "train/record/card_lines.h"
 #include "train/run/fingerprint.h"
 #include "train/run/metrics_files.h"
 #include "weights/model_directory.h"
@@ -107,14 +110,30 @@ std::vector<InputFile> files_of_run(const FineTuned& model) {
   return files;
 }
 
+namespace {
+
+// Without its card the promise is valid too, so a failure is a warning.
+void tell_card(const fs::path& directory, std::string_view promise) try {
+  const fs::path card = directory / kModelCardFile;
+  if (!path_exists(card, ExitCode::model)) return;
+  const std::string text = read_text_file(card, ExitCode::model);
+  if (std::string changed = with_promise(text, promise); changed != text) write_file(card, changed);
+} catch (const Error& error) {
+  warn("the model's card does not tell the promise: ", error.what());
+}
+
+}  // namespace
+
 ExitCode keep_promise(const FineTuned& model, const std::optional<Promise>& promise) {
   if (!promise) return ExitCode::done;
-  if (!promise->threshold) {
-    remove_promise(model.model.directory.directory);
-    return ExitCode::assertion;
-  }
-  write_promise(promised_model(model), *promise);
-  return ExitCode::done;
+  const fs::path& directory = model.model.directory.directory;
+  const bool is_made = promise->threshold.has_value();
+  if (is_made)
+    write_promise(promised_model(model), *promise);
+  else
+    remove_promise(directory);
+  tell_card(directory, is_made ? promise_in_words(*promise) : "");
+  return is_made ? ExitCode::done : ExitCode::assertion;
 }
 
 }  // namespace finetune

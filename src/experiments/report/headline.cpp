@@ -8,6 +8,7 @@
 #include "experiments/report/sections.h"
 #include "tasks/baseline.h"
 #include "tasks/scores/main_measure.h"
+#include "tasks/scores/promise_file.h"
 #include "tasks/scores/result_lines.h"
 #include "train/run/metrics_files.h"
 #include "weights/hub_cache.h"
@@ -103,6 +104,13 @@ std::string date_html(const RunRecord& run) {
   return concat("<p class=\"note\">", markup_escaped(text, 300), "</p>\n");
 }
 
+std::string promise_html(const RunRecord& run) {
+  const auto promise = stored_promise(run.directory / "model");
+  if (!promise) return "";
+  return concat("<p>Promise: ", markup_escaped(promise_in_words(*promise)),
+                "; finetune predict --automatic uses it.</p>\n");
+}
+
 }  // namespace
 
 std::string result_html(const RunRecord& run, bool with_verdict) {
@@ -119,7 +127,8 @@ std::string result_html(const RunRecord& run, bool with_verdict) {
   for (size_t i = 1; i < lines.size(); ++i) {
     if (bars.empty() || lines[i] != in_bars) add(lines[i]);
   }
-  return concat(text, model_html(run), date_html(run), "</div>\n", bars, "</div>\n");
+  return concat(text, promise_html(run), model_html(run), date_html(run), "</div>\n", bars,
+                "</div>\n");
 }
 
 std::string headline_html(const RunRecord& run) {

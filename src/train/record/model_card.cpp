@@ -19,15 +19,12 @@
 #include "tasks/scores/metric_table.h"
 #include "tasks/scores/result_lines.h"
 #include "train/options/table/option_table.h"
+#include "train/record/card_lines.h"
 #include "train/record/result_line.h"
 #include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
-
-// The line with the checksum of the weights, as this version and older ones write it.
-constexpr std::string_view kWeightsSum = "\nsha256 of model.safetensors: ";
-constexpr std::string_view kOldWeightsSum = "\nsha256 of the weights: ";
 
 // Quotes `text` as a double-quoted scalar of YAML.
 std::string yaml(std::string_view text) {
@@ -367,22 +364,9 @@ std::string model_card(const ModelCard& card) {
                 "; a card without this line is kept when the model is trained again -->\n\n# ",
                 markdown(title_of(card)), "\n\nFor ", purpose(card),
                 ", trained with finetune " FINETUNE_VERSION " on ", card.date.substr(0, 10),
-                " (UTC).\n\n## Results\n\n", results(card), "\n## Data\n\n", data(card),
+                " (UTC).\n\n## Results\n\n", results(card), kDataHeading, "\n", data(card),
                 labels(card), limits(card), "\n## How it was made\n\n```sh\n", command_of(card),
-                "\n```\n", kWeightsSum, card.weights_sha256, "\n");
-}
-
-std::string with_weights_sha256(std::string card, std::string_view sha256) {
-  if (card.find(kCardMarker) == card.npos) return card;
-  for (const std::string_view line : {kWeightsSum, kOldWeightsSum}) {
-    const size_t found = card.rfind(line);
-    if (found == card.npos) continue;
-    const size_t begin = found + line.size();
-    const size_t end = std::min(card.find('\n', begin), card.size());
-    card.replace(begin, end - begin, sha256).replace(found, line.size(), kWeightsSum);
-    break;
-  }
-  return card;
+                "\n```\n", kWeightsSumLine, card.weights_sha256, "\n");
 }
 
 }  // namespace finetune

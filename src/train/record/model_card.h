@@ -32,9 +32,6 @@ struct ModelCard {
 // runs in different directories have the same card. Names in `card` may have any bytes.
 std::string model_card(const ModelCard& card);
 
-// Returns `card` with this checksum of model.safetensors; unchanged if a user wrote the card.
-std::string with_weights_sha256(std::string card, std::string_view sha256);
-
 // The command that trains this model again: "finetune train --model NAME --train FILE ...", on
 // several lines if it is long.
 std::string command_of(const ModelCard& card);

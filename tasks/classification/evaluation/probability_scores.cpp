@@ -6,6 +6,7 @@
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/held_out_logits.h"
+#include "tasks/scores/promise_file.h"
 
 namespace finetune {
 namespace {
@@ -33,18 +34,11 @@ std::string left_out(int64_t read_by_run, int64_t repeated) {
 }
 
 std::string in_words(const Promise& promise, const std::string& left) {
-  const std::string wanted =
-      concat("at most ", as_percent(promise.wanted.max_error), " of automatic labels wrong, with ",
-             as_percent(promise.wanted.confidence), " confidence");
+  const std::string words = promise_in_words(promise);
   if (promise.threshold) {
-    return concat("promise: ", wanted, ": labels with a probability of at least ",
-                  *promise.threshold, ", ",
-                  as_percent(double(promise.automatic) / double(promise.rows)), " of ",
-                  rows_in_words(promise.rows), " (", with_thousands(double(promise.wrong)), " of ",
-                  with_thousands(double(promise.automatic)), " wrong; ", kPilot, ")", left,
-                  "; finetune predict --automatic uses it");
+    return concat("promise: ", words, "; ", kPilot, left, "; finetune predict --automatic uses it");
   }
-  const std::string none = concat("no promise of ", wanted, ", can be made from these ",
+  const std::string none = concat("no promise of ", words, ", can be made from these ",
                                   rows_in_words(promise.rows), " (", kPilot, ")", left);
   if (!promise.needed_rows) {
     return concat(none,

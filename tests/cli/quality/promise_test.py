@@ -2,6 +2,7 @@
 import hashlib
 import json
 import random
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -75,6 +76,13 @@ def test_a_promise_is_made_from_fresh_rows_and_used(directory):
     more = succeed(*evaluate, directory / "more.csv", "--max-error", 0.2, "--overwrite")
     assert ("left out: 800 rows whose text the model's run read, 2 rows whose text an earlier row has;" in more.out), more
     assert json.loads((model / "promise.json").read_text()) == made
+    # The card and the report of the run say it once, in the same words. A converted model has no promise.
+    said = re.search(r"promise: (at most 20.0 % .* wrong\));", more.out)[1]
+    card = (model / "README.md").read_text()
+    assert card.count("Promise: ") == 1 and f"|\n\nPromise: {said}; `finetune predict --automatic` uses it.\n\n## Data" in card, card
+    assert f"<p>Promise: {said}; finetune predict --auto" in succeed("report", directory / "run", "--output", "-").out
+    succeed("convert", "--model", model, "--dtype", "bf16", "--output", directory / "bf16")
+    assert "Promise: " not in (directory / "bf16/README.md").read_text()
     # It is about this model with these options alone.
     fail(4, *common, "--automatic", "--max-length", 9, words=["promise.json", "max-length 9"])
     copy = shutil.copytree(model, directory / "copy")
@@ -115,7 +123,11 @@ def test_a_promise_is_made_from_fresh_rows_and_used(directory):
     (copy / "finetune.json").write_text(json.dumps(facts))
     failed = run(*evaluate, directory / "few.csv", "--max-error", 0.2, "--overwrite")
     assert failed.code == 7 and "could not be checked" in failed.err and "removed" in failed.err, failed
-    assert not (copy / "promise.json").exists()
+    assert not (copy / "promise.json").exists() and "Promise: " not in (copy / "README.md").read_text()
+    # A card that a user wrote stays as it is.
+    write(copy / "README.md", "mine\n\n## Data\n")
+    succeed(*evaluate, fresh, "--max-error", 0.2)
+    assert (copy / "README.md").read_text() == "mine\n\n## Data\n"
 
 
 def test_labels_that_no_promise_is_for(directory):
