@@ -55,6 +55,16 @@ def test_short_help(directory):
     assert 55 < max(map(len, prose)) <= 60, prose
 
 
+def test_help_at_any_width(directory):
+    """However narrow the terminal is, the options are listed: those that are common, or all."""
+    lines = [[command] for command in COMMANDS if command != "bench"] + [["bench", "step"], ["bench", "layout"]]
+    for line in lines:
+        pages = {width: succeed(*line, "--help", env={"COLUMNS": str(width)}).out for width in (40, 60, 66, 80)}
+        listed = {width: set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", page, re.M)) for width, page in pages.items()}
+        assert all(options and options >= listed[80] - {"--help", "--fail-on-warning"} for options in listed.values()), \
+            (line, pages)
+
+
 def test_mistakes_on_the_command_line(directory):
     alone = run()
     lines = alone.out.splitlines()

@@ -114,7 +114,9 @@ std::string full_help_page(const CommandEntry& command, size_t columns) {
 std::string help_page(const CommandEntry& command, size_t columns) {
   const std::string whole = full_help_page(command, columns);
   const auto lines = size_t(std::count(whole.begin(), whole.end(), '\n'));
-  return lines <= kScreenLines ? whole : short_page(command, columns);
+  const bool has_common = std::any_of(command.options.begin(), command.options.end(),
+                                      [](const OptionEntry& option) { return option.is_common; });
+  return lines > kScreenLines && has_common ? short_page(command, columns) : whole;
 }
 
 }  // namespace finetune
