@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "core/text/text.h"
 
@@ -107,6 +108,60 @@ std::string wrapped(std::string line, std::string_view text, size_t indent, size
     at_start = false;
   }
   return out + line + "\n";
+}
+
+namespace {
+
+// The words of a shell command, each with the blanks before it. Quoted blanks are part of a word.
+std::vector<std::string_view> shell_words(std::string_view command) {
+  std::vector<std::string_view> words;
+  size_t begin = 0;
+  char quote = 0;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == '\\') {
+      ++i;
+    } else if (c == ' ' && i > begin && command[i - 1] != ' ') {
+      words.push_back(command.substr(begin, i - begin));
+      begin = i;
+    }
+  }
+  words.push_back(command.substr(begin));
+  return words;
+}
+
+bool is_option(std::string_view word) {
+  const std::string_view name = trim(word);
+  return name.size() > 1 && name[0] == '-';
+}
+
+}  // namespace
+
+std::string folded_command(std::string_view command, size_t indent, size_t columns) {
+  constexpr std::string_view kGoesOn = " \\";
+  if (count_code_points(command) <= columns) return std::string(command);
+  const std::vector<std::string_view> words = shell_words(command);
+  std::string out, line;
+  for (size_t i = 0; i < words.size(); ++i) {
+    size_t needed = count_code_points(words[i]);
+    if (is_option(words[i])) {
+      size_t with_values = needed;
+      for (size_t k = i + 1; k < words.size() && !is_option(words[k]); ++k)
+        with_values += count_code_points(words[k]);
+      if (indent + with_values + kGoesOn.size() <= columns) needed = with_values;
+    }
+    if (i > 0 && count_code_points(line) + needed + kGoesOn.size() > columns) {
+      out += concat(line, kGoesOn, "\n");
+      line = std::string(indent, ' ').append(trim(words[i]));
+    } else {
+      line += words[i];
+    }
+  }
+  return out + line;
 }
 
 std::string prose_for(int descriptor, std::string_view lines) {

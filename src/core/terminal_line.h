@@ -22,6 +22,12 @@ int known_columns(int descriptor);
 // stays whole). Further lines begin at column `indent`. Ends with a line end.
 std::string wrapped(std::string line, std::string_view text, size_t indent, size_t columns);
 
+// A shell command, broken at blanks so that it can still be pasted: each line but the last ends
+// with a backslash, before `columns` if its words allow that, and the further lines begin at column
+// `indent`. Options keep their values beside them where they fit; quoted text stays whole. Without
+// a line end.
+std::string folded_command(std::string_view command, size_t indent, size_t columns);
+
 // Lines of text for the stream at this descriptor. On a terminal each line of prose is broken at
 // blanks to its width (at least 40 columns), and its further lines begin with two blanks.
 // Elsewhere, and if the width is unknown, the text is as it is. A line with two blanks in a row is

@@ -65,6 +65,26 @@ def test_help_at_any_width(directory):
             (line, pages)
 
 
+def test_examples_at_any_width(directory):
+    """Wide examples are folded so that they can be pasted; nothing but a long word is wider than the terminal."""
+    def commands(page):
+        page = re.sub(r" \\\n +", " ", page.partition("xamples:\n")[2])
+        return [line for line in re.findall(r"^  (\S.*?)(?:  .*)?$", page, re.M) if "finetune" in line]
+
+    for command in COMMANDS:
+        whole = commands(succeed(command, "--help", "all").out)
+        assert whole, command
+        for width in (40, 60, 66):
+            page = succeed(command, "--help", "all", env={"COLUMNS": str(width)}).out
+            wide = [line.strip(" \\") for line in page.splitlines() if len(line) > width]
+            wide = [line for line in wide if " " in line and " = " not in line]  # not TOML
+            assert all(re.fullmatch(r"--\S+ \S+", line) for line in wide), (command, wide)
+            assert commands(page) == whole, (command, width, page)
+    narrow = succeed("train", "--help", env={"COLUMNS": "60"}).out
+    assert "\n  finetune train --model minilm --train train.csv \\\n      --eval dev.csv" in narrow, narrow
+    assert "\n  finetune train --output runs/a --resume\n      # continue after a stop\n" in narrow, narrow
+
+
 def test_mistakes_on_the_command_line(directory):
     alone = run()
     lines = alone.out.splitlines()

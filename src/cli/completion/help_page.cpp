@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kScreenLines = 39;  // of 40: the prompt needs one
 constexpr size_t kOptionColumns = 28, kCommandColumns = 14, kGap = 2;
+constexpr size_t kExampleIndent = 2;
+constexpr std::string_view kGoesOn = " \\";  // ends a line of a command that has more
 constexpr std::string_view kDefaultGroup = "Options";
 // The short page leaves this prefix out.
 constexpr std::string_view kUsualTask = "classification: ";
@@ -29,7 +31,7 @@ std::string option_item(const OptionEntry& option, size_t columns) {
   if (!option.is_flag && option.type != option.name) name += " " + option.type;
   if (option.required) help = concat("required: ", help);
   if (!option.standard.empty()) help += concat(" [", option.standard, "]");
-  return item(name, help, kOptionColumns, columns);
+  return item(name, help, std::min(kOptionColumns, columns / 2), columns);
 }
 
 std::string usage(const CommandEntry& command, size_t columns) {
@@ -61,11 +63,47 @@ std::string options_by_group(const CommandEntry& command, size_t columns) {
   return text;
 }
 
+// An example of one or more lines, folded if one is wider than the screen and it is a command. A
+// remark beside it then follows in a line of its own.
+std::string example_text(const std::vector<std::string_view>& lines, size_t columns) {
+  std::string written, command;
+  size_t width = 0;
+  for (std::string_view line : lines) {
+    written += concat(line, "\n");
+    width = std::max(width, count_code_points(line));
+    const bool goes_on = line.ends_with(kGoesOn);
+    command += command.empty() ? std::string(line) : concat(" ", trim(line));
+    if (goes_on) command.erase(command.size() - kGoesOn.size());
+  }
+  if (width <= columns) return written;
+  const size_t end = std::min(command.find("  ", kExampleIndent), command.size());
+  const std::string_view remark = trim(std::string_view(command).substr(end));
+  constexpr size_t kMore = kExampleIndent + 4;
+  std::string text = command.substr(0, end);
+  if (text.find("finetune") != text.npos) text = folded_command(text, kMore, columns);
+  text += "\n";
+  if (remark.empty()) return text;
+  return text + wrapped(std::string(kMore, ' ') + "# ", remark, kMore + kGap, columns);
+}
+
+std::string examples_text(std::string_view examples, size_t columns) {
+  std::string text;
+  std::vector<std::string_view> example;
+  for (std::string_view line : split(examples, '\n')) {
+    example.push_back(line);
+    if (line.ends_with(kGoesOn)) continue;
+    text += example_text(example, columns);
+    example.clear();
+  }
+  return text;
+}
+
 // Examples follow the line that announces them; other blocks have an empty line above.
 std::string blocks_text(const std::vector<FooterBlock>& blocks, size_t columns) {
   std::string text;
   for (const FooterBlock& block : blocks) {
-    text += block.is_verbatim ? block.text + "\n" : "\n" + wrapped("", block.text, 0, columns);
+    text += block.is_verbatim ? examples_text(block.text, columns)
+                              : "\n" + wrapped("", block.text, 0, columns);
   }
   return text;
 }
