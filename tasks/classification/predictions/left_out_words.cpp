@@ -40,6 +40,16 @@ void LeftOutWords::add(RowValues row, size_t column, std::string text) {
   rows_.emplace_back(values);
 }
 
+void LeftOutWords::add_words_of(RowValues row, size_t column, size_t most) {
+  const std::string_view text = row[column];
+  const std::vector<Word> found = words_of(text);
+  std::vector<std::string>& words = words_.back();
+  for (size_t i = 0; i < found.size() && words.size() < most; ++i) {
+    words.emplace_back(text.substr(found[i].begin, found[i].end - found[i].begin));
+    add(row, column, text_without(text, found, i));
+  }
+}
+
 void LeftOutWords::set(std::span<const RowValues> rows, const TextColumns& columns) {
   rows_.clear();
   words_.clear();
@@ -47,15 +57,9 @@ void LeftOutWords::set(std::span<const RowValues> rows, const TextColumns& colum
   texts_.clear();
   for (const RowValues row : rows) {
     rows_.push_back(row);
-    std::vector<std::string>& words = words_.emplace_back();
-    for (const size_t column : columns.text) {
-      const std::string_view text = row[column];
-      const std::vector<Word> found = words_of(text);
-      for (size_t i = 0; i < found.size() && words.size() < kMostWords; ++i) {
-        words.emplace_back(text.substr(found[i].begin, found[i].end - found[i].begin));
-        add(row, column, text_without(text, found, i));
-      }
-    }
+    words_.emplace_back();
+    for (const size_t column : columns.text) add_words_of(row, column, kMostWords);
+    if (columns.pair) add_words_of(row, *columns.pair, words_.back().size() + kMostWords);
   }
 }
 

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "tasks/classification/predictions/explanation.h"
-#include "tasks/classification/predictions/left_out_words.h"
 
 namespace finetune {
 namespace {
@@ -200,7 +199,7 @@ void append_explanation(const PredictionFormat& format, const Explanation& expla
   line += ',';
   append_csv_value(format.labels[size_t(explanation.against)], line, format.spreadsheet_safe);
   line += concat(",", format_number(explanation.lead), ",");
-  append_csv_value(parts_in_words(explanation.words, LeftOutWords::kMostWords), line,
+  append_csv_value(parts_in_words(explanation.words, explanation.words.size()), line,
                    format.spreadsheet_safe);
   line += concat(",", format_number(explanation.rest));
   if (!format.explains_ngrams) return;

@@ -21,9 +21,9 @@ def texts(count, seed):
         yield " ".join(words), label if draw.random() > 0.1 else "food"
 
 
-def leads(model, directory, rows, label, against):
-    """ln(p(label) / p(against)) of texts."""
-    done = succeed("predict", "--model", model, "--input", write(directory / "variants.csv", "text\n" + "".join(
+def leads(model, directory, rows, label, against, header="text"):
+    """ln(p(label) / p(against)) of texts; of pairs, two values are joined by '","'."""
+    done = succeed("predict", "--model", model, "--input", write(directory / "variants.csv", header + "\n" + "".join(
         f'"{text}"\n' for text in rows)), "--output", "-", "--all-probabilities", "--quiet", *DEVICE).out
     names, *found = rows_of(done)
     places = [names.index(f"probability:{name}") for name in (label, against)]
@@ -60,6 +60,24 @@ def test_words_are_what_brute_force_says(directory):
     strongest = max(json.loads(lines[0])["words"], key=lambda part: abs(part["weight"]))
     assert found[0][5].startswith(f"{strongest['word']} {strongest['weight']:+.2f}"), (found[0], strongest)
     fail(2, *predict, "-", "--explain", "--long-text", "windows", words=["--explain", "--long-text"])
+
+
+def test_words_of_a_second_text_follow(directory):
+    need(*MODELS)
+    data = write(directory / "train.csv", "text,other,label\n" + "".join(
+        f"{text},{draw[0]} STORE,{label}\n" for (text, label), draw in zip(texts(200, 1), texts(200, 2))))
+    succeed("train", "--model", MODEL, "--reinit-head", "--train", data, "--text-pair-column", "other", "--output",
+            directory / "run", "--quiet", "--lr", "3e-3", "--epochs", 1, *DEVICE)
+    model, header = directory / "run/model", "text,other"
+    file = write(directory / "new.csv", header + "\nSHELL 3,STORE PIZZA\n")
+    line = json.loads(succeed("predict", "--model", model, "--input", file, "--output", "-", "--json-lines", "--explain",
+                              "--quiet", *DEVICE).out)
+    assert [part["word"] for part in line["words"]] == ["SHELL", "3", "STORE", "PIZZA"], line
+    variants = ['SHELL 3","STORE PIZZA', '3","STORE PIZZA', 'SHELL","STORE PIZZA', 'SHELL 3","PIZZA', 'SHELL 3","STORE']
+    lead, *others = leads(model, directory, variants, line["label"], line["against"], header)
+    assert abs(line["lead"] - lead) < 2e-3 * (1 + abs(lead)), (line, lead)
+    for part, other in zip(line["words"], others, strict=True):
+        assert abs(part["weight"] - (lead - other)) < 4e-3 * (1 + abs(lead)), (line, lead, other)
 
 
 main(globals())

@@ -12,27 +12,32 @@
 using namespace finetune;
 
 TEST_CASE("each word of the text columns is left out once") {
-  const std::vector<std::string_view> row{"7", " CDN  TIRE ", "hand\tsoap", "pair stays"};
+  const std::vector<std::string_view> row{"7", " CDN  TIRE ", "hand\tsoap", "a pair"};
   const std::vector<std::string_view> empty{"8", "", "", ""};
   const std::vector<RowValues> rows{row, empty};
   LeftOutWords left_out;
   left_out.set(rows, {{1, 2}, 3});
   REQUIRE(left_out.words().size() == 2);
-  CHECK(left_out.words()[0] == std::vector<std::string>{"CDN", "TIRE", "hand", "soap"});
+  CHECK(left_out.words()[0] ==
+        std::vector<std::string>{"CDN", "TIRE", "hand", "soap", "a", "pair"});
   CHECK(left_out.words()[1].empty());
-  REQUIRE(left_out.rows().size() == 6);
+  REQUIRE(left_out.rows().size() == 8);
   CHECK(left_out.rows()[0][1] == " CDN  TIRE ");
   CHECK(left_out.rows()[1][1] == " TIRE ");
   CHECK(left_out.rows()[2][1] == " CDN ");
   CHECK(left_out.rows()[3][2] == "soap");
   CHECK(left_out.rows()[4][2] == "hand");
-  CHECK(left_out.rows()[4][3] == "pair stays");
+  CHECK(left_out.rows()[4][3] == "a pair");
+  CHECK(left_out.rows()[5][2] == "hand\tsoap");
+  CHECK(left_out.rows()[5][3] == "pair");
+  CHECK(left_out.rows()[6][3] == "a");
   std::string words;
   for (int i = 0; i < 100; ++i) words += "w ";
-  const std::vector<std::string_view> long_row{words};
+  const std::vector<std::string_view> long_row{words, "x y"};
   const std::vector<RowValues> long_rows{long_row};
-  left_out.set(long_rows, {{0}, {}});
-  CHECK(left_out.words()[0].size() == LeftOutWords::kMostWords);
+  left_out.set(long_rows, {{0}, 1});
+  REQUIRE(left_out.words()[0].size() == LeftOutWords::kMostWords + 2);
+  CHECK(left_out.words()[0].back() == "y");
 }
 
 TEST_CASE("a word leaves no blank behind, and CJK characters are words") {
