@@ -19,10 +19,13 @@
 #include "core/terminal_line.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "core/text/shell_word.h"
 #include "experiments/compare/comparison_output.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/sweep_directory.h"
 #include "experiments/sweep/sweep_plan.h"
+#include "tasks/baseline.h"
+#include "tasks/scores/result_lines.h"
 
 namespace finetune {
 namespace {
@@ -114,16 +117,29 @@ std::string outcome_of(const RunReport& report) {
                 report.error.empty() ? "" : ": ", report.error);
 }
 
+// The result of the best run, and simpler models beside it.
+std::string words_of_best(const Grid& grid, const SweepResult& result) {
+  const Metrics& metrics = result.reports[*result.best].metrics;
+  const std::vector<std::string> lines = result_lines(metrics);
+  if (lines.empty()) return "";
+  const std::string others = baseline_line(metrics);
+  return concat("best of ", counted(result.finished.size(), "run"), ", ",
+                printable_path(grid.runs[*result.best].name), ": ", lines[0], "\n", others,
+                others.empty() ? "" : "\n");
+}
+
 std::string text_of(const Grid& grid, const SweepResult& result) {
-  std::string text;
+  std::string text = result.best ? words_of_best(grid, result) : "";
   if (result.comparison) {
-    text = comparison_text(*result.comparison, result.finished, false,
-                           size_t(known_columns(STDOUT_FILENO)));
+    text += comparison_text(*result.comparison, result.finished, false,
+                            size_t(known_columns(STDOUT_FILENO)));
   }
   if (result.best) {
     const std::string model = best_model(grid, *result.best);
     const bool is_there = directory_exists(model, ExitCode::model);
-    text += concat("best model: ", printable_path(model), is_there ? "" : " is gone", "\n");
+    text +=
+        concat("best model: ", printable_path(model), is_there ? "" : " is gone", "\n",
+               "next:  finetune report ", shell_word(grid.fixed.output), " --output report.html\n");
   }
   std::string rest;
   for (size_t r = 0; r < result.reports.size(); ++r) {

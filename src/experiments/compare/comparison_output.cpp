@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "core/files/file_kind.h"
+#include "core/text/counted.h"
 #include "core/text/json_value.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
@@ -211,8 +212,9 @@ std::string comparison_text(RunComparison c, const std::vector<RunRecord>& runs,
                            ", with the same seed, options and weights: they count once"));
   }
   if (c.shown < c.metrics.size()) {
-    const Cells others(c.metrics.begin() + std::ptrdiff_t(c.shown), c.metrics.end());
-    lines.push_back(concat("not shown: ", printable(join(others, ", "), 400)));
+    lines.push_back(
+        concat("not shown: ", counted(c.metrics.size() - c.shown, "other metric", "other metrics"),
+               ", which finetune compare --csv has"));
   }
   for (const std::string& line : lines) {
     out += markdown ? concat("\n", markdown_escaped(line), "\n") : concat(line, "\n");

@@ -69,6 +69,7 @@ Resolved resolve_options(const Machine& machine, const Backend& backend, const R
     options.head_init = resolved_head_init(options, task, settings.config);
     const RecipeFacts of_run = recipe_facts(options, task, settings.config);
     out.remarks.push_back(fill_recipe(options, settings.given, of_run));
+    out.remarks.push_back(warning_of_lost_mix(options, settings.given, task.kind()));
     out.remarks.push_back(level_of(options, of_run));
     facts.micro_batch_tokens = options.micro_batch_tokens.value_or(
         auto_micro_batch_tokens(settings.config, task.max_length(), device_bytes));

@@ -139,20 +139,18 @@ TrainOptions with_fixed_recipe(TrainOptions options) {
   return options;
 }
 
-namespace {
-
-// Where two numbers that were given have turned the mix off, of which they say nothing.
-std::string lost_mix(const TrainOptions& options, const TrainOptions& given, TaskKind task) {
+std::string warning_of_lost_mix(const TrainOptions& options, const TrainOptions& given,
+                                TaskKind task) {
   if (!given.recipe.empty() || options.recipe != "hf" || task != TaskKind::classification)
     return "";
-  if (!is_evaluated(options)) return "";
   TrainOptions as_auto = options;
   as_auto.recipe = "auto";
-  if (mixes_with_ngrams(options) || !mixes_with_ngrams(as_auto)) return "";
-  return "; nothing is mixed with n-grams where --lr and a length are given (--recipe auto does)";
+  if (!is_evaluated(options) || mixes_with_ngrams(options) || !mixes_with_ngrams(as_auto))
+    return "";
+  return concat(
+      "warning: --lr and --", options.max_steps ? "max-steps" : "epochs",
+      " together choose --recipe hf, which mixes in no n-grams; add --recipe auto to mix");
 }
-
-}  // namespace
 
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
                         const RecipeFacts& facts) {
@@ -179,12 +177,9 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
     }
     ++place;
   });
-  const std::string lost = lost_mix(options, given, facts.task);
-  if (filled.empty() && lost.empty()) return "";
-  std::string line = concat("recipe ", options.recipe, ":");
-  if (!filled.empty()) line += concat(" ", join(filled, ", "));
-  if (!own.empty()) line += concat(" (given: ", join(own, ", "), ")");
-  return line + lost;
+  if (filled.empty()) return "";
+  return concat("recipe ", options.recipe, ": ", join(filled, ", "),
+                own.empty() ? "" : concat(" (given: ", join(own, ", "), ")"));
 }
 
 std::string level_of(const TrainOptions& options, const RecipeFacts& facts) {

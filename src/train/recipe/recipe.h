@@ -65,6 +65,12 @@ TrainOptions with_fixed_recipe(TrainOptions options);
 // (given: batch-size 16)"; empty where nothing was left.
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given, const RecipeFacts& facts);
 
+// A warning if the numbers that were given have chosen `hf`, where `auto` would mix in n-grams;
+// else
+// "". `options` is filled.
+std::string warning_of_lost_mix(const TrainOptions& options, const TrainOptions& given,
+                                TaskKind task);
+
 // A line for the log: what `auto` trains of a classifier with one label a row, why, and what more
 // time would buy. Empty for others.
 std::string level_of(const TrainOptions& options, const RecipeFacts& facts);

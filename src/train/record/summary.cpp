@@ -27,6 +27,8 @@ bool chose_best_step(const TrainOptions& given, const Metrics& metrics) {
 
 namespace {
 
+constexpr int64_t kMostLines = 8;
+
 // Returns the use of the evaluation rows besides measuring, or "".
 std::string use_of_rows(const TrainOptions& given, const Metrics& metrics) {
   const bool chose = chose_best_step(given, metrics);
@@ -66,8 +68,9 @@ std::string summary_of(const TrainOptions& given, const RunDirectory& directory,
   if (is_adapted) {
     return text + concat("next:  finetune train --model ", model, " --train FILE --output RUN\n");
   }
-  return text + concat("next:  finetune predict --model ", model, " --input FILE --output FILE\n",
-                       "       finetune report ", run, " --output report.html\n");
+  text += concat("next:  finetune predict --model ", model, " --input FILE --output FILE\n");
+  if (std::count(text.begin(), text.end(), '\n') >= kMostLines) return text;
+  return text + concat("       finetune report ", run, " --output report.html\n");
 }
 
 }  // namespace finetune

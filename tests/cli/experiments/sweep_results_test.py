@@ -32,6 +32,9 @@ def test_the_best_model_is_named(directory):
     best = max((f"lr=0.003,seed={seed}" for seed in (1, 2)), key=lambda name: metrics_of(out / name)["eval_accuracy"])
     assert f"\nbest model: {out / best / 'model'}\n" in text, text
     value = metrics_of(out / best)["eval_accuracy"]
+    assert text.startswith(f"best of 4 runs, {best}: {100 * value:.1f} % of "), text
+    assert text.splitlines()[1].startswith("commonest label "), text
+    assert text.endswith(f"\nnext:  finetune report {out} --output report.html\n"), text
     expected = {"run": best, "model": str(out / best / "model"), "metric": "eval_accuracy", "value": value}
     assert json.loads((out / "sweep.json").read_text())["best"] == expected
     assert json.loads(succeed(*line, "--json").out.splitlines()[-1])["best"] == expected

@@ -60,11 +60,12 @@ TEST_CASE("giving rate and length selects Hugging Face's other values, else auto
   CHECK(recipe_of(options) == "auto");
 }
 
-TEST_CASE("the log says where two numbers turned the mix with n-grams off") {
-  const auto says = [](const TrainOptions& given) {
+TEST_CASE("a warning says where two numbers turn the mix with n-grams off") {
+  const auto says = [](const TrainOptions& given, TaskKind task = TaskKind::classification) {
     TrainOptions options = given;
-    return fill_recipe(options, given, {TaskKind::classification, 1000, 384})
-               .find("nothing is mixed with n-grams") != std::string::npos;
+    fill_recipe(options, given, {task, 1000, 384});
+    return warning_of_lost_mix(options, given, task)
+        .starts_with("warning: --lr and --epochs together choose --recipe hf");
   };
   TrainOptions given;
   given.eval_fraction = 0.1;
@@ -72,6 +73,7 @@ TEST_CASE("the log says where two numbers turned the mix with n-grams off") {
   CHECK(!says(given));
   given.epochs = 2;
   CHECK(says(given));
+  CHECK(!says(given, TaskKind::qa));
   TrainOptions other = given;
   other.recipe = "hf";
   CHECK(!says(other));
@@ -80,6 +82,9 @@ TEST_CASE("the log says where two numbers turned the mix with n-grams off") {
   CHECK(!says(other));
   other = given;
   other.regression = true;
+  CHECK(!says(other));
+  other = given;
+  other.eval_fraction = 0;
   CHECK(!says(other));
   other = given;
   other.batch_size = 8;
