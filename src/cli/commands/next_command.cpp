@@ -134,6 +134,9 @@ std::unique_ptr<Evaluator> open_chooser(NextOptions& o, FineTuned& model) {
   return evaluator;
 }
 
+// Until then no progress is shown, so that a short command that fails prints only one line.
+constexpr double kSilentSeconds = 2;
+
 void run(NextOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
@@ -148,7 +151,10 @@ void run(NextOptions& o, std::string_view given) {
   evaluator->open_outputs(
       [&](const std::string& path) { return open_output_file(path, o.shared.overwrite); });
   dispatcher.evaluate(*evaluator, model.micro_batch_tokens, [&](double share) {
-    if (share > 0) show_progress(progress_parts("looking", share, seconds_now() - start));
+    const double seconds = seconds_now() - start;
+    if (share <= 0 || seconds < kSilentSeconds) return true;
+    open_console(o.shared.quiet);
+    show_progress(progress_parts("looking", share, seconds));
     return true;
   });
   dispatcher.done();

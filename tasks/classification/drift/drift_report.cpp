@@ -69,9 +69,9 @@ std::string DriftReport::words_for(const Difference& difference, ProblemType pro
   }
   switch (problem) {
     case ProblemType::single_label:
-      return pair("labels lead the next by ", "", 1, "");
+      return pair("the log odds of the label over the second one are ", "", 1, "");
     case ProblemType::multi_label:
-      return pair("labels are ", " from being decided otherwise", 1, "");
+      return pair("the log odds of a label, yes or no, are ", " from 0", 1, "");
     case ProblemType::regression:
       return pair("the mean number is ", "", 1, "");
   }

@@ -218,13 +218,14 @@ std::vector<std::string> NextRows::describe_samples() const {
     for (std::string& line : ngrams_->unread_lines()) lines.push_back(std::move(line));
   }
   if (candidates_.empty() && labelled_rows_ + trained_rows_ > 0) {
-    lines.emplace_back("every row has a label already: there is none to choose");
+    lines.emplace_back(labelled_rows_ > 0
+                           ? "every row has a label already: none is left to choose"
+                           : "the model's run read every row's text: none is left to choose");
     return lines;
   }
-  const char* texts = chosen_ == 1 ? " rows have its text" : " rows have their texts";
   lines.push_back(concat(
-      "chose ", counted(chosen_, "row"), " of ", counted(candidates_.size(), "text"),
-      chosen_rows_ > chosen_ ? concat("; ", chosen_rows_, texts) : "",
+      "chose ", with_thousands(double(chosen_)), " of ", counted(candidates_.size(), "text"),
+      chosen_rows_ > chosen_ ? concat(", which ", counted(chosen_rows_, "row"), " have") : "",
       trained_rows_ > 0
           ? concat("; left out: ", counted(trained_rows_, "row"), " whose text has a label already")
           : ""));
