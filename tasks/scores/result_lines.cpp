@@ -71,7 +71,7 @@ std::string calibration_error(const Metrics& metrics) {
 }
 
 std::string automatic_line(const Metrics& metrics) {
-  constexpr double kLeastRows = 20;  // of fewer rows, 95 % are all of them
+  constexpr double kLeastRows = 100;  // of fewer rows, 95 % are all but very few
   const auto share = found(metrics, "eval_coverage_at_95");
   if (!share || found(metrics, "eval_rows").value_or(kLeastRows) < kLeastRows) return "";
   if (*share == 0) return "no part of the rows can be automatic with 95 % of them right";

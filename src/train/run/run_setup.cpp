@@ -164,7 +164,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                       options.extend_head
                           ? trained_for(model.config)
                           : difference_of_heads(model.config.labels, task->labels()),
-                      can_extend ? "; --extend-head adds them to the head" : "",
+                      can_extend ? "; --extend-head adds the labels that it lacks" : "",
                       "; --reinit-head starts a new one");
   }
   return task;

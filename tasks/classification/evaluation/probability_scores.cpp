@@ -44,10 +44,10 @@ std::string in_words(const Promise& promise, const std::string& left) {
     return concat(none,
                   ": too many are wrong even where the model is surest; more rows would not help");
   }
-  return concat(
-      none, "; about ", with_thousands(double(*promise.needed_rows)),
-      " rows like these, with different texts, are needed (another try on these weakens the "
-      "confidence)");
+  const bool some = promise.rows > 0;
+  return concat(none, "; about ", with_thousands(double(*promise.needed_rows)), " rows ",
+                some ? "like these, with different texts," : "that the run has not read",
+                " are needed", some ? " (another try on these weakens the confidence)" : "");
 }
 
 }  // namespace

@@ -104,19 +104,19 @@ TEST_CASE("simpler answers and unseen texts are measured as the result is") {
 }
 
 TEST_CASE("rows are called held-out only where that is known") {
-  Metrics metrics = {{"eval_accuracy", 1}, {"eval_f1_micro", 1}, {"eval_rows", 19}};
+  Metrics metrics = {{"eval_accuracy", 1}, {"eval_f1_micro", 1}, {"eval_rows", 99}};
   metrics["eval_mcc"] = metrics["eval_coverage_at_95"] = 1;
   // Of an evaluated file nothing is known; and 95 % of a few rows are all of them.
-  CHECK(result_lines(metrics) == Lines{"100.0 % of 19 rows right", "MCC 1.00"});
+  CHECK(result_lines(metrics) == Lines{"100.0 % of 99 rows right", "MCC 1.00"});
   metrics["eval_repeated"] = 1;
-  CHECK(result_lines(metrics)[0] == "100.0 % of 19 rows right");
+  CHECK(result_lines(metrics)[0] == "100.0 % of 99 rows right");
   metrics["eval_repeated"] = 0;
-  CHECK(result_lines(metrics)[0] == "100.0 % of 19 held-out rows right");
+  CHECK(result_lines(metrics)[0] == "100.0 % of 99 held-out rows right");
   metrics["train_rows"] = 50;
   metrics["eval_repeated"] = 5;
-  CHECK(result_lines(metrics)[0] == "100.0 % of 19 held-out rows right");
-  metrics["eval_repeated"] = 19;
-  CHECK(result_lines(metrics)[0] == "100.0 % of 19 rows right");
+  CHECK(result_lines(metrics)[0] == "100.0 % of 99 held-out rows right");
+  metrics["eval_repeated"] = 99;
+  CHECK(result_lines(metrics)[0] == "100.0 % of 99 rows right");
 }
 
 TEST_CASE("a run without evaluation has no result") {
