@@ -113,6 +113,11 @@ std::string promise_html(const RunRecord& run) {
 
 }  // namespace
 
+std::string verdict_of(const RunRecord& run) {
+  const std::vector<std::string> lines = result_lines(run.metrics);
+  return lines.empty() ? "a run without evaluation" : lines.front();
+}
+
 std::string result_html(const RunRecord& run, bool with_verdict) {
   std::string text = "<div class=\"head\">\n<div>\n";
   const std::vector<std::string> lines = result_lines(run.metrics);
@@ -132,8 +137,7 @@ std::string result_html(const RunRecord& run, bool with_verdict) {
 }
 
 std::string headline_html(const RunRecord& run) {
-  const std::vector<std::string> lines = result_lines(run.metrics);
-  std::string verdict = lines.empty() ? "A run without evaluation" : lines.front();
+  std::string verdict = verdict_of(run);
   if ('a' <= verdict[0] && verdict[0] <= 'z') verdict[0] = char(verdict[0] - 'a' + 'A');
   return concat("<h1>", markup_escaped(verdict, 300), "</h1>\n", result_html(run, false));
 }

@@ -34,10 +34,11 @@ std::string best_mark(const RunSettings& settings, size_t run) {
 std::string run_html(const RunRecord& run, const std::string& name, size_t number,
                      const RunSettings& settings, const ExplainRows& explain) {
   const bool is_open = number == settings.best, is_alone = settings.of_run.size() == 1;
+  const bool is_at_top = is_alone || (is_open && settings.comparison);
   return concat("<section id=\"run-", number + 1, "\">\n<details class=\"run\"",
                 is_open ? " open" : "", "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi>",
                 best_mark(settings, number), "</h2></summary>\n",
-                is_alone ? "" : result_html(run, true),
+                is_at_top ? "" : result_html(run, true),
                 evaluation_html(run, is_open ? explain : nullptr), facts_html(run),
                 "</details>\n</section>\n");
 }

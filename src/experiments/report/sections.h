@@ -24,11 +24,14 @@ struct RunSettings {
 };
 RunSettings settings_of(const std::vector<RunRecord>& runs);
 
+// The result in words: "84.5 % of 1,000 held-out rows right".
+std::string verdict_of(const RunRecord& run);
 // The result in words as the page's heading, then simpler alternatives, date, model and data.
 std::string headline_html(const RunRecord& run);
 // The same without the heading, with its words in the text or not.
 std::string result_html(const RunRecord& run, bool with_verdict);
-// The best setting as the page's heading, a table of all, and pictures of each option's effect.
+// The best setting as the page's heading, its best run's result, a table of all settings, and
+// pictures of each option's effect. Without a comparison: a line for each run.
 std::string settings_html(const std::vector<RunRecord>& runs, const RunSettings& settings);
 
 // Losses, the evaluations' metrics, learning rate and gradient norm by step, all runs in one

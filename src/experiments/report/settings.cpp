@@ -155,12 +155,23 @@ std::string options_html(const RunComparison& c, const RunSettings& settings) {
 // "Accuracy 0.712 ± 0.004 with lr 0.003, batch-size 16: the best of 6 settings".
 std::string verdict(const RunComparison& c, const RunSettings& settings, size_t runs) {
   const Estimate& best = c.groups[c.best].metrics.at(c.deciding());
-  const std::string spread = best.runs > 1 ? concat(" ± ", shown_number(best.sd)) : "";
+  const std::string spread = best.sd > 0 ? concat(" ± ", shown_number(best.sd)) : "";
   const std::string value =
       concat(metric_title(c.deciding()), " ", shown_number(best.mean), spread);
   if (c.groups.size() == 1) return concat(value, " over ", counted(runs, "run"));
   return concat(value, " with ", settings.names[c.best], ": the best of ",
                 counted(c.groups.size(), "setting"));
+}
+
+// A line for each run, where no run is the best.
+std::string verdicts_html(const std::vector<RunRecord>& runs) {
+  const std::vector<std::string> names = run_names(runs);
+  std::string out;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    out += concat("<p class=\"lead\"><bdi>", markup_escaped(names[r], 300),
+                  "</bdi>: ", markup_escaped(verdict_of(runs[r]), 300), "</p>\n");
+  }
+  return out;
 }
 
 }  // namespace
@@ -192,10 +203,15 @@ RunSettings settings_of(const std::vector<RunRecord>& runs) {
 }
 
 std::string settings_html(const std::vector<RunRecord>& runs, const RunSettings& settings) {
-  if (!settings.comparison) return concat("<h1>", counted(runs.size(), "run"), "</h1>\n");
+  if (!settings.comparison) {
+    return concat("<h1>", counted(runs.size(), "run"), "</h1>\n", verdicts_html(runs));
+  }
   const RunComparison& c = *settings.comparison;
+  const std::string best = run_names(runs)[settings.best];
   return concat("<h1>", markup_escaped(verdict(c, settings, runs.size()), 300), "</h1>\n",
-                table_html(c), options_html(c, settings));
+                "<p class=\"note\">The best run is <bdi>", markup_escaped(best, 300),
+                "</bdi>:</p>\n", result_html(runs[settings.best], true), table_html(c),
+                options_html(c, settings));
 }
 
 }  // namespace finetune

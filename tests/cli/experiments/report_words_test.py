@@ -2,11 +2,12 @@
 import csv
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, TRAIN, tagged_rows, write
+from fixtures import EVAL, MODEL, TRAIN, tagged_rows, write
 from harness import facts_of, main, metrics_of, need, succeed
 from report_pages import DATA, in_words, labelled, report, train
 
@@ -56,6 +57,34 @@ def test_what_a_model_is_not_better_than(directory):
     metrics = metrics_of(run)
     (run / "metrics.json").write_text(json.dumps({**metrics, "eval_accuracy": 1}))
     assert "Not better than" not in succeed("report", run, "--output", "-").out
+
+
+def test_several_runs_begin_with_their_results(directory):
+    need(DATA)
+    labelled(directory / "runs/a")
+    best = labelled(directory / "runs/b", "--lr", "3e-4")
+    (best / "metrics.json").write_text(json.dumps({**metrics_of(best), "eval_accuracy": 0.999}))
+    head = report(directory, directory / "runs")[1].partition("<h1>")[2].partition("<h2>Settings")[0]
+    for words in ("Accuracy 0.999 with lr ", "The best run is <bdi>b</bdi>", ">99.9 % of 500 held-out rows right</p>",
+                  f"Model <bdi>{MODEL.name}</bdi>, trained on <bdi>{TRAIN.name}</bdi>, evaluated on <bdi>{EVAL.name}</bdi>",
+                  f"Trained {in_words(facts_of(best)['ended'])} on ", "commonest label", "<th scope=\"row\" dir=\"auto\">words</th>"):
+        assert head.count(words) == 1, (words, head)
+    # Two seeds with the same result have no deviation to show.
+    twin = directory / "twins/b"
+    shutil.copytree(best, directory / "twins/a")
+    shutil.copytree(best, twin)
+    config = (twin / "config.toml").read_text()
+    (twin / "config.toml").write_text(re.sub(r"(?m)^seed = .*", "seed = 7", config))
+    text = report(directory, directory / "twins")[1]
+    assert "<h1>Accuracy 0.999 over 2 runs</h1>" in text, text[text.index("<h1>"):][:300]
+    # Runs of several tasks have a line each.
+    data = tagged_rows(directory / "d.csv")
+    values = train(directory / "values", "--train", data, "--eval", data, "--reinit-head", "--max-steps", 2, "--text-column",
+                   "text", "--regression", "--label-column", "number")
+    text = report(directory, best, values)[1]
+    for words in ("<h1>2 runs</h1>", '<p class="lead"><bdi>b</bdi>: 99.9 % of 500 held-out rows right</p>',
+                  '<p class="lead"><bdi>values</bdi>: typical error (RMSE) '):
+        assert words in text, (words, text[text.index("<h1>"):][:900])
 
 
 def with_names(run):
