@@ -138,6 +138,27 @@ std::string curve_html(const std::string& metric, const std::vector<Curves>& run
   return figure_html(picture, table);
 }
 
+// The number of points of the run that has the most.
+size_t longest_curve(const std::vector<Curves>& runs, const std::string& metric) {
+  size_t most = 0;
+  for (const Curves& run : runs) {
+    const auto found = run.find(metric);
+    if (found != run.end()) most = std::max(most, found->second.size());
+  }
+  return most;
+}
+
+void add_points(const std::string& metric, const std::vector<Curves>& runs,
+                const std::vector<std::string>& names, HtmlTable& table) {
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const auto found = runs[r].find(metric);
+    if (found == runs[r].end()) continue;
+    for (const auto& [step, value] : found->second) {
+      table.name(names[r]).number(step).text(metric).number(value).end_row();
+    }
+  }
+}
+
 std::string legend_html(const RunSettings& settings) {
   std::string out = "<ul class=\"legend\">\n";
   for (size_t s = 0; s < settings.names.size(); ++s) {
@@ -165,26 +186,34 @@ std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& s
     }
   }
   std::string out = concat("<h2>Training</h2>\n", notes);
-  if (runs.size() > 1) out += legend_html(settings);
-  out += "<div class=\"figures\">\n";
+  HtmlTable once("Measured once", {"run", "step", "metric", "value"});
+  std::string pictures;
   size_t drawn = 0, left_out = 0;
   for (const std::string& metric : metrics) {
-    const bool known = std::any_of(curves.begin(), curves.end(),
-                                   [&](const Curves& c) { return c.contains(metric); });
-    if (!known) continue;
-    if (drawn == kMostPictures) {
+    const size_t longest = longest_curve(curves, metric);
+    if (longest == 0) continue;
+    if (longest == 1) {
+      add_points(metric, curves, names, once);
+    } else if (drawn == kMostPictures) {
       ++left_out;
-      continue;
+    } else {
+      pictures += curve_html(metric, curves, names, runs, settings);
+      ++drawn;
     }
-    out += curve_html(metric, curves, names, runs, settings);
-    ++drawn;
   }
   if (left_out > 0) {
-    out += concat("<p class=\"note\">", counted(left_out, "more metric"),
-                  left_out == 1 ? " is" : " are", " not drawn.</p>\n");
+    pictures += concat("<p class=\"note\">", counted(left_out, "more metric"),
+                       left_out == 1 ? " is" : " are", " not drawn.</p>\n");
   }
-  if (drawn == 0) out += "<p class=\"note\">The runs have no metrics.jsonl.</p>\n";
-  return out + "</div>\n";
+  if (drawn > 0) {
+    if (runs.size() > 1) out += legend_html(settings);
+    out += concat("<div class=\"figures\">\n", pictures, "</div>\n");
+  }
+  if (once.rows() > 0) out += concat("<h3>Measured once</h3>\n", once.region(true));
+  if (drawn == 0 && once.rows() == 0) {
+    out += "<p class=\"note\">The runs have no metrics.jsonl.</p>\n";
+  }
+  return out;
 }
 
 }  // namespace finetune

@@ -87,6 +87,17 @@ def test_several_runs_begin_with_their_results(directory):
         assert words in text, (words, text[text.index("<h1>"):][:900])
 
 
+def test_a_quick_run(directory):
+    """What was measured once is in a table, not a curve."""
+    need(DATA)
+    run = train(directory / "a", "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--recipe", "quick",
+                "--ngram-mix", "yes", "--ignore-unknown-labels")
+    page, text = report(directory, run)
+    assert "<figcaption>Loss of training" not in text and not page.tables.get("Accuracy"), page.tables.keys()
+    once = {row[2]: float(row[3]) for row in page.table("Measured once")}
+    assert once["loss"] == metrics_of(run)["train_loss"] and "eval_loss" in once, once
+
+
 def with_names(run):
     """A run whose labels are two long names, and whose texts are short but for two."""
     names = [LONG, "a short one"]
