@@ -370,7 +370,9 @@ def test_nothing_overflows_in_a_browser(directory):
     shutil.copytree(hostile_run(directory), directory / "runs/a")
     pages = []
     labelled(directory / "runs/b", "--lr", "1e-3")
-    for runs in (directory / "runs/b", directory / "runs"):
+    two = train(directory / "two", "--train", write(directory / "two.csv", "text,label\n" + 20 * "a b,0\nc d,1\na c,0\n"),
+                "--reinit-head", "--eval-fraction", 0.3, "--max-steps", 2)
+    for runs in (directory / "runs/b", directory / "runs", two):
         text = succeed("report", runs, "--explain", "--output", "-").out
         text, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
         assert count == 1  # the script that measures stands outside, but may not look into a page that has a policy
@@ -386,7 +388,7 @@ def test_nothing_overflows_in_a_browser(directory):
         found = re.search(r'<pre id="found">(.*?)</pre>', out, re.S)
         assert found, (out[-500:], messages[-1000:])
         for frame in json.loads(html.unescape(found[1])):
-            assert frame["elements"] > 1000 and not frame["wrong"], frame
+            assert frame["elements"] > 400 and not frame["wrong"], frame
             grounds.add(frame["ground"])
     assert len(grounds) == 2, "dark is another page than light"
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "experiments/report/page/canvas.h"
+#include "experiments/report/page/charts.h"
 #include "experiments/report/page/html.h"
 
 using namespace finetune;
@@ -97,4 +99,12 @@ TEST_CASE("too long names are cut between characters") {
   CHECK(text_width(cut) <= 100);
   const std::string ideographs = fitting_text("支付宝支付宝支付宝支付宝", 60);
   CHECK(ideographs == "支付宝支…");
+}
+
+TEST_CASE("the axis of a matrix of two short labels is within the picture") {
+  const std::string svg = confusion_picture("matrix", {"0", "1"}, {{3, 1}, {2, 4}}).svg;
+  const size_t end = svg.find(">predicted →</text>");
+  REQUIRE(end != std::string::npos);
+  const size_t begin = svg.rfind("x=\"", end);
+  CHECK(std::stod(svg.substr(begin + 3)) > 1.15 * text_width("predicted →"));  // the text's end
 }

@@ -182,12 +182,14 @@ Picture confusion_picture(const std::string& title, const std::vector<std::strin
                           const std::vector<std::vector<int64_t>>& counts) {
   const size_t n = names.size();
   const double cell = n <= 6 ? 46 : n <= kFewLabels ? 38 : 27;
+  const std::string predicted = "predicted →";
   double longest = 40;
   for (const std::string& name : names)
     longest = std::max(longest, text_width(fitting_text(name, kMostNameWidth)));
-  const double left = longest + 26, top = longest + 30;
+  // Fonts differ, so the axis' name gets more than its width.
+  const double left = std::max(longest + 26, 1.3 * text_width(predicted)), top = longest + 30;
   Canvas canvas;
-  canvas.text(left - 6, 12, Anchor::end, "predicted →", "name");
+  canvas.text(left - 6, 12, Anchor::end, predicted, "name");
   canvas.text(2, top - 8, Anchor::start, "true ↓", "name");
   for (size_t i = 0; i < n; ++i) {
     const double middle = (double(i) + 0.5) * cell + 4;
