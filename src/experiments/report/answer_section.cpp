@@ -97,9 +97,10 @@ std::string changed_data(const RunRecord& run) {
 
 std::string scores_of_answers_html(const SavedAnswers& saved) {
   Histogram histogram =
-      make_histogram({0, 0.1, 10}, false, {{"exact", "right"}, {"not exact", "wrong"}});
-  for (const AnswerScore& score : saved.scores) histogram.add(score.exact > 0 ? 0 : 1, score.f1);
-  return histogram_html("F1 of the answers", "F1", "", histogram);
+      make_histogram({0, 10, 10}, false, {{"exact", "right"}, {"not exact", "wrong"}});
+  for (const AnswerScore& score : saved.scores)
+    histogram.add(score.exact > 0 ? 0 : 1, 100 * score.f1);
+  return histogram_html("F1 of the answers", "F1, 0 to 100", "", histogram);
 }
 
 std::string gold_text(const SquadQuestion& question) {
@@ -156,7 +157,7 @@ std::string worst_answers_html(const SavedAnswers& saved,
                : answer->empty() ? "(no answer)"
                                  : *answer,
                kMostTextBytes);
-    table.number(saved.scores[q].f1);
+    table.number(100 * saved.scores[q].f1);
     if (probabilities[q])
       table.number(*probabilities[q]);
     else

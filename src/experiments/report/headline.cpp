@@ -37,14 +37,19 @@ std::string alternatives_html(const RunRecord& run) {
   if (measure.empty()) return "";
   const bool is_error = measure == "eval_mse";
   const std::string title = is_error ? "Typical error (RMSE)" : metric_title(measure);
+  const std::string name = measure.substr(measure.find('_') + 1);
   std::vector<std::pair<std::string, double>> found;
   double most = 0;
   for (const Alternative& each :
        alternatives(measure, run.metrics.contains("baseline_ngram_columns"))) {
-    auto value = run.metrics.find(concat(each.prefix, measure.substr(measure.find('_') + 1)));
+    auto value = run.metrics.find(each.prefix + name);
     const auto tuned = run.metrics.find(measure + "_tuned");
     if (each.prefix == "eval_" && tuned != run.metrics.end()) value = tuned;
     if (value == run.metrics.end()) continue;
+    // A head that was only fitted to the frozen features is no trained BERT.
+    const auto frozen = run.metrics.find("baseline_frozen_" + name);
+    const bool is_frozen = frozen != run.metrics.end() && frozen->second == value->second;
+    if (each.prefix == "baseline_unmixed_" && is_frozen) continue;
     found.emplace_back(each.name, is_error ? std::sqrt(value->second) : value->second);
     most = std::max(most, found.back().second);
   }

@@ -8,6 +8,7 @@
 #include "core/files/file_kind.h"
 #include "core/log.h"
 #include "core/text/counted.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "data/labels.h"
 #include "experiments/report/row_texts.h"
@@ -294,7 +295,7 @@ class LabelReport {
       if (single())
         table.number(wrong.probability);
       else
-        table.text(values.back(), kMostLabelBytes);
+        table.text(few_digits(values.back()), kMostLabelBytes);
       if (!words.empty()) table.text(words[size_t(table.rows())], kMostTextBytes);
       table.end_row();
     }
@@ -307,6 +308,15 @@ class LabelReport {
     return concat(
         "<h4>The worst errors</h4>\n", table.region(true), words_note,
         texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
+  }
+
+  // Each probability of a row's predicted labels with three digits.
+  std::string few_digits(std::string_view probabilities) const {
+    std::vector<std::string> shown;
+    for (const std::string_view each : split_labels(probabilities, separator_)) {
+      shown.push_back(three_digits(finite_number(each).value_or(0)));
+    }
+    return join(shown, separator_ + " ");
   }
 
   // Returns the words that made each row's label (none if unknown), and a sentence about them.

@@ -47,7 +47,7 @@ std::vector<std::string> shown_metrics(const Metrics& metrics, const std::string
 
 // Four digits after the point; for small and large numbers four significant digits.
 std::string shown(double value) {
-  return std::abs(value) >= 1e5 ? significant(value, 4) : format_measure(value);
+  return std::abs(value) >= 100 ? significant(value, 4) : format_measure(value);
 }
 
 // Right-aligns a column, at least two blanks after the previous one.

@@ -1,13 +1,14 @@
 """report: its words are true of the run, and no name sticks out or is lost."""
 import csv
 import json
+import math
 import re
 import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, TRAIN, tagged_rows, write
+from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
 from harness import facts_of, main, metrics_of, need, succeed
 from report_pages import DATA, in_words, labelled, report, train
 
@@ -88,7 +89,7 @@ def test_several_runs_begin_with_their_results(directory):
 
 
 def test_a_quick_run(directory):
-    """What was measured once is in a table, not a curve."""
+    """What was measured once is in a table, not a curve; the frozen features' figure is said once."""
     need(DATA)
     run = train(directory / "a", "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--recipe", "quick",
                 "--ngram-mix", "yes", "--ignore-unknown-labels")
@@ -96,6 +97,24 @@ def test_a_quick_run(directory):
     assert "<figcaption>Loss of training" not in text and not page.tables.get("Accuracy"), page.tables.keys()
     once = {row[2]: float(row[3]) for row in page.table("Measured once")}
     assert once["loss"] == metrics_of(run)["train_loss"] and "eval_loss" in once, once
+    names = [name for name, _ in page.table("Accuracy beside simpler answers")]
+    assert names == ["this model", "BERT's frozen features alone", "words", "commonest label"], names
+
+
+def test_figures_have_few_digits_and_one_scale(directory):
+    need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
+    data = tagged_rows(directory / "d.csv")
+    tags = train(directory / "tags", "--train", data, "--eval", data, "--reinit-head", "--max-steps", 20, "--lr", "1e-3",
+                 "--text-column", "text", "--multi-label", ";", "--label-column", "tags")
+    shown = [row[-1] for row in report(directory, tags)[0].table("The worst errors")]
+    assert any(shown) and all(re.fullmatch(r"([01]\.\d\d\d?(; )?)*", each) for each in shown), shown
+    answers = train(directory / "qa", "--train", SQUAD, "--eval", SQUAD, "--max-eval-samples", 40, "--max-steps", 4,
+                    "--batch-size", 8, "--lr", "1e-3", model=QA_MODEL)
+    page = report(directory, answers)[0]
+    assert [float(row[0]) for row in page.table("F1 of the answers")] == list(range(0, 100, 10))
+    worst = [float(row[4]) for row in page.table("The worst answers")]
+    right = 40 * metrics_of(answers)["eval_exact_match"]
+    assert math.isclose(sum(worst) + right, 40 * metrics_of(answers)["eval_f1"], rel_tol=1e-5), worst
 
 
 def with_names(run):

@@ -52,6 +52,17 @@ std::vector<SurestPart> surest_parts(std::vector<std::pair<double, bool>> all) {
   return parts;
 }
 
+// A number with few digits that is above `below` and at most `most`: at least three of them.
+std::string least_text(double below, double most) {
+  std::string text;
+  for (int digits = 3; digits <= 7; ++digits) {
+    const double unit = std::pow(10, digits), least = std::floor(most * unit) / unit;
+    text = format_fixed(least, digits);
+    if (least > below) break;
+  }
+  return text;
+}
+
 std::string percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
@@ -153,11 +164,12 @@ std::string Calibration::coverage_html(const std::string& of, const std::string&
         concat("Too few ", of, " to say which part is right ", percent(kTarget), " of the time.");
   } else if (automatic) {
     const double share = double(automatic->rows) / all;
-    // Rounded down, so that every row of the part reaches it.
-    const double least = std::floor(automatic->probability * 1e5) / 1e5;
+    const double below = automatic == &parts.back() ? 0 : (automatic + 1)->probability;
     note = concat(
         "The dot: the surest ", percent(share), " of the ", of,
-        part_note.empty() ? concat(" (probability at least ", format_number(least), ")") : "",
+        part_note.empty()
+            ? concat(" (probability at least ", least_text(below, automatic->probability), ")")
+            : "",
         " are right ", percent(automatic->accuracy()), " of the time, the largest part with ",
         percent(kTarget), ".", part_note.empty() ? "" : " ", part_note);
     canvas.circle(area.x(share), area.y(automatic->accuracy()), 4, "dot c1", note);

@@ -27,6 +27,8 @@ TEST_CASE("large and small numbers keep their columns and their digits") {
                                        {"eval_r2", -0.5}});
   CHECK(lines[0] == "  epoch   step  train loss         MSE         MAE          R²   time");
   CHECK(lines[1] == "   1.00     10      6.5000    7.95e+13     2.5e-09     -0.5000   0:00");
+  CHECK(rows.add({20, 2, 65, 0, false}, {{"eval_perplexity", 8596.4086}})[0] ==
+        "   2.00     20      0.0000        8596   0:00");
 }
 
 }  // namespace finetune
