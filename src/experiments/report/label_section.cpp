@@ -278,7 +278,9 @@ class LabelReport {
       if (++times[key_of(sorted[i])] == 1 && int64_t(shown.size()) < kMostErrors)
         shown.push_back(i);
     }
-    std::vector<std::string> header{"row", "times", "true", "predicted", "probability"};
+    const bool is_before = is_before_calibration(run_);
+    std::vector<std::string> header{"row", "times", "true", "predicted",
+                                    is_before ? "probability before calibration" : "probability"};
     if (texts.known()) header.insert(header.begin() + 2, "text");
     std::vector<size_t> shown_rows;
     for (size_t i : shown) shown_rows.push_back(sorted[i].row);
@@ -306,7 +308,10 @@ class LabelReport {
         "; ", single() ? "the surest" : "those with the most wrong labels, then the surest,",
         " first. A row's number counts from 1, as in predictions.csv."));
     return concat(
-        "<h4>The worst errors</h4>\n", table.region(true), words_note,
+        "<h4>The worst errors",
+        is_before ? ", with probabilities before calibration (those of predict are calibrated)"
+                  : "",
+        "</h4>\n", table.region(true), words_note,
         texts.known() ? "" : "<p class=\"note\">The columns of the texts are not known.</p>\n");
   }
 

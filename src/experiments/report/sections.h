@@ -58,6 +58,8 @@ std::string labels_html(const RunRecord& run, const ExplainRows& explain);
 std::string values_html(const RunRecord& run);
 std::string answers_html(const RunRecord& run);
 
+// Whether the probabilities of the run's predictions.csv differ from those that predict gives.
+bool is_before_calibration(const RunRecord& run);
 // Pictures of how sure a classifier is, and whether its probabilities are those that predict gives.
 std::string sureness_html(const RunRecord& run, const Calibration& calibration, bool single_label);
 

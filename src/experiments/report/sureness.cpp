@@ -61,6 +61,10 @@ std::string several_labels_html(const RunRecord& run, const Fitted& fitted,
 
 }  // namespace
 
+bool is_before_calibration(const RunRecord& run) {
+  return Fitted(run).changes();
+}
+
 std::string sureness_html(const RunRecord& run, const Calibration& calibration, bool single_label) {
   const Fitted fitted(run);
   const std::string of = single_label ? "predictions" : "predicted labels";

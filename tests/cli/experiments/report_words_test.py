@@ -25,6 +25,7 @@ def test_whether_probabilities_are_calibrated(directory):
     text = report(directory, mixed)[1]
     assert "ncalibrated" not in text and "The mix with n-grams calibrates them" in text, text
     assert re.search(r"The dot: .* \(probability at least ", text) or "No part of the predictions" in text, text
+    assert "<h4>The worst errors</h4>" in text, text
     raw = train(directory / "raw", *line, "--no-calibration")
     text = report(directory, raw)[1]
     assert "ncalibrated" not in text and "They are not calibrated, neither here nor in predict." in text, text
@@ -35,6 +36,7 @@ def test_whether_probabilities_are_calibrated(directory):
     assert metrics_of(tags)["eval_temperature"] != 1
     text = report(directory, tags)[1]
     assert "They are uncalibrated; predict gives calibrated ones (logits divided by " in text, text
+    assert "<h4>The worst errors, with probabilities before calibration (" in text, text
     values = train(directory / "values", *rows, "--regression", "--label-column", "number")
     text = report(directory, values)[1]
     assert "calibrat" not in text[:text.index("Numbers, options and facts")], text
