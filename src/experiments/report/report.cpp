@@ -3,11 +3,15 @@
 
 #include <string_view>
 
+#include "core/error.h"
+#include "core/files/file_kind.h"
 #include "core/files/text_file.h"
 #include "core/text/text.h"
 #include "experiments/report/page/html.h"
 #include "experiments/report/page/page_style.h"
 #include "experiments/report/sections.h"
+#include "tasks/labels/explanation.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 namespace {
@@ -52,11 +56,26 @@ std::string runs_nav(const std::vector<std::string>& names, const RunSettings& s
   return out + "</ul></nav>\n";
 }
 
+// Error(usage), in the words of predict, for a run whose errors no words explain.
+void require_explainable(const RunRecord& run) {
+  const auto task = task_named(run.option("task"));
+  if (task && *task != TaskKind::classification) {
+    throw usage_error("--explain is for classification; ", printable_path(run.directory),
+                      " was trained for ", traits_of(*task).title);
+  }
+  constexpr size_t kSeveral = 2;  // a model of one label explains nothing, but its run has no error
+  check_explanation(run.option("regression") == "true"   ? ProblemType::regression
+                    : !run.option("multi-label").empty() ? ProblemType::multi_label
+                                                         : ProblemType::single_label,
+                    kSeveral);
+}
+
 }  // namespace
 
 std::string report_html(const std::vector<RunRecord>& runs, const ReportExtras& extras) {
   const std::vector<std::string> names = run_names(runs);
   const RunSettings settings = settings_of(runs);
+  if (extras.explain) require_explainable(runs[settings.best]);
   const bool is_one = runs.size() == 1;
   const std::string title = is_one ? names[0] : concat(runs.size(), " runs");
   std::string out =

@@ -21,8 +21,9 @@ struct ReportExtras {
   std::filesystem::path label_errors;  // what check --label-errors has written
 };
 
-// The same files give the same bytes. Error(model): a run's files cannot be read. If
-// only the predictions cannot be read, the page says so.
+// The same files give the same bytes. Error(model): a run's files cannot be read. Error(usage):
+// `explain` is given, and the best run has not one label a row. If only the predictions cannot be
+// read, the page says so.
 std::string report_html(const std::vector<RunRecord>& runs, const ReportExtras& extras = {});
 
 // Whether `path` is a file that begins like a report.

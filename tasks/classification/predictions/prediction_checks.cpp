@@ -8,6 +8,7 @@
 #include "core/text/text.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/predictions/prediction_format.h"
+#include "tasks/labels/explanation.h"
 #include "tasks/registry.h"
 
 namespace finetune {
@@ -25,19 +26,6 @@ void check_request(const PredictionRequest& request, const TaskOptions& options)
   } else {
     require_output_suffix("--output", request.output, {".csv"},
                           "labels are written as CSV or JSON Lines; name it .csv or .jsonl");
-  }
-}
-
-void check_explanation(const TaskOptions& options, ProblemType problem, size_t labels) {
-  if (problem != ProblemType::single_label || labels < 2) {
-    throw usage_error(
-        "--explain needs a model that gives one label a row, of two or more; this model ",
-        problem == ProblemType::regression    ? "gives numbers"
-        : problem == ProblemType::multi_label ? "gives several labels a row"
-                                              : "has one label");
-  }
-  if (options.long_texts.in_windows) {
-    throw usage_error("--explain does not go with --long-text windows; add --long-text cut");
   }
 }
 
@@ -75,7 +63,10 @@ void check_prediction(const PredictionRequest& request, const TaskOptions& optio
   if (options.min_probability) {
     check_unsure(concat("--min-probability ", *options.min_probability), problem, labels);
   }
-  if (request.explain) check_explanation(options, problem, labels.size());
+  if (request.explain) check_explanation(problem, labels.size());
+  if (request.explain && options.long_texts.in_windows) {
+    throw usage_error("--explain does not go with --long-text windows; add --long-text cut");
+  }
   check_top_k(request, problem, int64_t(labels.size()));
 }
 

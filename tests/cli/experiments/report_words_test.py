@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
-from harness import facts_of, main, metrics_of, need, succeed
+from harness import facts_of, fail, main, metrics_of, need, succeed
 from report_pages import DATA, in_words, labelled, report, train
 
 LONG = "W" * 90
@@ -117,6 +117,18 @@ def test_figures_have_few_digits_and_one_scale(directory):
     worst = [float(row[4]) for row in page.table("The worst answers")]
     right = 40 * metrics_of(answers)["eval_exact_match"]
     assert math.isclose(sum(worst) + right, 40 * metrics_of(answers)["eval_f1"], rel_tol=1e-5), worst
+
+
+def test_explain_is_refused_where_predict_refuses_it(directory):
+    need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
+    data = tagged_rows(directory / "d.csv")
+    line = ["--train", data, "--reinit-head", "--max-steps", 1, "--text-column", "text"]
+    runs = [train(directory / "values", *line, "--regression", "--label-column", "number"),
+            train(directory / "tags", *line, "--multi-label", ";", "--label-column", "tags"),
+            train(directory / "qa", "--train", SQUAD, "--max-steps", 1, "--batch-size", 8, model=QA_MODEL)]
+    for run, words in zip(runs, ("this model gives numbers", "gives several labels a row", "trained for question answering")):
+        said = fail(2, "report", run, "--explain", "--output", "-", words=["--explain", words])
+        assert said == fail(2, "predict", "--model", run, "--input", data, "--output", "-", "--explain"), said
 
 
 def with_names(run):
