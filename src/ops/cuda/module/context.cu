@@ -264,10 +264,12 @@ void* Context::scratch(Scratch use, size_t bytes) {
   // Both streams may share Scratch::timed: Matmul waits for what it has timed.
   const bool own = second && second->is_current() && use != Scratch::timed;
   if (own) return second->scratch(use, bytes);
+  graphs->note_use(use);
   Block& block = scratch_[size_t(use)];
   if (bytes > block.bytes) {
     wait("scratch memory");  // kernels may still read the old memory
     memory.release(std::exchange(block.memory, nullptr));
+    if (block.bytes > 0) graphs->scratch_moved(use);
     block.bytes = 0;
     block.memory = allocate(bytes, "scratch memory");
     block.bytes = bytes;

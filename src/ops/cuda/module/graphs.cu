@@ -53,6 +53,15 @@ bool Graphs::give_back(Context& context) {
   return !recording_ && clear(context);
 }
 
+void Graphs::scratch_moved(Scratch use) {
+  ++releases_;  // this one needs no others to be dropped
+  for (auto& [key, entry] : entries_) {
+    if (!entry.uses[size_t(use)]) continue;
+    destroy(std::exchange(entry.graph, nullptr));
+    entry.uses.reset();
+  }
+}
+
 void Graphs::make_room(Context& context) {
   while (!retired_.empty()) {
     if (!reached(retired_.front().done)) break;

@@ -4,11 +4,13 @@
 // rounds weights; the second call records its launches; from the third call on they are replayed. A
 // graph contains fixed pointers, grids and numbers: kernels read values that change from device
 // memory, and the caller's key covers the rest (ops/backend.h, replay). Pointers become invalid
-// when memory is released, also by growing scratch memory: then all graphs are dropped.
+// when memory is released: then all graphs are dropped. When scratch memory grows, only the graphs
+// that use it are, since each notes what it uses.
 //
 // FINETUNE_CUDA_GRAPHS=N limits the number of keys; 0 runs all work directly, with the same bits.
 #pragma once
 
+#include <bitset>
 #include <deque>
 #include <map>
 #include <vector>
@@ -35,11 +37,19 @@ class Graphs {
   // Frees all graphs to gain memory. Returns false if there are none.
   bool give_back(Context& context);
   bool recording() const { return recording_ != nullptr; }
+  // What is recorded now, if anything is, uses this scratch memory.
+  void note_use(Scratch use) {
+    if (recording_) recording_->uses[size_t(use)] = true;
+  }
+  // This scratch memory has just been released, after a wait for the device: drops the graphs that
+  // use it, and these alone.
+  void scratch_moved(Scratch use);
 
  private:
   struct Entry {
     cudaGraphExec_t graph = nullptr;
     int64_t last_use = 0;
+    std::bitset<size_t(Scratch::count)> uses = {};  // by the graph
   };
   using Key = std::vector<int64_t>;
 

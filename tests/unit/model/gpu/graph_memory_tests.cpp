@@ -1,8 +1,9 @@
-// CUDA graphs use unforecast memory, and are dropped when the device needs it.
+// CUDA graphs are dropped when the device needs their memory, or when memory that they use moves.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "op_case.h"
 
@@ -59,6 +60,47 @@ TEST_CASE("CUDA graphs are dropped when memory runs out") {
     twice();
     CHECK(called == 4);
     memory.set(1024);
+  }
+}
+
+TEST_CASE("when scratch memory grows, only the CUDA graphs that use it are dropped") {
+  constexpr int64_t kRows = 64, kMoreRows = 4096, kCols = 8;
+  for (const BackendFactory& factory : backends_under_test()) {
+    INFO(factory.name);
+    const auto backend = factory.make();
+    const auto memory = backend->allocate(size_t(2 * kMoreRows * kCols) * sizeof(float));
+    const auto results = backend->allocate(size_t((kCols + 2) * kCols) * sizeof(float));
+    auto* floats = static_cast<float*>(memory.get());
+    auto* sums = static_cast<float*>(results.get());  // of dy, then of the weights, then others
+    const auto gradients = [&](int64_t rows) {
+      backend->linear_backward_weight(
+          matrix(floats, rows, kCols), matrix(floats + kMoreRows * kCols, rows, kCols),
+          matrix(sums + kCols, kCols, kCols), vector(sums, kCols), false);
+    };
+    int with_scratch = 0, without = 0;
+    const auto passes = [&](float value) {
+      const std::vector<float> dy(size_t(kRows * kCols), value);
+      backend->upload(floats, dy.data(), dy.size() * sizeof(float));
+      const int64_t keys[] = {1, 2};
+      backend->replay(std::span(keys, 1), [&] {
+        ++with_scratch;
+        gradients(kRows);
+      });
+      backend->replay(keys, [&] {
+        ++without;
+        backend->fill_zero(vector(sums + (kCols + 1) * kCols, kCols));
+      });
+      float sum = 0;
+      backend->download(&sum, sums, sizeof sum);
+      CHECK(sum == float(kRows) * value);
+    };
+    for (float value : {1, 2, 3}) passes(value);
+    CHECK(with_scratch == 2);
+    CHECK(without == 2);
+    gradients(kMoreRows);
+    for (float value : {4, 5}) passes(value);
+    CHECK(with_scratch == 3);  // recorded once more
+    CHECK(without == 2);
   }
 }
 
