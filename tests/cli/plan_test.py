@@ -119,7 +119,8 @@ def test_time(directory):
     text = succeed("plan", *CLASSIFICATION, "--output", directory / "run").out
     for words in ("40 steps of 32 samples", "2 evaluations of 500", "optimizer", "peak", "--recompute", "disk, MiB", "in all"):
         assert words in text, text
-    assert re.search(r"^  step +[\d.]+(–[\d.]+)? ms  \d+(–\d+)? tokens/s, [\d–]+ samples/s$", text, re.M), text
+    assert re.search(r"^  step +[\d.,]+(–[\d.,]+)? ms  [\d,]+(–[\d,]+)? tokens/s, [\d,–]+ samples/s$", text, re.M), text
+    assert not re.search(r"(?<!\.)\d{4}", text.partition("with other settings")[0]), text
     assert not (directory / "run").exists()
 
 
@@ -135,8 +136,9 @@ def test_a_busy_machine_is_named(directory):
             other.wait()
     found = re.search(r"^The machine is busy: other programs had the processors for (\d+) %", text, re.M)
     assert found and int(found[1]) > 30, text
-    low, high = re.search(r"^  step +([\d.]+)–([\d.]+) ms", text, re.M).groups()
-    assert float(high) > 1.3 * float(low), text
+    low, high = (float(number.replace(",", ""))
+                 for number in re.search(r"^  step +([\d.,]+)–([\d.,]+) ms", text, re.M).groups())
+    assert high > 1.3 * low, text
 
 
 def test_options_are_those_of_train(directory):

@@ -208,13 +208,13 @@ std::string line(const std::string& name, const std::string& value, const std::s
 std::string text_of(const SizeRows& rows) {
   std::string out;
   for (const SizeRow& row : rows) {
-    if (row.is_shown) out += line(row.name, format_fixed(row.mb, 1), row.remark);
+    if (row.is_shown) out += line(row.name, with_thousands(row.mb, 1), row.remark);
   }
   return out;
 }
 
 std::string megabytes(int64_t bytes) {
-  return format_fixed(mb(bytes), 1);
+  return with_thousands(mb(bytes), 1);
 }
 
 // The run's memory with other micro-batches, in MiB, by two functions of an alternative.
@@ -270,7 +270,7 @@ std::string memory_text(const RunPlan& plan) {
 
 // Returns "27–35", or one number if both are the same when rounded.
 std::string range_of(double low, double high, int digits) {
-  const std::string first = format_fixed(low, digits), last = format_fixed(high, digits);
+  const std::string first = with_thousands(low, digits), last = with_thousands(high, digits);
   return first == last ? first : concat(first, "–", last);
 }
 
@@ -313,13 +313,13 @@ std::string text_of(const RunPlan& plan) {
              " on ", plan.backend, "\n", plan.recipe, plan.recipe.empty() ? "" : "\n");
   out += concat(
       counted(work.steps, "step"), " of ",
-      format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),
-      work.step_samples == 1 ? " sample, " : " samples, ", format_fixed(work.step_tokens, 0),
+      with_thousands(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),
+      work.step_samples == 1 ? " sample, " : " samples, ", with_thousands(work.step_tokens),
       " tokens each; ",
       plan.micro_batches > 0
           ? concat(counted(plan.micro_batches, "micro-batch", "micro-batches"), " a virtual shard")
           : concat("micro-batches of up to ", counted(plan.micro_batch_tokens, "token")),
-      ", the largest has ", work.training.tokens, "\n");
+      ", the largest has ", with_thousands(double(work.training.tokens)), "\n");
   if (plan.layout) {
     out += concat(plan.processes, " processes: replicas x stages x tensor ranks ",
                   plan.layout->dp(), " x ", plan.layout->pp(), " x ", plan.layout->tp(), "\n");
@@ -327,7 +327,7 @@ std::string text_of(const RunPlan& plan) {
   if (plan.eval_samples > 0) {
     out += concat(counted(work.evaluations, "evaluation"), " of ",
                   counted(plan.eval_samples, "sample"), ", ", counted(plan.eval_tokens, "token"),
-                  ", up to ", work.evaluation.tokens, " at once\n");
+                  ", up to ", with_thousands(double(work.evaluation.tokens)), " at once\n");
   }
   out += "\n" + memory_text(plan) + "\ndisk, MiB\n" + text_of(disk_rows(plan.disk));
   if (plan.layout && plan.time_wanted) {

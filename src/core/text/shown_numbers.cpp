@@ -1,6 +1,7 @@
 // Writes numbers with few digits.
 #include "core/text/shown_numbers.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -22,9 +23,10 @@ std::string three_digits(double value) {
   return format_fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
-std::string with_thousands(double count) {
-  std::string text = format_fixed(count, 0);
-  for (int64_t at = int64_t(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), 1, ',');
+std::string with_thousands(double count, int digits) {
+  std::string text = format_fixed(count, digits);
+  const size_t whole = std::min(text.find('.'), text.size());
+  for (int64_t at = int64_t(whole) - 3; at > 0; at -= 3) text.insert(size_t(at), 1, ',');
   return text;
 }
 

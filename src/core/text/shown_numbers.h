@@ -9,7 +9,7 @@ namespace finetune {
 std::string significant(double value, int digits);
 // Three significant digits: "0.612", "78.2", "1520".
 std::string three_digits(double value);
-// A whole number: "12,345".
-std::string with_thousands(double count);
+// At least 0: "12,345", "1,234.5".
+std::string with_thousands(double count, int digits = 0);
 
 }  // namespace finetune

@@ -3,6 +3,7 @@
 
 #include "core/text/json_value.h"
 #include "core/text/printable.h"
+#include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "train/plan/layout_plan.h"
 #include "train/run/layout_table.h"
@@ -22,7 +23,7 @@ double gb(int64_t bytes) {
 std::string short_number(double value) {
   if (value == 0) return "0";
   const int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3;
-  return format_fixed(value, digits);
+  return with_thousands(value, digits);
 }
 
 std::string in_gb(int64_t bytes) {
@@ -220,9 +221,11 @@ std::string layout_text(const LayoutPlan& plan) {
   std::string out = concat(
       plan.parameters < 1'000'000'000 ? short_number(double(plan.parameters) / 1e6) + " million"
                                       : short_number(double(plan.parameters) / 1e9) + " billion",
-      " parameters: ", c.num_hidden_layers, " layers, ", c.hidden_size, " hidden, ",
-      c.num_attention_heads, " heads, ", c.intermediate_size, " inner; batches of ", run.batch_size,
-      " x ", run.length, " tokens in micro-batches of ", run.micro_batch_tokens, "\n\n");
+      " parameters: ", c.num_hidden_layers, " layers, ", with_thousands(double(c.hidden_size)),
+      " hidden, ", c.num_attention_heads, " heads, ", with_thousands(double(c.intermediate_size)),
+      " inner; batches of ", with_thousands(double(run.batch_size)), " x ",
+      with_thousands(double(run.length)), " tokens in micro-batches of ",
+      with_thousands(double(run.micro_batch_tokens)), "\n\n");
   if (!plan.all.empty()) out += all_text(plan) + "\n";
   for (const std::string& line : layout_lines({run, numbered_hosts(run.first_rank)})) {
     out += line + "\n";
