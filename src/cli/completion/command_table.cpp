@@ -98,6 +98,21 @@ std::vector<FooterBlock> footer_blocks(std::string_view footer) {
   return blocks;
 }
 
+bool begin_with_examples(std::span<const FooterBlock> blocks) {
+  return blocks.size() > 1 && !blocks[0].is_verbatim && blocks[1].is_verbatim &&
+         ends_with_ignoring_case(blocks[0].text, "examples:");
+}
+
+std::vector<std::string> option_groups(const CommandEntry& command) {
+  std::vector<std::string> groups{"Options"};
+  for (const OptionEntry& option : command.options) {
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) {
+      groups.push_back(option.group);
+    }
+  }
+  return groups;
+}
+
 ValueKind kind_of_type(const std::string& type) {
   ValueKind kind;
   for (std::string_view piece : split(type, '|')) {

@@ -1,6 +1,7 @@
 // Commands and options, read from the parser, for completion, the manual and the reference.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,12 @@ CommandEntry describe_given(const Subcommand& program);
 std::vector<FooterBlock> footer_blocks(std::string_view footer);
 
 ValueKind kind_of_type(const std::string& type);
+
+// The headings of a command's options, each once: "Options" first.
+std::vector<std::string> option_groups(const CommandEntry& command);
+
+// Whether these blocks begin with a heading such as "Examples:" and the examples.
+bool begin_with_examples(std::span<const FooterBlock> blocks);
 
 // Returns all commands in order: "bench" before "bench step". The program itself is left out.
 std::vector<CommandEntry> all_commands(const CommandEntry& program);

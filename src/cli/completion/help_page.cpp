@@ -13,7 +13,6 @@ constexpr size_t kScreenLines = 39;  // of 40: the prompt needs one
 constexpr size_t kOptionColumns = 28, kCommandColumns = 14, kGap = 2;
 constexpr size_t kExampleIndent = 2;
 constexpr std::string_view kGoesOn = " \\";  // ends a line of a command that has more
-constexpr std::string_view kDefaultGroup = "Options";
 // The short page leaves this prefix out.
 constexpr std::string_view kUsualTask = "classification: ";
 
@@ -47,14 +46,8 @@ std::string usage(const CommandEntry& command, size_t columns) {
 }
 
 std::string options_by_group(const CommandEntry& command, size_t columns) {
-  std::vector<std::string> groups{std::string(kDefaultGroup)};
-  for (const OptionEntry& option : command.options) {
-    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) {
-      groups.push_back(option.group);
-    }
-  }
   std::string text;
-  for (const std::string& group : groups) {
+  for (const std::string& group : option_groups(command)) {
     text += concat("\n", group, ":\n");
     for (const OptionEntry& option : command.options) {
       if (option.group == group) text += option_item(option, columns);
@@ -110,8 +103,8 @@ std::string blocks_text(const std::vector<FooterBlock>& blocks, size_t columns) 
 
 // Returns the first examples and their heading.
 std::vector<FooterBlock> examples_in(const std::vector<FooterBlock>& blocks) {
-  for (size_t i = 0; i + 1 < blocks.size(); ++i) {
-    if (blocks[i].text == "Examples:") return {blocks[i], blocks[i + 1]};
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (begin_with_examples(std::span(blocks).subspan(i))) return {blocks[i], blocks[i + 1]};
   }
   return {};
 }

@@ -52,13 +52,29 @@ std::string man_item(const std::string& head, std::string_view text) {
   return concat(".TP\n", head, "\n", troff(text), "\n");
 }
 
+std::string man_block(const FooterBlock& block) {
+  return block.is_verbatim ? concat(".PP\n.EX\n", troff(block.text), "\n.EE\n")
+                           : concat(".PP\n", troff(block.text), "\n");
+}
+
 std::string man_footer(std::string_view footer) {
   std::string text;
-  for (const FooterBlock& block : footer_blocks(footer)) {
-    text += block.is_verbatim ? concat(".PP\n.EX\n", troff(block.text), "\n.EE\n")
-                              : concat(".PP\n", troff(block.text), "\n");
-  }
+  for (const FooterBlock& block : footer_blocks(footer)) text += man_block(block);
   return text;
+}
+
+// The sections of the examples and of the other text.
+std::string man_footer_sections(std::string_view footer) {
+  std::string examples, notes;
+  const std::vector<FooterBlock> blocks = footer_blocks(footer);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (begin_with_examples(std::span(blocks).subspan(i)))
+      examples += man_block(blocks[++i]);
+    else
+      notes += man_block(blocks[i]);
+  }
+  if (!notes.empty()) notes = ".SH NOTES\n" + notes;
+  return notes + (examples.empty() ? "" : ".SH EXAMPLES\n" + examples);
 }
 
 std::string man_option(const OptionEntry& option) {
@@ -73,19 +89,18 @@ std::string man_option(const OptionEntry& option) {
 }
 
 std::string man_options(const CommandEntry& command) {
-  std::string text, group = "Options", plain;
-  for (const OptionEntry& option : command.options) {
-    if (option.name == "--help" && !command.name.empty()) continue;  // said once
-    if (option.group == "Options") {
-      plain += man_option(option);
-      continue;
+  std::string text;
+  const std::vector<std::string> groups = option_groups(command);
+  for (const std::string& group : groups) {
+    std::string items;
+    for (const OptionEntry& option : command.options) {
+      const bool is_said_once = option.name == "--help" && !command.name.empty();
+      if (option.group == group && !is_said_once) items += man_option(option);
     }
-    if (option.group != group) text += concat(".PP\n", italic(option.group), "\n");
-    group = option.group;
-    text += man_option(option);
+    const bool has_title = groups.size() > 1 && !items.empty();
+    text += (has_title ? concat(".PP\n", italic(group), "\n") : "") + items;
   }
-  if (!text.empty() && !plain.empty()) plain = concat(".PP\n", italic("Options"), "\n", plain);
-  return plain + text;
+  return text;
 }
 
 std::string man_usage(const CommandEntry& command) {
@@ -162,7 +177,7 @@ std::string man_page_of(const CommandEntry& command, std::string_view version) {
   if (!options.empty()) text += ".SH OPTIONS\n" + options;
   if (!command.commands.empty()) text += ".SH COMMANDS\n";
   for (const CommandEntry& inner : command.commands) text += man_inner_command(inner);
-  if (!command.footer.empty()) text += ".SH NOTES\n" + man_footer(command.footer);
+  text += man_footer_sections(command.footer);
   return concat(text, ".SH \"SEE ALSO\"\n", bold("finetune"), "(1): environment, exit codes\n");
 }
 

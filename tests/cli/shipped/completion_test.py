@@ -244,6 +244,14 @@ def test_manual_pages(directory):
             if option != "--help":
                 assert re.search(rf"^\\fB{option}\\fR( \\fI{re.escape(kind)}\\fR)?", section, re.M) if kind else \
                     f"\\fB{option}\\fR" in section, (command.path, option)
+    for name, page in pages.items():
+        if name:
+            examples = page.partition("\n.SH EXAMPLES\n")[2].partition("\n.SH")[0].replace("\\-", "-")
+            first = re.search(r"^Examples:\n  (.*)", Command([name]).help, re.M)[1]
+            assert f".EX\n  {first}\n" in examples.replace("\\e", "\\") and page.count(".SH EXAMPLES") == 1, (name, page)
+        for part in page.split("\n.SS "):
+            headings = re.findall(r"^\.PP\n(\\fI\w+\\fR)$", part, re.M)
+            assert len(headings) == len(set(headings)), (name, headings)
     for name in ("FINETUNE_ISA", "\\fB85\\fR", "finetune predict"):
         assert name in main_page.replace("\\-", "-"), name
     path = directory / "finetune.1"
