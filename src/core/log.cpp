@@ -115,7 +115,16 @@ void log_to_file(std::string_view text) {
 }
 
 void log_line(std::string_view text) {
+  log_line(text, text);
+}
+
+size_t console_columns() {
+  return size_t(known_columns(STDERR_FILENO));
+}
+
+void log_line(std::string_view text, std::string_view shown_text) {
   const std::string line = printable_message(text, kLongestLine);
+  const std::string shown = printable_message(shown_text, kLongestLine);
   State& s = state();
   std::lock_guard lock(s.mutex);
   const bool is_warning = line.starts_with(kWarningTitle);
@@ -124,11 +133,11 @@ void log_line(std::string_view text) {
   to_file(s, line);
   if (is_warning ? s.collects_warnings : s.quiet && !line.starts_with(kNoteTitle)) return;
   if (!s.console_open) {
-    s.held_console.push_back(line);
+    s.held_console.push_back(shown);
     return;
   }
   erase_terminal_line();
-  put_line(line);
+  put_line(shown);
 }
 
 void count_warning(std::string_view text) {

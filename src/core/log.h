@@ -7,6 +7,7 @@
 // --quiet, only once however often it is logged, and counted for --fail-on-warning.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -17,6 +18,11 @@
 namespace finetune {
 
 void log_line(std::string_view line);  // thread-safe; held back until open_console()
+// `shown` is the line on standard error, where it must fit into console_columns().
+void log_line(std::string_view line, std::string_view shown);
+// The width of standard error's terminal; 0: no terminal, or of unknown width.
+size_t console_columns();
+
 template <typename... Parts>
 void log(const Parts&... parts) {
   log_line(concat(parts...));

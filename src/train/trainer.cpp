@@ -207,7 +207,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   if (state_.step > 0) verdict = judge(metrics, std::move(evaluation));
   const bool best = state_.best_step == state_.step;
   const EvaluationAt at{state_.step, epochs_done(), total("loss"), runtime(), best};
-  for (auto& line : rows_.add(at, shown)) log(line);
+  for (auto& row : rows_.add(at, shown, console_columns())) log_line(row.whole, row.fitted);
   return verdict;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "core/text/printable.h"
 #include "core/text/shown_numbers.h"
@@ -50,9 +52,40 @@ std::string shown(double value) {
   return std::abs(value) >= 100 ? significant(value, 4) : format_measure(value);
 }
 
-// Right-aligns a column, at least two blanks after the previous one.
-std::string right(const std::string& text, size_t width) {
-  return padded("  " + text, width, true);
+constexpr std::string_view kBest = "best";
+constexpr size_t kHours = 2;  // further columns of a time such as 1:05:09
+
+// A cell of a row and its column's title, both right-aligned in `width`, at least two blanks after
+// the previous ones. On a narrow terminal columns with the highest rank are left out first.
+struct Cell {
+  std::string title, value;
+  size_t width;
+  int rank;
+};
+
+// The line of titles or of values.
+std::string joined(const std::vector<Cell>& cells, std::string Cell::*text) {
+  std::string line;
+  for (const Cell& cell : cells) {
+    if (!(cell.*text).empty()) line += padded("  " + cell.*text, cell.width, true);
+  }
+  return line;
+}
+
+// The line in all columns, and in those that a terminal of `columns` has room for.
+EvaluationLine line_of(std::vector<Cell> cells, std::string Cell::*text, size_t columns) {
+  const std::string whole = joined(cells, text);
+  const auto width = [&] {
+    return std::accumulate(cells.begin(), cells.end(), kHours,
+                           [](size_t sum, const Cell& cell) { return sum + cell.width; });
+  };
+  while (columns > 0 && width() > columns) {
+    const auto least = std::max_element(
+        cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.rank < b.rank; });
+    if (least->rank == 0) break;
+    cells.erase(least);
+  }
+  return {whole, joined(cells, text)};
 }
 
 void add_share(std::vector<ProgressPart>& parts, double share, double seconds) {
@@ -99,26 +132,29 @@ std::vector<ProgressPart> progress_parts(const RunProgress& p) {
 EvaluationRows::EvaluationRows(std::string measure, int64_t step, double losses)
     : measure_(std::move(measure)), step_(step), losses_(losses) {}
 
-std::vector<std::string> EvaluationRows::add(const EvaluationAt& at, const Metrics& metrics) {
+std::vector<EvaluationLine> EvaluationRows::add(const EvaluationAt& at, const Metrics& metrics,
+                                                size_t columns) {
   const int64_t steps = at.step - step_;  // 0: this step is evaluated again
   const std::string loss = steps > 0 ? shown((at.losses - losses_) / double(steps)) : "-";
-  std::string header =
-      right("epoch", kNarrow) + right("step", kNarrow) + right("train loss", kWide);
-  std::string row = right(format_fixed(at.epoch, 2), kNarrow) + right(concat(at.step), kNarrow) +
-                    right(loss, kWide);
+  std::vector<Cell> cells = {{"epoch", format_fixed(at.epoch, 2), kNarrow, 0},
+                             {"step", concat(at.step), kNarrow, 5},
+                             {"train loss", loss, kWide, 4}};
+  int rank = 6;
   for (const std::string& name : shown_metrics(metrics, measure_)) {
+    const bool is_first = cells.back().title == "train loss";
+    const int of_metric = name == measure_ ? 0 : is_first ? 1 : rank++;
     const std::string title = title_of(name);
-    header += right(title, kWide);
-    row += right(shown(metrics.at(name)), std::max(kWide, title.size() + 2));
+    const size_t width = std::max(kWide, title.size() + 2);
+    cells.push_back({title, shown(metrics.at(name)), width, of_metric});
   }
-  header += right("time", kNarrow);
-  row += right(clock_time(at.seconds), kNarrow) + (at.is_best ? "  best" : "");
+  cells.push_back({"time", clock_time(at.seconds), kNarrow, 2});
+  cells.push_back({"", at.is_best ? std::string(kBest) : "", kBest.size() + 2, 3});
   step_ = at.step;
   losses_ = at.losses;
-  std::vector<std::string> lines;
-  if (!has_header_) lines.push_back(std::move(header));
-  has_header_ = true;
-  lines.push_back(std::move(row));
+  std::vector<EvaluationLine> lines = {line_of(cells, &Cell::value, columns)};
+  if (!std::exchange(has_header_, true)) {
+    lines.insert(lines.begin(), line_of(cells, &Cell::title, columns));
+  }
   return lines;
 }
 

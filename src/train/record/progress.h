@@ -1,6 +1,7 @@
 // Shows the progress of a run: the parts of the progress line, and a row for each evaluation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,6 +41,11 @@ struct EvaluationAt {
   bool is_best = false;  // so far
 };
 
+// A line of the table of evaluations: all of it, and what a narrow terminal shows.
+struct EvaluationLine {
+  std::string whole, fitted;
+};
+
 // Evaluations as rows under one header: epoch, step, the mean loss of the steps since the previous
 // row, the evaluation's loss and two measures, the run's time. A run that is stopped and resumed
 // has the same rows, except for the time.
@@ -49,8 +55,9 @@ class EvaluationRows {
   // run was resumed; 0 if there was none.
   EvaluationRows(std::string measure, int64_t step, double losses);
 
-  // The lines to log: the header before the first row, then the row.
-  std::vector<std::string> add(const EvaluationAt& at, const Metrics& metrics);
+  // The lines to log: the header before the first row, then the row. The fitted ones leave columns
+  // out that a terminal of `columns` has no room for; 0: any width.
+  std::vector<EvaluationLine> add(const EvaluationAt& at, const Metrics& metrics, size_t columns);
 
  private:
   std::string measure_;
