@@ -18,7 +18,8 @@ namespace finetune {
 namespace {
 
 constexpr int kUsualColumns = 80, kLeastColumns = 40;
-constexpr size_t kProseIndent = 2;
+constexpr size_t kProseIndent = 2, kBlockIndent = 4;
+constexpr std::string_view kGap = "  ";             // between cells of a table's line
 constexpr std::string_view kEraseBelow = "\033[J";  // from the cursor to the end of the screen
 
 // The visible text. The signal handler reads it only while no thread draws.
@@ -164,6 +165,41 @@ std::string folded_command(std::string_view command, size_t indent, size_t colum
   return out + line;
 }
 
+namespace {
+
+// The column where the last cell of a table's line begins; 0 for prose.
+size_t last_cell(std::string_view line) {
+  const size_t gap = line.rfind(kGap);
+  return gap == line.npos ? 0 : gap + kGap.size();
+}
+
+size_t longest_word(std::string_view text) {
+  size_t longest = 0;
+  for (std::string_view word : split(text, ' ')) {
+    longest = std::max(longest, count_code_points(word));
+  }
+  return longest;
+}
+
+// One line, and its end, in lines of at most `columns` as far as its words allow that.
+std::string fitted(std::string_view line, size_t columns) {
+  const size_t begin = last_cell(line);
+  const std::string_view before = line.substr(0, begin), cell = line.substr(begin);
+  const size_t at = count_code_points(before);
+  if (cell.starts_with("finetune ") && begin > 0) {
+    return folded_command(line, at + kBlockIndent, columns) + "\n";
+  }
+  if (begin == 0) return wrapped("", line, kProseIndent, columns);
+  const bool is_narrow = count_code_points(line) <= columns;
+  if (is_narrow || at >= columns || cell.find(' ') == cell.npos) return concat(line, "\n");
+  if (at + longest_word(cell) <= columns) return wrapped(std::string(before), cell, at, columns);
+  const size_t end = before.find_last_not_of(' ') + 1;  // npos + 1 == 0
+  const std::string above = end == 0 ? "" : concat(before.substr(0, end), "\n");
+  return above + wrapped(std::string(kBlockIndent, ' '), cell, kBlockIndent, columns);
+}
+
+}  // namespace
+
 std::string prose_for(int descriptor, std::string_view lines) {
   const int width = known_columns(descriptor);
   if (width == 0) return std::string(lines);
@@ -173,10 +209,7 @@ std::string prose_for(int descriptor, std::string_view lines) {
     const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;
     const std::string_view line = lines.substr(0, end);
     lines.remove_prefix(end);
-    if (line.find("  ") != line.npos || line.back() != '\n')
-      out += line;
-    else
-      out += wrapped("", line.substr(0, line.size() - 1), kProseIndent, columns);
+    out += line.back() == '\n' ? fitted(line.substr(0, end - 1), columns) : std::string(line);
   }
   return out;
 }

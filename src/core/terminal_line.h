@@ -30,8 +30,10 @@ std::string folded_command(std::string_view command, size_t indent, size_t colum
 
 // Lines of text for the stream at this descriptor. On a terminal each line of prose is broken at
 // blanks to its width (at least 40 columns), and its further lines begin with two blanks.
-// Elsewhere, and if the width is unknown, the text is as it is. A line with two blanks in a row is
-// a table's or a command's: it stays whole.
+// Elsewhere, and if the width is unknown, the text is as it is. Two blanks in a row separate the
+// cells of a table's line: of a wide one, the last cell is broken, and goes on below its beginning,
+// or as a block below the line if it has a word too long for that. A last cell that is a command of
+// ours is folded.
 std::string prose_for(int descriptor, std::string_view lines);
 
 // Shows `text`, cut to the terminal's width, in place of the previous text. The cursor stays at the

@@ -1,11 +1,11 @@
 // finetune convert: converts a BERT of any format to a Hugging Face directory with safetensors.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
 #include "cli/output/sentence_model.h"
+#include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
@@ -365,10 +365,9 @@ void convert(const ConvertOptions& options) {
   if (model.labels() > 0 && !config.labels_fault.empty()) {
     warn("the head is converted, but cannot be used: ", config.labels_fault);
   }
-  std::printf("%s: %zu tensors as %s from %s (%s)\n",
-              printable((output / "model.safetensors").string()).c_str(), model.views().size(),
-              options.dtype.c_str(), printable(source.weights.string()).c_str(),
-              std::string(weights->format()).c_str());
+  write_lines(concat(printable((output / "model.safetensors").string()), ": ", model.views().size(),
+                     " tensors as ", options.dtype, " from ", printable(source.weights.string()),
+                     " (", weights->format(), ")\n"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "bench/yardstick.h"
 #include "cli/command.h"
 #include "cli/options/option_binding.h"
+#include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/communicator.h"
 #include "core/files/file_kind.h"
@@ -20,6 +21,7 @@
 #include "core/log.h"
 #include "core/process_stats.h"
 #include "core/switches.h"
+#include "core/text/printable.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
 #include "ops/backend.h"
@@ -37,7 +39,7 @@ namespace fs = std::filesystem;
 constexpr int kMostShownRanks = 64;
 
 void line(std::string_view name, std::string_view value) {
-  std::printf("%-18s %.*s\n", std::string(name).c_str(), int(value.size()), value.data());
+  write_lines(concat(padded(std::string(name), 18), " ", value, "\n"));
 }
 
 std::string first_value(const char* path, std::string_view key) {
@@ -97,7 +99,7 @@ void tell_layout(const std::string& shape, const LayoutRun& run) {
     count_warning(warning);
     text += "warning: " + warning + "\n";
   }
-  std::fputs(text.c_str(), stdout);
+  write_lines(text);
 }
 
 double free_mib(const fs::path& directory) {

@@ -1,11 +1,11 @@
 // finetune inspect: shows what a weight file, a checkpoint, a model or a run's directory holds.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/commands/inspect_run.h"
 #include "cli/options/option_binding.h"
+#include "cli/standard_output.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/json_value.h"
@@ -153,49 +153,49 @@ std::string grouped(const JsonValue& number) {
 }
 
 void print_tensors(const JsonValue::Items& tensors, const char* name_key) {
-  std::vector<std::string> names;
   size_t width = 0;
+  for (const JsonValue& tensor : tensors) width = std::max(width, shown(tensor[name_key]).size());
   for (const JsonValue& tensor : tensors) {
-    names.push_back(shown(tensor[name_key]));
-    width = std::max(width, names.back().size());
-  }
-  for (size_t i = 0; i < names.size(); ++i) {
-    std::printf("  %-*s  %-4s  %s\n", int(width), names[i].c_str(),
-                shown(tensors[i]["dtype"]).c_str(), shape_of(tensors[i]).c_str());
+    write_standard_output(concat("  ", padded(shown(tensor[name_key]), width), "  ",
+                                 padded(shown(tensor["dtype"]), 4), "  ", shape_of(tensor), "\n"));
   }
 }
 
 void print_weights(const JsonValue& weights, bool tensors) {
-  std::printf("weights: %s (%s)\n", shown(weights["path"]).c_str(),
-              shown(weights["format"]).c_str());
-  if (weights.contains("remark")) std::printf("  %s\n", shown(weights["remark"]).c_str());
+  write_lines(concat("weights: ", shown(weights["path"]), " (", shown(weights["format"]), ")\n"));
+  if (weights.contains("remark")) write_lines(concat("  ", shown(weights["remark"]), "\n"));
   if (tensors) print_tensors(weights["tensors"].items(), "name");
   if (tensors && !weights["ignored"].items().empty()) {
-    std::printf("not used in fine-tuning:\n");
+    write_lines("not used in fine-tuning:\n");
     print_tensors(weights["ignored"].items(), "stored_name");
   }
-  std::printf("total: %s parameters in %zu tensors, %s bytes\n",
-              grouped(weights["parameters"]).c_str(), weights["tensors"].items().size(),
-              grouped(weights["bytes"]).c_str());
+  write_lines(concat("total: ", grouped(weights["parameters"]), " parameters in ",
+                     weights["tensors"].items().size(), " tensors, ", grouped(weights["bytes"]),
+                     " bytes\n"));
+}
+
+// "a b", each after a blank.
+std::string listed(const JsonValue& names) {
+  std::string text;
+  for (const JsonValue& name : names.items()) text += concat(" ", shown(name));
+  return text;
 }
 
 void print_config(const JsonValue& config) {
-  std::printf("config: %s\n", shown(config["path"]).c_str());
-  std::printf("  model_type: %s\n", shown(config["model_type"]).c_str());
+  write_lines(concat("config: ", shown(config["path"]), "\n"));
+  write_lines(concat("  model_type: ", shown(config["model_type"]), "\n"));
   const JsonValue& named = config["architectures"];
-  std::string classes = named.as<std::string>() ? concat(" ", shown(named)) : "";
-  for (const JsonValue& name : named.items()) classes += concat(" ", shown(name));
-  if (!classes.empty()) std::printf("  architecture:%s\n", classes.c_str());
+  const std::string classes = named.as<std::string>() ? concat(" ", shown(named)) : listed(named);
+  if (!classes.empty()) write_lines(concat("  architecture:", classes, "\n"));
   for (const auto& [key, value] : config.members()) {
-    if (value.as<double>()) std::printf("  %s: %s\n", key.c_str(), value.text().c_str());
+    if (value.as<double>()) write_lines(concat("  ", key, ": ", value.text(), "\n"));
   }
   if (config.contains("labels_fault")) {
-    std::printf("  labels: %s\n", shown(config["labels_fault"]).c_str());
-    return;
+    return write_lines(concat("  labels: ", shown(config["labels_fault"]), "\n"));
   }
-  std::printf("  labels: %zu\n", config["labels"].items().size());
+  write_lines(concat("  labels: ", config["labels"].items().size(), "\n"));
   for (const JsonValue& label : config["labels"].items()) {
-    std::printf("    %s\n", shown(label).c_str());
+    write_lines(concat("    ", shown(label), "\n"));
   }
 }
 
@@ -203,18 +203,17 @@ void print_text(const JsonValue& result) {
   if (result.contains("checkpoint")) print_checkpoint(result["checkpoint"], true);
   if (result.contains("run")) print_run(result["run"]);
   if (result.contains("directory")) {
-    std::printf("model: %s\n", shown(result["directory"]).c_str());
+    write_lines(concat("model: ", shown(result["directory"]), "\n"));
   }
   if (result.contains("config")) print_config(result["config"]);
   if (result.contains("tokenizer")) {
-    std::string names;
-    for (const JsonValue& name : result["tokenizer"].items()) names += concat(" ", shown(name));
-    std::printf("tokenizer:%s\n", names.empty() ? " no files" : names.c_str());
+    const std::string names = listed(result["tokenizer"]);
+    write_lines(concat("tokenizer:", names.empty() ? " no files" : names, "\n"));
   }
   if (result.contains("ngrams")) {
     const JsonValue& found = result["ngrams"];
-    std::printf("n-grams to mix with: %s of %s texts\n", grouped(found["ngrams"]).c_str(),
-                grouped(found["texts"]).c_str());
+    write_lines(concat("n-grams to mix with: ", grouped(found["ngrams"]), " of ",
+                       grouped(found["texts"]), " texts\n"));
   }
   // `inspect RUN/model` lists the tensors of a run's model.
   if (result.contains("weights")) print_weights(result["weights"], !result.contains("run"));
@@ -247,7 +246,7 @@ void add_inspect_command(Subcommand program, int&) {
     const JsonObject result = describe(existing_model_path(options->path));
     open_console(false);
     if (options->json) {
-      std::printf("%s\n", printable_json(result.indented(2)).c_str());
+      write_standard_output(printable_json(result.indented(2)) + "\n");
     } else {
       print_text(result);
     }

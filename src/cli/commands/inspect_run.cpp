@@ -2,9 +2,9 @@
 #include "cli/commands/inspect_run.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 
+#include "cli/standard_output.h"
 #include "core/files/files.h"
 #include "core/text/printable.h"
 #include "experiments/compare/run_record.h"
@@ -22,21 +22,23 @@ constexpr size_t kLongestShown = 1000;
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 // "  name   value" lines.
-void print_lines(Lines lines) {
+std::string text_of(Lines lines) {
   size_t width = 0;
   for (auto& line : lines) {
     line.first = printable(line.first, kLongestShown);
     width = std::max(width, line.first.size());
   }
+  std::string text;
   for (const auto& [name, value] : lines) {
-    std::printf("  %-*s  %s\n", int(width), name.c_str(), value.c_str());
+    text += concat("  ", padded(name, width), "  ", value, "\n");
   }
+  return text;
 }
 
 void print_members(const JsonValue& object) {
   Lines lines;
   for (const auto& [name, value] : object.members()) lines.emplace_back(name, shown(value));
-  print_lines(std::move(lines));
+  write_lines(text_of(std::move(lines)));
 }
 
 JsonObject options_of(const std::vector<ConfigEntry>& entries) {
@@ -92,7 +94,7 @@ JsonObject describe_checkpoint(const fs::path& path) {
 }
 
 void print_checkpoint(const JsonValue& checkpoint, bool tensors) {
-  std::printf("checkpoint: %s\n", shown(checkpoint["path"]).c_str());
+  write_lines(concat("checkpoint: ", shown(checkpoint["path"]), "\n"));
   JsonObject facts;
   for (const auto& [name, value] : checkpoint.members()) {
     if (!value.is_array() && !value.is_object() && name != "path") facts.add(name, value);
@@ -101,9 +103,9 @@ void print_checkpoint(const JsonValue& checkpoint, bool tensors) {
   facts.add("tensors", checkpoint["tensors"].items().size());
   print_members(facts);
   if (!tensors) return;
-  std::printf("options:\n");
+  write_lines("options:\n");
   print_members(checkpoint["options"]);
-  std::printf("tensors:\n");
+  write_lines("tensors:\n");
   Lines shapes;
   for (const JsonValue& tensor : checkpoint["tensors"].items()) {
     std::string shape;
@@ -111,7 +113,7 @@ void print_checkpoint(const JsonValue& checkpoint, bool tensors) {
       shape += concat(shape.empty() ? "" : " x ", side.text());
     shapes.emplace_back(*tensor["name"].as<std::string>(), shape);
   }
-  print_lines(std::move(shapes));
+  write_standard_output(text_of(std::move(shapes)));
 }
 
 JsonObject describe_run(const fs::path& directory) {
@@ -143,34 +145,32 @@ JsonObject describe_run(const fs::path& directory) {
 }
 
 void print_run(const JsonValue& run) {
-  std::printf("run: %s (%s)\n", shown(run["directory"]).c_str(),
-              *run["finished"].as<bool>() ? "finished" : "not finished");
+  write_lines(concat("run: ", shown(run["directory"]), " (",
+                     *run["finished"].as<bool>() ? "finished" : "not finished", ")\n"));
   if (run.contains("metrics")) {
     Metrics metrics;
     for (const auto& [name, value] : run["metrics"].members()) metrics[name] = *value.as<double>();
-    for (const std::string& line : result_lines(metrics)) {
-      std::printf("  %s\n", line.c_str());
-    }
+    for (const std::string& line : result_lines(metrics)) write_lines(concat("  ", line, "\n"));
   }
   if (run.contains("options")) {
-    std::printf("options other than the defaults (config.toml has all):\n");
+    write_lines("options other than the defaults (config.toml has all):\n");
     const fs::path config = fs::path(*run["directory"].as<std::string>()) / "config.toml";
     Lines changed;
     for (const auto& [name, value] : changed_options(config))
       changed.emplace_back(name, printable(value, kLongestShown));
-    print_lines(std::move(changed));
+    write_lines(text_of(std::move(changed)));
   }
   if (run.contains("facts")) {
-    std::printf("facts:\n");
+    write_lines("facts:\n");
     print_members(run["facts"]);
   }
   if (run.contains("metrics")) {
-    std::printf("metrics: %zu in metrics.json (--json prints them)\n",
-                run["metrics"].members().size());
+    write_lines(concat("metrics: ", run["metrics"].members().size(),
+                       " in metrics.json (--json prints them)\n"));
   }
-  std::printf("checkpoints: %zu\n", run["checkpoints"].items().size());
+  write_lines(concat("checkpoints: ", run["checkpoints"].items().size(), "\n"));
   for (const JsonValue& file : run["checkpoints"].items()) {
-    std::printf("  %s\n", shown(file["name"]).c_str());
+    write_lines(concat("  ", shown(file["name"]), "\n"));
   }
   if (run.contains("newest_checkpoint")) print_checkpoint(run["newest_checkpoint"], false);
 }

@@ -128,6 +128,37 @@ def test_prose_is_broken_at_blanks(directory):
     assert len(fail(4, *missing[1:]).splitlines()) == 1
 
 
+def broken(screen):
+    """Rows that the terminal broke, though their last cell has blanks: not the tables of tensors."""
+    rows = [row for row, goes_on in zip(screen.rows, screen.goes_on) if goes_on]
+    return [row for row in rows if " " in row.strip().rpartition("  ")[2] and " x " not in row]
+
+
+def test_tables_and_results_fit_narrow_terminals(directory):
+    need(DATA)
+    os.chdir(directory)
+    long = "runs/" + "a-name-of-many-words-" * 2
+    run = command(long, "--max-steps", 20, "--overwrite")
+    piped = succeed(*run[1:])
+    line = "next:  finetune predict --model " + long + "/model --input FILE --output FILE\n"
+    assert line in piped.out, piped
+    for columns in (40, 60, 80):
+        train = Terminal(run, columns)
+        assert train.end() == 0 and not broken(train.screen), train.screen.rows
+        header = next(row for row in train.screen.rows if row.startswith("  epoch"))
+        assert header.endswith("time") and ("macro F1" in header) == (columns == 80), header
+        assert "macro F1   time" in Path(long, "log.txt").read_text()
+        rows = zip(train.screen.rows, train.screen.goes_on)
+        told = re.sub(r" \\\n +", " ", "".join(row + ("" if goes_on else "\n") for row, goes_on in rows))
+        assert line in told and f"\n       finetune report {long} --output report.html" in told, train.screen.rows
+        for words in (["doctor"], ["plan", *run[2:run.index("--output")]], ["inspect", MODEL], ["inspect", long],
+                      ["convert", "--model", MODEL, "--output", f"converted-{columns}"]):
+            shown = Terminal([BINARY, *words], columns)
+            assert shown.end() == 0 and not broken(shown.screen), (columns, words, shown.screen.rows)
+            if words == ["doctor"] and columns == 40:
+                assert any(row.startswith(" " * 19) for row in shown.screen.rows), shown.screen.rows
+
+
 def test_check_shows_progress(directory):
     """The stage and its time, after two seconds, and nothing of it at the end."""
     draw = random.Random(1)
