@@ -34,7 +34,7 @@ struct State {
   bool quiet = false;
   bool muted = false;
   bool progress = true;
-  double next_progress = 0;  // compared with seconds_now()
+  double next_progress = 0;  // compared with seconds_now(); 0: none was shown
   double next_file_progress = 0;
   std::vector<std::string> held_console;
   std::vector<std::string> held_file;
@@ -242,12 +242,14 @@ void show_progress(const std::vector<ProgressPart>& parts, bool force) {
   }
   if (s.quiet) return;
   if (!force && now < s.next_progress && !(has_terminal() && terminal_was_resized())) return;
+  const bool is_first = s.next_progress == 0;
   if (has_terminal()) {
     // Leaves the last column free: some terminals wrap when it is used.
     draw_terminal_line(fitting_parts(parts, size_t(std::max(1, terminal_columns() - 1))));
     s.next_progress = now + kTerminalInterval;
   } else {
-    put(concat(fitting_parts(parts, kLongestLine), "\n"));
+    // Work that takes seconds needs no lines of progress.
+    if (force || !is_first) put(concat(fitting_parts(parts, kLongestLine), "\n"));
     s.next_progress = now + kPlainInterval;
   }
 }

@@ -64,7 +64,8 @@ void close_log_file();
 void discard_held_lines();  // lines logged before a file or the console was open
 
 // The progress line: rewritten in place on a terminal; elsewhere, and in the file, a line every few
-// seconds. With --quiet it is only in the file, with --no-progress nowhere.
+// seconds: on standard error not in the first ones. With --quiet it is only in the file, with
+// --no-progress nowhere.
 void enable_progress(bool on);
 struct ProgressPart {
   std::string text;

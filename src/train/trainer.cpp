@@ -194,7 +194,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   Metrics metrics;
   Verdict verdict;
   auto evaluation = finetune::evaluate(run_, metrics, [&](double share) {
-    show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+    if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
     return stop_requested() == ExitCode::done;
   });
   clear_progress();

@@ -88,6 +88,7 @@ def test_the_width_changes(directory):
 def test_without_a_terminal(directory):
     need(DATA)
     result = succeed(*command(directory / "pipe", "--max-steps", 20)[1:])
+    assert "step 20/20" in result.err and "step 1/20" not in result.err, result  # a line each five seconds
     assert "\x1b" not in result.err and "\r" not in result.err and "tokens/s" in result.err, result
     terminal = Terminal(command(directory / "dumb", "--max-steps", 20), 80, {"TERM": "dumb"})
     assert terminal.end() == 0 and "\x1b" not in terminal.text, terminal.text
