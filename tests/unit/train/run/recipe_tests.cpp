@@ -133,14 +133,19 @@ TEST_CASE("auto: a fitted head needs fewer epochs") {
   CHECK(epochs(10, 10) == 30);
 }
 
-TEST_CASE("auto: pairs have the rate of texts, questions hf's epochs, masked words all of hf") {
+TEST_CASE("auto: pairs have the rate of texts, few questions twice it, masked words all of hf") {
   TrainOptions pairs = of_recipe("auto"), questions = pairs, words = pairs;
   pairs.text_pair_column = "hypothesis";
   fill_recipe(pairs, TrainOptions(pairs), {TaskKind::classification, 4000, 384});
   CHECK(*pairs.learning_rate == 1e-4);
   fill_recipe(questions, TrainOptions(questions), {TaskKind::qa, 4000, 384});
   CHECK(*questions.epochs == 3);
-  CHECK(*questions.learning_rate == 1e-4);
+  CHECK(*questions.learning_rate == 2e-4);
+  TrainOptions many = of_recipe("auto"), base = many;
+  fill_recipe(many, TrainOptions(many), {TaskKind::qa, 90'000, 384});
+  CHECK(*many.learning_rate == 1e-4);
+  fill_recipe(base, TrainOptions(base), {TaskKind::qa, 4000, 768});
+  CHECK(*base.learning_rate == 5e-5);
   fill_recipe(words, TrainOptions(words), {TaskKind::mlm, 4000, 384});
   CHECK(*words.learning_rate == *recipe_hf().learning_rate);
 }
