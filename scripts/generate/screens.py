@@ -8,6 +8,7 @@ model. Times, sizes of memory and names that belong to a machine are shown as "â
 """
 import argparse
 import csv
+import json
 import os
 import re
 import sys
@@ -27,6 +28,7 @@ SCREENS = [
     ("evaluate", "finetune evaluate --model runs/first --data later.csv"),
     ("evaluate --max-error", "finetune evaluate --model runs/first --data later.csv --max-error 0.2 \\\n"
      "    --confidence 0.9", (0, 7)),
+    ("predict", "finetune predict --model runs/first --input four.csv --output labels.csv"),
     ("predict --explain", "finetune predict --model runs/first --input four.csv --explain \\\n    --output -"),
     ("check --label-errors", "finetune check --train train.csv --label-column category \\\n    --label-errors doubtful.csv"),
     ("next", "finetune next --model runs/first --input texts.csv --rows 20 --output next.csv"),
@@ -34,10 +36,14 @@ SCREENS = [
      "    --eval-fraction 0.2 --label-column category --epochs 1 --output runs/taxi"),
     ("sweep", "finetune sweep grid.toml --output runs/sweep", (0,)),
     ("compare", "finetune compare runs/sweep"),
+    ("report", "finetune report runs/sweep --output report.html"),
     ("plan", f"finetune plan --model minilm {TRAINING}"),
     ("adapt", "finetune adapt --model minilm --text texts.csv --epochs 1 --output runs/texts"),
     ("doctor", "finetune doctor", (0, 5)),
     ("inspect", "finetune inspect runs/first"),
+    ("convert", "finetune convert --model runs/first --dtype bf16 --output runs/small"),
+    ("tokenize", "echo 'PAYPAL *SPOTIFY 35314369001' | finetune tokenize --model minilm"),
+    ("score", "finetune score --data questions.json --predictions answers.json"),
     ("train --help", "finetune train --help"),
 ]
 # What differs between machines, or from one time to the next.
@@ -77,8 +83,16 @@ def write_data(rows):
     taxi = [[*row[:label], "Taxi", *row[label + 1:]] if "TAXI" in row[0] else row for row in train]
     write_rows("taxi.csv", [header, *(row for row in taxi if row[label] == "Taxi"), *train[:rows // 3]])
     Path("grid.toml").write_text(
-        'model = "minilm"\ntrain = "train.csv"\neval = "dev.csv"\nlabel-column = "category"\nepochs = 1\n\n'
+        'model = "minilm"\ntrain = "train.csv"\neval = "dev.csv"\nlabel-column = "category"\n'
+        'recipe = "auto"\nepochs = 1\n\n'
         "[sweep]\nlr = [5e-5, 2e-4]\nseed = [1, 2]\n", encoding="utf-8")
+
+
+    Path("questions.json").symlink_to(ROOT / "data" / "samples" / "squad-dev.json")
+    questions = [question for article in json.loads(Path("questions.json").read_text(encoding="utf-8"))["data"]
+                 for paragraph in article["paragraphs"] for question in paragraph["qas"]]
+    answers = {question["id"]: question["answers"][0]["text"] for question in questions if question["answers"]}
+    Path("answers.json").write_text(json.dumps(dict(list(answers.items())[::2])), encoding="utf-8")
 
 
 def of_any_machine(row):
