@@ -186,6 +186,13 @@ SecondStreamLimits second_stream_limits(const EncoderConfig& config, int64_t tok
   return {tokens, h, std::max(3 * h, config.inner_rows())};
 }
 
+ScratchSizes scratch_sizes(const EncoderConfig& config, DType type, int64_t tokens, int64_t most) {
+  const auto [rows, h, wide] = second_stream_limits(config, tokens);
+  const int64_t rounded = type == DType::bf16 ? (h + 7) / 8 * 8 * 2 : 0;  // bytes of a row
+  return {most * rounded, rows * rounded, sum_floats(rows, h, wide) * kFloatBytes,
+          config.num_attention_heads * rows * kFloatBytes};
+}
+
 InputRing InputRing::make(const EncoderConfig& config, Head head, const ModelPart& part,
                           int64_t tokens, int64_t slots, int64_t horizon) {
   InputRing ring;

@@ -13,6 +13,7 @@
 #include "model/model_part.h"
 #include "model/parameters.h"
 #include "model/passes/activation_form.h"
+#include "ops/scratch_sizes.h"
 #include "ops/second_stream.h"
 
 namespace finetune {
@@ -114,6 +115,9 @@ struct RelativeOffsets {
 
 // The limits for the layers' weight gradients.
 SecondStreamLimits second_stream_limits(const EncoderConfig& config, int64_t tokens);
+// What passes of the layers need beside their results, for T tokens in training (0: no training)
+// and up to `most` tokens in any micro-batch.
+ScratchSizes scratch_sizes(const EncoderConfig& config, DType type, int64_t tokens, int64_t most);
 
 struct ActivationPlan {
   int64_t bias_table = kAbsent;       // the table that a chunk without embeddings received

@@ -33,9 +33,13 @@ std::vector<uint32_t> counted_positions(const PackedBatch& batch, int32_t uncoun
 
 DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences)
     : backend_(backend), max_tokens_(max_tokens), max_sequences_(max_sequences) {
-  const int64_t size = total_size(max_tokens, max_sequences, max_tokens);
+  const int64_t size = words(max_tokens, max_sequences);
   memory_ = backend.allocate(size_t(size) * sizeof(uint32_t));
   host_.reserve(size_t(size));
+}
+
+int64_t DeviceBatch::words(int64_t max_tokens, int64_t max_sequences) {
+  return total_size(max_tokens, max_sequences, max_tokens);
 }
 
 void DeviceBatch::upload(const PackedBatch& batch, float loss_scale,

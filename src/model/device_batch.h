@@ -16,6 +16,7 @@ namespace finetune {
 class DeviceBatch {
  public:
   DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
+  static int64_t words(int64_t max_tokens, int64_t max_sequences);  // of 4 bytes, in the buffer
   // Each sample's loss is scaled by `loss_scale` times its weight; fillers have 0. `embeddings`
   // decides on types and positions.
   void upload(const PackedBatch& batch, float loss_scale = 1,

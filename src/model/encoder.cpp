@@ -225,11 +225,14 @@ void Encoder::reserve(BatchSize training, BatchSize inference, bool recompute, i
     }
   }
   s.memory = s.backend.allocate(size_t(s.reserved));
-  // Offloaded inputs and sums with other tensor ranks would make the streams wait for each other.
-  if (s.can_train && !s.ring.on() && !s.part.shares_layers()) {
-    s.backend.reserve_second_stream(second_stream_limits(s.config, training.tokens));
-  }
   const int64_t most = std::max(training.tokens, inference.tokens);
+  ScratchSizes scratch = scratch_sizes(s.config, s.backend.compute_type(), training.tokens, most);
+  // Offloaded inputs and sums with other tensor ranks would make the streams wait for each other.
+  if (s.can_train && !s.ring.on() && !s.part.shares_layers() && s.backend.has_second_stream()) {
+    s.backend.reserve_second_stream(second_stream_limits(s.config, training.tokens));
+    scratch.right = 0;  // it has its own
+  }
+  s.backend.reserve_scratch(scratch);
   s.rotary = RotaryTables(s.backend, s.config, most);
   s.position_bias.reserve(s.backend, s.config, most);
   if (!s.ring.on()) return;

@@ -27,6 +27,7 @@
 #include "ops/device_peers.h"
 #include "ops/host_copies.h"
 #include "ops/operands.h"
+#include "ops/scratch_sizes.h"
 #include "ops/second_stream.h"
 
 namespace finetune {
@@ -147,6 +148,8 @@ class Backend {
   // with the same bits, once memory is reserved for them. Larger ones are computed in order.
   virtual bool has_second_stream() const { return false; }
   virtual void reserve_second_stream(const SecondStreamLimits&) {}
+  // Makes memory that operations would otherwise make anew for each larger micro-batch.
+  virtual void reserve_scratch(const ScratchSizes&) {}
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }

@@ -95,6 +95,7 @@ class ProfilingBackend : public Backend {
   void reserve_second_stream(const SecondStreamLimits& most) override {
     inner_->reserve_second_stream(most);
   }
+  void reserve_scratch(const ScratchSizes& sizes) override { inner_->reserve_scratch(sizes); }
   void fill_zero(Tensor x) override;
   void forget_packed() override { inner_->forget_packed(); }
   void synchronize() override { inner_->synchronize(); }

@@ -11,6 +11,7 @@ void allocate(Context& context, size_t bytes, void** memory);
 void release(Context& context, void* memory);
 void allocate_on_host(Context& context, size_t bytes, void** memory);
 void release_on_host(Context& context, void* memory);
+void reserve_scratch(Context& context, ScratchSizes sizes);
 void memory_use(Context& context, MemoryUse* use);
 void upload(Context& context, void* to, const void* host, size_t bytes);
 void download(Context& context, void* host, const void* from, size_t bytes);

@@ -10,6 +10,7 @@
 #include "distributed/zero_partition.h"
 #include "engine/engine.h"
 #include "model/activations.h"
+#include "model/device_batch.h"
 #include "model/passes/rotary_tables.h"
 #include "ops/attention_masks.h"
 #include "ops/device_sums.h"
@@ -64,11 +65,11 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   const int64_t evaluation =
       ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
                                        sizes.evaluation.sequences, false);
-  // The fields of DeviceBatch (ids, types, positions, ...), targets and losses.
-  auto batch = [](int64_t tokens, int64_t sequences) { return 5 * tokens + 6 * sequences; };
-  int64_t batches = batch(std::max(sizes.training.tokens, sizes.evaluation.tokens),
-                          std::max(sizes.training.sequences, sizes.evaluation.sequences));
-  batches += (run.slots - 1) * batch(sizes.training.tokens, sizes.training.sequences) +
+  // Micro-batches, targets and losses.
+  int64_t batches =
+      DeviceBatch::words(std::max(sizes.training.tokens, sizes.evaluation.tokens),
+                         std::max(sizes.training.sequences, sizes.evaluation.sequences));
+  batches += (run.slots - 1) * DeviceBatch::words(sizes.training.tokens, sizes.training.sequences) +
              sizes.training.sequences * (head.outputs + 2);
   const int64_t tables =
       RotaryTables::floats(run.config, std::max(sizes.training.tokens, sizes.evaluation.tokens));
@@ -111,26 +112,19 @@ int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
 // The memory that ops/cuda keeps between kernels (Scratch in context.h), for the largest shapes.
 int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes, bool offloads) {
   const bool shares_layers = run.part && run.part->shares_layers();
-  const int64_t h = run.config.hidden_size;
-  const int64_t wide = std::max(3 * h, run.config.inner_rows());
   const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
   int64_t bytes = library_attention_bytes(run, sizes);
+  bytes += scratch_sizes(run.config, run.compute, t, any).total();
   if (run.second_stream && !shares_layers && !offloads) {
     const SecondStreamLimits most = second_stream_limits(run.config, t);
     bytes += SecondStreamMemory(most, run.compute == DType::bf16).total();
   }
-  // Rounded inputs of layers that are not kept: one in the forward and one in the backward pass.
-  if (run.compute == DType::bf16) {
-    bytes += 2 * (any + t) * h;
-    // Dropout bits of attention that are not kept with a layer's results
-    // (ops/cuda/attention/attention_mask.h).
-    if (form_of(run).mask_floats(run.config, 1, t, t) == 0) {
-      bytes += attention_mask_floats(run.config.num_attention_heads, t, sizes.training.max_length) *
-               kFloatBytes;
-    }
+  // Dropout bits of attention that are not kept with a layer's results
+  // (ops/cuda/attention/attention_mask.h).
+  if (run.compute == DType::bf16 && form_of(run).mask_floats(run.config, 1, t, t) == 0) {
+    bytes += attention_mask_floats(run.config.num_attention_heads, t, sizes.training.max_length) *
+             kFloatBytes;
   }
-  bytes += sum_floats(t, h, wide) * kFloatBytes;
-  bytes += run.config.num_attention_heads * t * kFloatBytes;  // in attention's gradients
   // For the gradient norm: block sums as gathered from processes, their order, ordered sums.
   constexpr int64_t kOfSum = 2 * sizeof(double) + sizeof(int32_t);
   bytes += run.table.size() / kNormBlock * kOfSum;

@@ -150,41 +150,39 @@ TEST_CASE("sequences that fill up a micro-batch have no effect") {
 }
 
 // Other samples, lengths, numbers of sequences, dropout, scales and weights, in one shape. In the
-// middle comes a larger micro-batch, for which scratch memory moves.
+// middle comes a larger micro-batch, for which scratch memory must not move.
 TEST_CASE("replayed work has the bits of work that is called") {
   for (const BackendFactory& factory : backends_under_test()) {
     const auto backend = factory.make();
     if (!backend) continue;
     for (Head head : kHeads) {
       INFO(factory.name, ", ", head.outputs, " outputs");
-      Place plain(*backend, head);
       const std::vector<std::vector<int>> lengths = {
           {7, 2, 24, 13}, {23, 3, 3, 3, 17}, {9, 9, 24, 2, 2, 2}, {20, 24, 7},
           {24, 24},       {23, 3, 3, 20},    {24, 24, 24, 24},    {8, 8, 8, 6, 18}};
       std::vector<Step> steps;
       for (uint32_t i = 0; i < uint32_t(3 * lengths.size()); ++i) {
-        auto sequences = random_sequences(plain.config, lengths[i % lengths.size()]);
+        auto sequences = random_sequences(config_of_two_heads(), lengths[i % lengths.size()]);
         for (Sequence& s : sequences) s.sample += i;
         const uint32_t four = i / 4;
         steps.push_back({0.2 + 0.02 * four, filled(pack(sequences)), 40 + i / 3, i,
                          1 / float(i + 1), false, false});
       }
-      std::vector<StepOutcome> expected;
-      for (const Step& step : steps) expected.push_back(take(plain, step));
+      std::vector<StepOutcome> outcomes;
       Place place(*backend, head);
       std::set<std::tuple<int64_t, int64_t, int64_t>> shapes;
       int called = 0;
-      for (size_t i = 0; i < steps.size(); ++i) {
-        Step step = steps[i];
+      for (Step step : steps) {
         step.replays = step.in_memory = true;
-        const StepOutcome outcome = take(place, step);
-        CHECK(outcome == expected[i]);
-        called += outcome.called;
+        outcomes.push_back(take(place, step));
+        called += outcomes.back().called;
         shapes.insert({step.batch.tokens(), step.batch.sequences(), step.batch.max_length});
       }
       CHECK(shapes.size() == 3);
-      // Called once, recorded once, and the same again after memory has moved.
-      if (backend->replays()) CHECK(called <= 4 * int(shapes.size()));
+      // Called once, recorded once.
+      if (backend->replays()) CHECK(called == 2 * int(shapes.size()));
+      Place plain(*backend, head);
+      for (size_t i = 0; i < steps.size(); ++i) CHECK(outcomes[i] == take(plain, steps[i]));
     }
   }
 }

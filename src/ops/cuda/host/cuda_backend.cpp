@@ -141,6 +141,10 @@ void CudaBackend::reserve_second_stream(const SecondStreamLimits& most) {
   if (has_second_stream()) call("reserving memory", functions_.reserve_second_stream, most);
 }
 
+void CudaBackend::reserve_scratch(const ScratchSizes& sizes) {
+  call("reserving memory", functions_.reserve_scratch, sizes);
+}
+
 void CudaBackend::fill_zero(Tensor x) {
   const size_t size = size_of(x.dtype);
   if (x.contiguous()) x = {x.data, x.dtype, 1, x.size(), x.size()};

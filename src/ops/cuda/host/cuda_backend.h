@@ -44,6 +44,7 @@ class CudaBackend : public Backend {
   bool replays() const override { return true; }
   bool has_second_stream() const override;
   void reserve_second_stream(const SecondStreamLimits& most) override;
+  void reserve_scratch(const ScratchSizes& sizes) override;
   void fill_zero(Tensor x) override;
   void synchronize() override;
   DeviceMemory device_memory() const override;

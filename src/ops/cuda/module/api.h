@@ -17,6 +17,7 @@
 #include "core/numeric/philox.h"
 #include "core/numeric/step_outcome.h"
 #include "ops/operands.h"
+#include "ops/scratch_sizes.h"
 #include "ops/second_stream.h"
 
 namespace finetune::cuda {
@@ -165,6 +166,7 @@ struct Functions {
   // From now on weights' gradients within these limits run on a stream of their own beside the
   // calls that follow, but for those that touch the same memory.
   int (*reserve_second_stream)(Context*, SecondStreamLimits most);
+  int (*reserve_scratch)(Context*, ScratchSizes sizes);
 
   // The operations. A bf16 context keeps rounded copies of products' weights and biases: these may
   // be changed only by upload, fill_zero, adamw*, exchange and reduce, or by allocating released

@@ -113,6 +113,7 @@ const Functions& functions() {
       .fill_zero = Call<fill_zero>::of,
       .synchronize = Call<synchronize>::of,
       .reserve_second_stream = Call<reserve_second_stream>::of,
+      .reserve_scratch = Call<reserve_scratch>::of,
 #define OPERATION(name, parameters, arguments) .name = Call<name>::of,
 #include "ops/operations.inc"
       .device_id = Call<device_id>::of,

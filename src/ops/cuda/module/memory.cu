@@ -35,6 +35,13 @@ void release_on_host(Context& context, void* memory) {
   check(cudaFreeHost(memory), "pinned memory");
 }
 
+void reserve_scratch(Context& context, ScratchSizes sizes) {
+  context.scratch(Scratch::left, size_t(sizes.left));
+  context.scratch(Scratch::right, size_t(sizes.right));
+  context.scratch(Scratch::sums, size_t(sizes.sums));
+  context.scratch(Scratch::weighted, size_t(sizes.weighted));
+}
+
 void memory_use(Context& context, MemoryUse* use) {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "device memory");

@@ -12,7 +12,7 @@ extern "C" {
 
 // The version: raise it with every change of the structures below, in api.h and in ops/operands.h.
 // A change of ops/operations.inc changes it automatically.
-constexpr uint32_t kFinetuneCudaAbi = finetune::cuda::version_of_operations(16);
+constexpr uint32_t kFinetuneCudaAbi = finetune::cuda::version_of_operations(17);
 
 struct FinetuneHostServices {
   uint32_t abi;

@@ -72,10 +72,13 @@ Outcome gradients_of(const Shape& shape, const BackendFactory& factory, Head hea
   const int64_t before = backend->device_memory().used;
   encoder.reserve(kTokens, kSequences, true, shape.recompute);
   int64_t reserved = encoder.activation_bytes(kTokens, kSequences, true, shape.recompute);
+  ScratchSizes scratch = scratch_sizes(shape.config, backend->compute_type(), kTokens, kTokens);
   if (*streams == '2') {
     const SecondStreamLimits most = second_stream_limits(shape.config, kTokens);
     reserved += SecondStreamMemory(most, backend->compute_type() == DType::bf16).total();
+    scratch.right = 0;
   }
+  reserved += scratch.total();
   CHECK(backend->device_memory().used - before == reserved);
   DeviceBatch batch(*backend, kTokens, kSequences);
   const std::vector<int> lengths[] = {{24, 7, 2, 13, 24, 24, 9}, {5, 24, 24}};
