@@ -10,6 +10,13 @@
 
 namespace finetune {
 
+// The longest sequence in micro-batches of so many tokens: a text or a filler, rounded up
+// (data/packing.h). It may be longer than any text that the model takes.
+inline int64_t longest_sequence(const EncoderConfig& config, int64_t tokens) {
+  const int64_t longest = std::max({config.max_length(), int64_t{128}, tokens / 64});
+  return std::clamp<int64_t>(tokens, 1, (longest + 63) / 64 * 64);
+}
+
 // If made from a type alone: no masks are kept, and there is one stream.
 struct ActivationForm {
   static constexpr int64_t kLongestMasked = 1024;
@@ -35,11 +42,8 @@ struct ActivationForm {
         config.max_length() > kLongestMasked) {
       return 0;
     }
-    // A micro-batch's longest sequence, which may be a filler, rounded up (data/packing.h).
-    const int64_t longest =
-        std::max({std::min(tokens, config.max_length()), int64_t{128}, tokens / 64});
     const int64_t heads = config.num_attention_heads / shards;
-    return attention_mask_floats(heads, rows, (longest + 63) / 64 * 64);
+    return attention_mask_floats(heads, rows, longest_sequence(config, tokens));
   }
 };
 

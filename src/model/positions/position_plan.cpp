@@ -35,7 +35,7 @@ void take_bias_values(ActivationPlan& plan, Allocator& memory, const EncoderConf
                       const ModelChunk& chunk, int64_t tokens) {
   if (!config.layer.position_bias) return;
   const int64_t heads = config.num_attention_heads / chunk.tensor_shards * chunk.held_shards;
-  plan.bias_values = memory.take(heads * (2 * std::min(tokens, config.max_length()) - 1));
+  plan.bias_values = memory.take(heads * (2 * longest_sequence(config, tokens) - 1));
 }
 
 void take_relative(ActivationPlan& plan, Allocator& memory, const EncoderConfig& config,
@@ -43,7 +43,7 @@ void take_relative(ActivationPlan& plan, Allocator& memory, const EncoderConfig&
   const RelativeBlock& relative = config.relative;
   if (!relative.on()) return;
   const int64_t h = config.hidden_size, width = h / chunk.tensor_shards;
-  const int64_t longest = std::clamp<int64_t>(tokens, 1, config.max_length());
+  const int64_t longest = longest_sequence(config, tokens);
   const int64_t rows = RowsInUse(relative, longest).count;
   if (chunk.embeddings) plan.relative = memory.take(relative.rows() * h);
   if (chunk.embeddings) plan.relative_stats = memory.take(relative.rows() * 2);

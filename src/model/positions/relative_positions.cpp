@@ -9,10 +9,6 @@
 namespace finetune {
 namespace {
 
-int64_t longest_of(const EncoderConfig& config, int64_t tokens) {
-  return std::min(tokens, config.max_length());
-}
-
 // The `index`-th third of a fused projection.
 Slot part_of(const Slot& fused, int64_t index) {
   if (fused.rows == 1) return {fused.offset + index * (fused.cols / 3), 1, fused.cols / 3};
@@ -25,7 +21,7 @@ Slot part_of(const Slot& fused, int64_t index) {
 // Uploads the row of each distance, then the rows' names for dropout: their numbers, and zeros.
 RelativeTables::RelativeTables(Backend& backend, const EncoderConfig& config, int64_t tokens) {
   if (!config.relative.on() || tokens == 0) return;
-  span_ = longest_of(config, tokens);
+  span_ = longest_sequence(config, tokens);
   table_rows_ = config.relative.rows();
   std::vector<int32_t> host;
   for (int64_t d = 1 - span_; d < span_; ++d) host.push_back(int32_t(config.relative.row_of(d)));
@@ -37,7 +33,7 @@ RelativeTables::RelativeTables(Backend& backend, const EncoderConfig& config, in
 
 int64_t RelativeTables::floats(const EncoderConfig& config, int64_t tokens) {
   if (!config.relative.on() || tokens == 0) return 0;
-  return 2 * longest_of(config, tokens) - 1 + 2 * config.relative.rows();
+  return 2 * longest_sequence(config, tokens) - 1 + 2 * config.relative.rows();
 }
 
 RelativeRows RelativeTables::rows(int64_t first) const {

@@ -7,8 +7,10 @@
 #include <tuple>
 
 #include "../shared.h"
+#include "core/files/text_file.h"
 #include "data/packing.h"
 #include "fixture.h"
+#include "model/activations.h"
 #include "op_case.h"
 
 namespace finetune::test {
@@ -31,7 +33,7 @@ EncoderConfig config_of_two_heads() {
 struct Place {
   Backend& backend;
   Head head;
-  EncoderConfig config = config_of_two_heads();
+  EncoderConfig config;
   ParameterTable table{config, head};
   Arena weights{backend, table.size()}, gradients{backend, table.size()};
   Arena labels{backend, 128}, losses{backend, 128};
@@ -40,7 +42,10 @@ struct Place {
   DeviceBatch batch{backend, 128, 64};
   Encoder encoder{backend, config, table};
 
-  Place(Backend& b, Head h) : backend(b), head(h) { encoder.reserve(128, 64, true); }
+  Place(Backend& b, Head h, const EncoderConfig& c = config_of_two_heads())
+      : backend(b), head(h), config(c) {
+    encoder.reserve(128, 64, true);
+  }
 };
 
 struct Step {
@@ -145,6 +150,47 @@ TEST_CASE("sequences that fill up a micro-batch have no effect") {
           CHECK(std::all_of(row, row + words.cols, [](float g) { return g == 0; }));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("no micro-batch has a longer sequence than its memory is made for") {
+  EncoderConfig config = small_config(1);
+  for (int64_t most : {40, 512}) {
+    config.max_position_embeddings = most;
+    for (int64_t sequences : {1, 2, 7, 40, 512, 5000}) {
+      for (int64_t tokens = sequences; tokens < 200'000; tokens += 1 + tokens / 40) {
+        const int64_t longest = std::min(tokens - sequences + 1, most);
+        const BatchShape shape = filled_shape({tokens, sequences, longest});
+        REQUIRE(shape.max_length <= longest_sequence(config, shape.tokens));
+      }
+    }
+  }
+}
+
+// The longest sequence's length is rounded up beyond the texts that these models take, and sizes
+// the memory of what attention adds to scores by position.
+TEST_CASE("a length that is rounded up beyond a model's positions has no effect") {
+  for (const char* family : {"mpnet", "deberta-v3"}) {
+    const auto path =
+        shared_path("golden/family/" + std::string(family) + "/classification/config.json");
+    EncoderConfig config = parse_config(read_text_file(path), path);
+    config.hidden_size = 64;
+    config.num_attention_heads = 2;
+    config.embeddings.positions = true;
+    config.max_position_embeddings = 40 + config.embeddings.first_position;
+    for (const NamedBackend& named : model_backends()) {
+      INFO(std::string(family), ", ", named.name);
+      Place place(*named.backend, kHeads[0], config);
+      const PackedBatch batch = pack(random_sequences(config, {36, 40, 25}));
+      const PackedBatch more = filled(batch);
+      REQUIRE(more.max_length > config.max_length());
+      const StepOutcome expected = take(place, {0.3, batch, 5, 3, 0.5f, true, false});
+      StepOutcome outcome = take(place, {0.3, more, 5, 3, 0.5f, true, false});
+      outcome.losses.resize(expected.losses.size());
+      const double tolerance = std::max(5e-6, named.golden_tolerance);  // another order of sums
+      CHECK(relative_error(outcome.losses, expected.losses) <= tolerance);
+      CHECK(relative_error(outcome.gradients, expected.gradients) <= tolerance);
     }
   }
 }
