@@ -54,7 +54,8 @@ inline constexpr Switch kCudaKeptSwitch{
 
 inline constexpr Switch kCudaAlgorithmsSwitch{"FINETUNE_CUDA_ALGORITHMS", "first, timed",
                                               "a GPU's products: cuBLASLt's first algorithm, or "
-                                              "the fastest that had its bits when tried (first)"};
+                                              "the fastest that had its bits when tried, which "
+                                              "takes 512 MiB beyond what plan says (first)"};
 
 inline constexpr Switch kCudaLaunchesSwitch{
     "FINETUNE_CUDA_LAUNCHES", "plain, programmatic",
