@@ -50,9 +50,10 @@ ModelFiles open_model_config(const std::string& path, bool need_weights);  // wi
 int64_t auto_micro_batch_tokens(const EncoderConfig& config, int64_t max_length,
                                 int64_t device_bytes);
 
-// Training on a device of which others leave `device_bytes` keeps the activation's results if
-// all activations take at most this many bytes (Encoder::reserve). The limit is what
-// auto_micro_batch_tokens aims at, or less beside large weights and moments. 0: never.
+// In training the results of the activation function are kept for the backward pass if all kept
+// and working memory of the model's passes then takes at most this many bytes (Encoder::reserve);
+// 0: they are never kept. `device_bytes` is the memory of the device that other programs do not
+// use. The limit is what auto_micro_batch_tokens aims at, or less if weights and moments are large.
 int64_t kept_activation_bytes(int64_t weight_bytes, int64_t device_bytes);
 
 // The micro-batch tokens of evaluation and prediction: on some backends more than in training.

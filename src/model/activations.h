@@ -18,11 +18,13 @@
 
 namespace finetune {
 
-// Offsets in floats from the block's start; kAbsent: not used in this mode. T tokens, B sequences,
-// M scored tokens, H hidden, E embedding size, I intermediate, V tensor shards; R is T, or B in the
-// last layer under a sequence head, which is computed for first tokens only. Tensors marked * have
-// the backend's activation_type. `rounded` copies are bf16 operands of products, absent if that
-// type is f32. All other tensors are f32.
+// Each number says where a tensor begins: so many floats behind the block's start, or kAbsent if
+// this pass has no such tensor. Comments give the tensor's shape. Of the micro-batch, T is the
+// number of tokens, B of sequences, M of scored tokens. Of the model, H is the hidden size, E the
+// embedding size, I the intermediate size, V the number of tensor shards. R is the number of rows
+// that a layer computes: T, but B in the last layer if the head reads each sequence's first token
+// alone. Tensors marked * have the backend's activation_type. Those named `rounded` are bf16 copies
+// that matrix products read; they are absent if that type is f32. All others are f32.
 constexpr int64_t kAbsent = -1;
 
 // The results of one tensor shard.
@@ -41,11 +43,11 @@ struct LayerOffsets {
   int64_t input_rounded = kAbsent;    // (T, H)
   int64_t first = kAbsent;            // (B, H) first tokens' input; only where R is B
   std::vector<ShardOffsets> shards;   // the shards held here; in inference all share one place
-  int64_t attention_sum = kAbsent;    // (R, H) projected context; when kept, plus residual
+  int64_t attention_sum = kAbsent;    // (R, H) attention's result; in training, plus the input
   int64_t attention_stats = kAbsent;  // (R, 2)
   int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
   int64_t middle_rounded = kAbsent;   // (R, H)
-  int64_t output_sum = kAbsent;       // (R, H)
+  int64_t output_sum = kAbsent;       // (R, H) the feed-forward's; in training, plus `middle`
   int64_t output_stats = kAbsent;     // (R, 2)
   // Only if norms come before blocks (LayerBlock::norm_before). Then `middle` and attention_stats
   // belong to the norm before the feed-forward, and output_sum is kAbsent in training.
@@ -159,18 +161,19 @@ struct ActivationPlan {
   // computes again.
   int64_t dropped = kAbsent;  // (T, H)
 
-  // Working memory: gradients of the backward pass. All layers and tensor shards use the same.
+  // Working memory: gradients, each with respect to the tensor named in its comment. All layers and
+  // tensor shards use the same memory, one after the other.
   int64_t gradient = kAbsent;            // (T, H) of a layer's output, then of its input
   int64_t projected_gradient = kAbsent;  // (T, E) of `projected`
   int64_t normed_gradient = kAbsent;     // (T, H) of the output of a norm before a block
   int64_t mean_gradient = kAbsent;       // (B, H) of `mean`
   int64_t first_gradient = kAbsent;      // (B, H) of the last layer's output where R is B
   int64_t query_gradient = kAbsent;      // (B, H/V)*
-  int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout; the head's (., H)
-  int64_t context_gradient = kAbsent;  // (R, H/V)*
-  int64_t wide_gradient = kAbsent;     // (R, I/V)*
-  // Attention's gradients: of its projection before dropout, (R, H)*, and of qkv. In f32 or without
-  // a second stream they are in the places of branch_gradient and wide_gradient.
+  int64_t branch_gradient = kAbsent;  // (R, H)* of a block's result before dropout; the head's, too
+  int64_t context_gradient = kAbsent;  // (R, H/V)* of `context`
+  int64_t wide_gradient = kAbsent;     // (R, I/V)* of `inner`
+  // Of attention's result before dropout, (R, H)*, and of qkv. In f32 or without a second stream
+  // they are in the places of branch_gradient and wide_gradient.
   int64_t attention_branch_gradient = kAbsent;
   int64_t qkv_gradient = kAbsent;
   PartialOffsets partials;

@@ -141,8 +141,10 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   const LayerOffsets& p = pass.offsets;
   const LayerSlots& norms = pass.shards[0];
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
-  // `gradient` is that of the tensor on the residual path, from the output downwards. Without
-  // dropout a branch has the same gradient down to its dense layer, except for the type.
+  // `gradient` is the loss's gradient with respect to the residual stream, the tensor that each
+  // block adds its result to. It starts at the layer's output and ends at the layer's input.
+  // `branch` is the gradient of a block's result before dropout. Without dropout it equals
+  // `gradient`, so that it needs no memory of its own, except in another type.
   Tensor gradient = pass.at(g.gradient, rows, h);
   auto branch_of = [&](const Dropout& dropout, int64_t place) {
     return dropout.on() || pass.backend.activation_type() == DType::bf16

@@ -61,23 +61,26 @@ struct StageMemory {
 
 StageMemory stage_memory(const LayoutRun& run, int stage);
 
-// What processes send to each other in a step, in bytes of fp32. A value that n processes receive
-// counts n times, through a host's memory as well as between hosts. So the formulas do not depend
-// on where the processes are. The program counts the same where it sends.
-//   tensor    a sum of (R, H) between t tensor ranks. Each rank sends its subtree's sum, but for
-//             its own share, to the ranks that add the other shares, then its share of the sum
-//             to all: 2 (t - 1) R H values in all. A layer has four sums of R tokens, two
-//             forward, two backward, and two more if it is recomputed. Under a sequence head the
-//             last layer's sums have R sequences, except the gradient of keys and values. With
-//             --recompute a stage with one slot does not recompute the last layer of a chunk.
-//   pipeline  (T, H) of each micro-batch at each boundary of blocks, up and down, from each
-//             tensor rank.
-//   data      each replica sends the part of its gradient that it does not own to the owners,
-//             and the weights that it owns to all: 2 (d - 1) N values in all. N is the size of the
-//             part's arena with its gaps; of the word embedding only the batch's rows count.
-// Exact if no layer is frozen, the virtual shards are a multiple of the replicas, and these are
-// powers of two: tensor shards per tensor rank, virtual shards per replica and per host. Otherwise
-// some processes send more than one subtree.
+// Bytes that all processes together send to each other in a training step, where each value has
+// four. A value that is sent to n processes counts n times, through a host's memory as well as over
+// a network, so the numbers do not depend on which host a process runs on. The program counts what
+// it sends in the same way.
+//   tensor    t tensor ranks add their partial results. Each of them adds one part of the rows: it
+//             receives this part from the others and sends its sum to them. A sum of (R, H) so
+//             takes 2 (t - 1) R H values. A layer has four sums with a row for each token, two in
+//             the forward and two in the backward pass, and two more if it is recomputed. Under a
+//             sequence head, sums of the last layer have a row for each sequence, except for the
+//             gradient of keys and values. With --recompute, a stage that keeps one micro-batch
+//             does not recompute the last layer of a chunk.
+//   pipeline  For each micro-batch and each boundary between two stages' layers, each tensor rank
+//             sends (T, H) values up, and their gradient down.
+//   data      Each replica sends each parameter's gradient to the replica that updates it, which
+//             sends the new weights to all: 2 (d - 1) N values for d replicas. N is the number of
+//             floats in the memory of the part's gradients, with the gaps between tensors; of the
+//             word embedding, only rows of words in the batch count.
+// Exact if no layer is frozen and the virtual shards are a multiple of the replicas, and if tensor
+// shards per tensor rank and virtual shards per replica and per host are powers of two. Otherwise
+// some processes send more than one partial sum each.
 struct StepBytes {
   int64_t tensor = 0, pipeline = 0, data = 0;
 };
