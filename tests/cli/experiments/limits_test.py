@@ -86,9 +86,11 @@ def test_many_metrics(directory):
     need(DATA)
     run = labelled(directory / "a")
     log = run / "metrics.jsonl"
-    log.write_text("".join(f'{{"step":1,"eval_{i}":1}}\n' for i in range(40_000)) + '{"step":1,"loss":1}\n')
-    page, text = report(directory, run)
-    assert page.table("Loss of training") and "39,901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
+    for steps, table in (((1,), "Measured once"), ((1, 2), "Loss of training")):
+        log.write_text("".join(f'{{"step":{step},"eval_{i}":1}}\n' for step in steps for i in range(40_000))
+                       + "".join(f'{{"step":{step},"loss":1}}\n' for step in steps))
+        page, text = report(directory, run)
+        assert page.table(table) and "39,901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
 
 
 def test_range_of_one_value(directory):
