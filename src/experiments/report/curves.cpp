@@ -187,29 +187,31 @@ std::string curves_html(const std::vector<RunRecord>& runs, const RunSettings& s
   }
   std::string out = concat("<h2>Training</h2>\n", notes);
   HtmlTable once("Measured once", {"run", "step", "metric", "value"});
-  std::string pictures;
-  size_t drawn = 0, left_out = 0;
+  std::string pictures, more;
+  size_t drawn = 0, listed = 0, left_out = 0;
   for (const std::string& metric : metrics) {
     const size_t longest = longest_curve(curves, metric);
     if (longest == 0) continue;
-    if (longest == 1) {
-      add_points(metric, curves, names, once);
-    } else if (drawn == kMostPictures) {
+    if (drawn + listed == kMostPictures) {
       ++left_out;
+    } else if (longest == 1) {
+      add_points(metric, curves, names, once);
+      ++listed;
     } else {
       pictures += curve_html(metric, curves, names, runs, settings);
       ++drawn;
     }
   }
   if (left_out > 0) {
-    pictures += concat("<p class=\"note\">", counted(left_out, "more metric"),
-                       left_out == 1 ? " is" : " are", " not drawn.</p>\n");
+    more = concat("<p class=\"note\">", counted(left_out, "more metric"),
+                  left_out == 1 ? " is" : " are", " not drawn.</p>\n");
   }
   if (drawn > 0) {
     if (runs.size() > 1) out += legend_html(settings);
     out += concat("<div class=\"figures\">\n", pictures, "</div>\n");
   }
   if (once.rows() > 0) out += concat("<h3>Measured once</h3>\n", once.region(true));
+  out += more;
   if (drawn == 0 && once.rows() == 0) {
     out += "<p class=\"note\">The runs have no metrics.jsonl.</p>\n";
   }
