@@ -181,7 +181,7 @@ std::string baseline_verdict(const Metrics& metrics) {
   std::vector<std::string> texts;
   for (Finding& finding : findings(metrics)) texts.push_back(std::move(finding.text));
   if (texts.empty()) return "";
-  return concat("Not better than simpler answers: ", join(texts, "; "), ".");
+  return concat("Beside simpler answers: ", join(texts, "; "), ".");
 }
 
 std::string baseline_warning(const Metrics& metrics, std::string_view remedy) {

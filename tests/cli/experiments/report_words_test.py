@@ -52,7 +52,7 @@ def test_what_a_model_is_not_better_than(directory):
         run = train(directory / name, *line, *more)
         warned = re.search(r"warning: (.* is (?:better than|as good as) this.*?): try ", (run / "log.txt").read_text())
         card, text = (run / "model/README.md").read_text(), report(directory, run)[1]
-        words = f"Not better than simpler answers: {warned[1]}"
+        words = f"Beside simpler answers: {warned[1]}"
         assert '<p class="lead"><strong>' + words.replace("'", "&#39;") in text, (words, text[-3000:])
         limits = card.partition("## Limits")[2]
         assert f"\n- {words}" in limits, limits

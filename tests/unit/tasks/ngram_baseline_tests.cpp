@@ -189,7 +189,7 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
                          {"baseline_frozen_mse", 4},
                          {"baseline_ngram_mse", 3}};
   CHECK(baseline_verdict(worse) ==
-        "Not better than simpler answers: the mean is better than this model, RMSE 3.00 beside "
+        "Beside simpler answers: the mean is better than this model, RMSE 3.00 beside "
         "3.10; training gained nothing over the frozen encoder's features, RMSE 2.00 before it, "
         "3.10 after it; a linear model on n-grams is better than this one, RMSE 1.73 beside 3.10.");
   CHECK(baseline_warning(worse).starts_with("warning: the mean is better than this model, RMSE "));
@@ -197,7 +197,7 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
                      {"baseline_majority_f1_micro", 0},
                      {"baseline_ngram_f1_micro", 0.797}};
   CHECK(baseline_verdict(several) ==
-        "Not better than simpler answers: a linear model on n-grams is better than this one, micro "
+        "Beside simpler answers: a linear model on n-grams is better than this one, micro "
         "F1 0.797 beside 0.450.");
   several["eval_f1_micro_tuned"] = 0.81;  // predict's thresholds
   CHECK(baseline_verdict(several).empty());
