@@ -18,8 +18,8 @@
 
 namespace finetune {
 
-// Each number says where a tensor begins: so many floats behind the block's start, or kAbsent if
-// this pass has no such tensor. Comments give the tensor's shape. Of the micro-batch, T is the
+// Each number is a tensor's offset in floats from the block's start, or kAbsent if this pass does
+// not have the tensor. Comments give the tensor's shape. Of the micro-batch, T is the
 // number of tokens, B of sequences, M of scored tokens. Of the model, H is the hidden size, E the
 // embedding size, I the intermediate size, V the number of tensor shards. R is the number of rows
 // that a layer computes: T, but B in the last layer if the head reads each sequence's first token

@@ -46,7 +46,7 @@ std::string alternatives_html(const RunRecord& run) {
     const auto tuned = run.metrics.find(measure + "_tuned");
     if (each.prefix == "eval_" && tuned != run.metrics.end()) value = tuned;
     if (value == run.metrics.end()) continue;
-    // A head that was only fitted to the frozen features is no trained BERT.
+    // With --recipe quick both are the same model, so its figure is shown once.
     const auto frozen = run.metrics.find("baseline_frozen_" + name);
     const bool is_frozen = frozen != run.metrics.end() && frozen->second == value->second;
     if (each.prefix == "baseline_unmixed_" && is_frozen) continue;

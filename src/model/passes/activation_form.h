@@ -10,8 +10,9 @@
 
 namespace finetune {
 
-// The longest sequence in micro-batches of so many tokens: a text or a filler, rounded up
-// (data/packing.h). It may be longer than any text that the model takes.
+// An upper bound on the length of a sequence in a micro-batch of at most `tokens` tokens. The
+// sequence is a text or a filler, and its length is rounded up (data/packing.h), possibly beyond
+// the longest text that the model takes.
 inline int64_t longest_sequence(const EncoderConfig& config, int64_t tokens) {
   const int64_t longest = std::max({config.max_length(), int64_t{128}, tokens / 64});
   return std::clamp<int64_t>(tokens, 1, (longest + 63) / 64 * 64);
