@@ -141,6 +141,9 @@ def answers_by_transformers(model, tokenizer, question, context, length, stride,
     for w in range(len(encoded["input_ids"])):
         inside = [t for t, part in enumerate(encoded.sequence_ids(w)) if part == 1]
         offsets = encoded["offset_mapping"][w].tolist()
+        for t, token in enumerate(tokenizer.convert_ids_to_tokens(encoded["input_ids"][w].tolist())):
+            if token == "\u2581":  # a blank alone: transformers 5 gives it the place of the character after it
+                offsets[t][1] = offsets[t][0]
         starts, ends = out.start_logits[w].tolist(), out.end_logits[w].tolist()
         real = range(sum(encoded["attention_mask"][w].tolist()))  # padding may have high logits
         best_starts = set(sorted(real, key=lambda t: -starts[t])[:20])

@@ -60,10 +60,13 @@ def test_model_card(directory):
     assert (found.license, found.language, found.pipeline_tag) == ("apache-2.0", ["en", "fr"], "text-classification")
     results = {result.metric_name: result for result in found.eval_results}
     metrics = metrics_of(directory / "run")
-    assert results["Accuracy"].metric_value == metrics["eval_accuracy"], results
-    assert results["Macro F1"].metric_value == metrics["eval_f1_macro"], results
+    for title, name in ("Accuracy", "accuracy"), ("Macro F1", "f1_macro"):
+        alone = results[f"{title}, the model alone, as transformers loads it"]
+        assert alone.metric_value == metrics[f"baseline_unmixed_{name}"], results
+        mixed = results[f"{title} with n-grams, as finetune predicts"]
+        assert mixed.metric_value == metrics[f"eval_{name}"], results
     assert found.model_name == "base fine-tuned on " + data.name.replace("\n", "\\n"), found.model_name
-    assert results["Accuracy"].dataset_name == EVAL.name and "## Limits" in card.text, card.text
+    assert mixed.dataset_name == EVAL.name and "## Limits" in card.text, card.text
 
 
 def test_tensorboard(directory):
