@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/files/file_kind.h"
+#include "core/log.h"
 #include "core/text/shown_numbers.h"
 #include "core/text/text.h"
 #include "experiments/report/page/html.h"
@@ -110,10 +112,16 @@ std::string date_html(const RunRecord& run) {
 }
 
 std::string promise_html(const RunRecord& run) {
-  const auto promise = stored_promise(run.directory / "model");
-  if (!promise) return "";
-  return concat("<p>Promise: ", markup_escaped(promise_in_words(*promise)),
-                "; finetune predict --automatic uses it.</p>\n");
+  try {
+    const auto promise = stored_promise(run.directory / "model");
+    if (!promise) return "";
+    return concat("<p>Promise: ", markup_escaped(promise_in_words(*promise)),
+                  "; finetune predict --automatic uses it.</p>\n");
+  } catch (const Error& error) {
+    warn("the promise of ", printable_path(run.directory), " is not shown: ", error.what());
+    return concat("<p class=\"note\">The promise is not shown: ",
+                  markup_escaped(error.what(), 1000), ".</p>\n");
+  }
 }
 
 }  // namespace

@@ -98,6 +98,13 @@ def test_a_promise_is_made_from_fresh_rows_and_used(directory):
                        (json.dumps({**made, "weights_sha256": "0" * 64}), "other weights")):
         (copy / "promise.json").write_text(text)
         fail(4, *common, "--automatic", words=["promise.json", word])
+    # A report without its promise is a report.
+    stored = (model / "promise.json").read_text()
+    write(model / "promise.json", "{")
+    report = succeed("report", directory / "run", "--output", "-")
+    assert "<p class=\"note\">The promise is not shown: " in report.out and "promise.json: is damaged" in report.out, report.out
+    assert report.err.count("warning: the promise of ") == 1, report.err
+    write(model / "promise.json", stored)
     (copy / "promise.json").write_text(json.dumps(made))
     changed = json.loads((copy / "tokenizer_config.json").read_text())
     (copy / "tokenizer_config.json").write_text(json.dumps({**changed, "note": "changed"}))
