@@ -67,6 +67,8 @@ void discard_held_lines();  // lines logged before a file or the console was ope
 // seconds: on standard error not in the first ones. With --quiet it is only in the file, with
 // --no-progress nowhere.
 void enable_progress(bool on);
+// Commands whose work may be short show none before, so that one that fails prints only one line.
+inline constexpr double kSecondsWithoutProgress = 2;
 struct ProgressPart {
   std::string text;
   int rank = 0;  // on a narrow terminal parts with the highest rank are omitted first

@@ -227,7 +227,7 @@ class CheckProgress {
 
  private:
   void run(const std::stop_token& stop, bool quiet) {
-    constexpr std::chrono::seconds kFirst{2}, kEach{1};
+    constexpr std::chrono::duration<double> kFirst(kSecondsWithoutProgress), kEach(1);
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, kFirst, [] { return false; });
     while (!stop.stop_requested()) {

@@ -134,9 +134,6 @@ std::unique_ptr<Evaluator> open_chooser(NextOptions& o, FineTuned& model) {
   return evaluator;
 }
 
-// Until then no progress is shown, so that a short command that fails prints only one line.
-constexpr double kSilentSeconds = 2;
-
 void run(NextOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
@@ -152,7 +149,7 @@ void run(NextOptions& o, std::string_view given) {
       [&](const std::string& path) { return open_output_file(path, o.shared.overwrite); });
   dispatcher.evaluate(*evaluator, model.micro_batch_tokens, [&](double share) {
     const double seconds = seconds_now() - start;
-    if (share <= 0 || seconds < kSilentSeconds) return true;
+    if (share <= 0 || seconds < kSecondsWithoutProgress) return true;
     open_console(o.shared.quiet);
     show_progress(progress_parts("looking", share, seconds));
     return true;

@@ -121,8 +121,7 @@ const PredictRow kPredictRows[] = {
      &PredictOptions::n_best},
 };
 
-// Shows the progress line and the log, but not in the first two seconds, so that a short command
-// that fails prints only one line. Shows no progress if the predictions go to a terminal.
+// Shows the progress line and the log, but not if the predictions go to a terminal.
 class Progress {
  public:
   Progress(const PredictOptions& options)
@@ -130,9 +129,8 @@ class Progress {
 
   // `share`: the part of the input that is done; negative: unknown. Returns whether it was shown.
   bool show(const Evaluator& evaluator, double share) {
-    constexpr double kFirst = 2;
     const double seconds = seconds_now() - start_;
-    if (hidden_ || seconds < kFirst) return false;
+    if (hidden_ || seconds < kSecondsWithoutProgress) return false;
     if (!is_open_) {
       enable_progress(!options_.shared.no_progress);
       open_console(options_.shared.quiet);
