@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, evaluate, predict, rows_of, squad, trained, write
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, evaluate, kill_when, predict, rows_of, squad, trained, write
 from harness import BINARY, fail, main, metrics_in, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -14,6 +14,16 @@ DATA = "golden/trajectory-classification-train.csv"
 
 def scores(data, *more, **options):
     return metrics_in(evaluate(data, "--label-column", "category", "--json", *more, **options).out)
+
+
+def test_a_signal_leaves_nothing_behind(directory):
+    need(*MODELS)
+    lines = open(EVAL, encoding="utf-8").readlines()
+    rows = write(directory / "rows.csv", lines[0] + "".join(lines[1:]) * 300)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        code = kill_when(lambda: list(directory.glob("out.tmp.*")), "evaluate", "--model", MODEL, "--data", rows,
+                         "--label-column", "category", "--output", directory / "out", number=number)
+        assert code == -number and list(directory.iterdir()) == [rows], (code, number, list(directory.iterdir()))
 
 
 def test_evaluate_inputs(directory):

@@ -19,6 +19,7 @@
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/files/temporary_name.h"
+#include "core/files/unfinished_files.h"
 #include "core/log.h"
 
 namespace finetune {
@@ -241,6 +242,7 @@ DirectoryReplacement::DirectoryReplacement(const fs::path& target, const Directo
 }
 
 DirectoryReplacement::~DirectoryReplacement() {
+  take_unfinished_off(path_.c_str());
   if (!committed_) put_away(lock_, path_, fs::path(), kind_);
   ::close(lock_);
 }
@@ -261,9 +263,12 @@ void DirectoryReplacement::make_directory() {
   const fs::path name = way_ == Way::move_files ? inside(target_) : target_;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     path_ = temporary_name(name);
+    add_unfinished(path_.c_str());  // before it is there: a signal may come at any time
     if (::mkdir(path_.c_str(), 0777) != 0) {
-      if (errno == EEXIST) continue;
-      fail(errno);
+      const int error = errno;
+      take_unfinished_off(path_.c_str());
+      if (error == EEXIST) continue;
+      fail(error);
     }
     int error = 0;  // ENOENT: another writer took it for abandoned before it was locked
     if ((lock_ = open_lock(path_)) < 0)
@@ -275,6 +280,7 @@ void DirectoryReplacement::make_directory() {
     if (error == 0) return;
     if (lock_ >= 0) ::close(lock_);
     ::rmdir(path_.c_str());
+    take_unfinished_off(path_.c_str());
     if (error != ENOENT) fail(error);
   }
   fail(EEXIST);
@@ -300,6 +306,8 @@ bool DirectoryReplacement::take_over_mode() const {
 
 void DirectoryReplacement::commit() {
   ::fsync(lock_);  // best effort, as for any directory
+  // From now on path_ may hold the old directory with other people's files: no signal removes it.
+  take_unfinished_off(path_.c_str());
   if (way_ == Way::rename) {
     move(path_, target_, target_);
   } else if (way_ == Way::exchange) {

@@ -1,10 +1,13 @@
 // Keeps the list in atomic variables, since a signal handler must not lock.
 #include "core/files/unfinished_files.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 
 namespace finetune {
 namespace {
@@ -19,9 +22,26 @@ void exchange(const char* from, const char* to) {
   }
 }
 
+// Calls only what a signal handler may call.
+void remove_directory(const char* path) {
+  const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0) return;
+  alignas(dirent64) char entries[4096];
+  for (ssize_t size; (size = ::getdents64(directory, entries, sizeof entries)) > 0;) {
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      ::unlinkat(directory, entry->d_name, 0);
+      at += entry->d_reclen;
+    }
+  }
+  ::close(directory);
+  ::rmdir(path);
+}
+
 extern "C" void end_without_files(int number) {
   for (const auto& place : unfinished) {
-    if (const char* path = place.load()) ::unlink(path);
+    const char* path = place.load();
+    if (path && ::unlink(path) != 0 && errno == EISDIR) remove_directory(path);
   }
   ::signal(number, SIG_DFL);
   ::raise(number);
