@@ -237,7 +237,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     results[i].workspaceSize = kWorkspaceWords * sizeof(uint64_t);
     std::memcpy(results[i].algo.alignment, preference->alignment, sizeof preference->alignment);
     results[i].algo.number = i;
-    results[i].algo.milliseconds = std::array{*found > 1 ? 50 : 0, 10, 0}[size_t(i)];
+    const int slowest = *found > 1 ? host_cuda::slowest_algorithm : 0;
+    results[i].algo.microseconds = std::array{slowest, slowest / 5, 0}[size_t(i)];
     // The worst that the caller permits.
     results[i].algo.rounds_parts =
         (preference->reduction & ~uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)) != 0;
@@ -262,7 +263,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   ++begun[algo->number];
-  std::this_thread::sleep_for(std::chrono::milliseconds(algo->milliseconds));
+  std::this_thread::sleep_for(std::chrono::microseconds(algo->microseconds));
   static uint64_t products = 0;
   const uint64_t mark = ++products;
   auto* const words = static_cast<uint64_t*>(workspace);
