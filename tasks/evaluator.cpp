@@ -1,4 +1,4 @@
-// Chunks of samples in memory, files in a directory, and the error for non-finite outputs.
+// Cuts samples in memory into chunks, names files in a directory, and tells of non-finite outputs.
 #include "tasks/evaluator.h"
 
 #include <algorithm>

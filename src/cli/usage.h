@@ -23,11 +23,12 @@ std::string overview(const CLI::App& app);
 // Removes `all` behind --help; returns whether it was there.
 bool take_help_all(std::vector<std::string>& arguments);
 
-// Error(usage) for an unknown command or option. It names our option if another program has the
-// given one, else the nearest name. For words without options, the error is the line to type.
+// Error(usage) for arguments that cannot be parsed. For another program's option the message names
+// finetune's, for a misspelt one the nearest. If words stand where options are needed, it shows the
+// corrected command.
 void check_names(const CLI::App& app, const std::vector<std::string>& arguments);
 
-// Returns the message of a failed parse, in our words.
+// Returns this program's message for an error of CLI11's parser.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace finetune

@@ -15,7 +15,7 @@ class Sha256 {
   ~Sha256();
   void update(const void* data, size_t size);
   void update(std::string_view text) { update(text.data(), text.size()); }
-  std::string hex();  // of all bytes so far; ends the computation
+  std::string hex();  // the digest of all bytes; call it once, at the end
 
  private:
   struct Context;

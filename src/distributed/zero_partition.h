@@ -76,8 +76,8 @@ class ZeroPartition {
   int64_t first_row_block_ = 0;  // number of the first norm block in the word embedding
 };
 
-// Gradient buckets: pieces of the dense gradient, in the order in which the backward pass ends
-// them. A finished bucket can be sent while the layers below are computed.
+// Gradient buckets: pieces of the dense gradient, in the order in which the backward pass
+// finishes them. A finished bucket can be sent while the layers below are computed.
 struct Bucket {
   IndexRange elements;  // of the arena, between boundaries of norm blocks
   int layer = 0;        // the bucket is ready when this layer's gradient is

@@ -33,7 +33,7 @@ std::string_view without(std::string_view prefix, std::string_view name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
-// Names such as "layer_0": letters, one underscore, digits.
+// Whether the part is like "layer_0": characters other than digits, one underscore, digits.
 bool is_numbered(std::string_view part) {
   size_t underscore = part.find('_');
   if (underscore == 0 || underscore == std::string_view::npos || underscore + 1 == part.size()) {

@@ -9,8 +9,9 @@ namespace finetune {
 
 TaskTraits classification_traits();
 
-// Cross-entropy with class weights and label smoothing, binary cross-entropy for multi-label, the
-// squared error for regression. The memory that `arrays` views must outlive the objective.
+// Returns the loss: cross-entropy with class weights and label smoothing; for multi-label binary
+// cross-entropy; for regression the squared error. `arrays` has views: their memory must outlive
+// it.
 std::unique_ptr<Objective> make_classification_objective(const TrainingArrays& arrays);
 
 }  // namespace finetune

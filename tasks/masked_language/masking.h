@@ -26,18 +26,19 @@ class Masking {
   // `kinds`: WordKind of each id; must outlive this.
   Masking(const MaskingOptions& options, std::span<const uint8_t> kinds);
 
-  // Chooses the hidden pieces of a sample from its ids, special tokens included. Overwrites `out`,
-  // in order of place.
+  // Chooses the hidden pieces of a sample from its ids, special tokens included. Overwrites `out`
+  // with them, sorted by place.
   //
   // A whole word is a piece and the pieces after it that continue it. The words are shuffled by
-  // Philox(seed; masking; word, sample, epoch, 0). Words are hidden while they fit into a budget of
-  // probability * length pieces, rounded, at least 1; a word that does not fit is skipped. If none
+  // Philox(seed; masking; word, sample, epoch, 0). Each word that still fits is hidden, until a
+  // budget of probability * ids.size() pieces, rounded, at least 1, is used up. If none
   // fits, the first one is hidden anyway: otherwise a text of one long word would teach nothing
   // (Hugging Face hides nothing then). Without whole words, each piece is hidden with the
   // probability, by word 0 of Philox(seed; masking; place, sample, epoch, 1).
   //
-  // A hidden piece becomes [MASK] with 80 %, and a random id with 10 %, by words 1 and 2 of the
-  // second Philox block. Special tokens are never hidden.
+  // A hidden piece becomes [MASK] with a probability of 80 %, and a random id with one of 10 %, by
+  // words 1 and 2 of Philox(seed; masking; place, sample, epoch, 1). Special tokens are never
+  // hidden.
   void hide(std::span<const int32_t> ids, uint32_t sample, uint32_t epoch,
             std::vector<HiddenPiece>& out) const;
 

@@ -34,7 +34,8 @@ std::string type_of(const OptionInfo& info, OptionKind kind) {
   return info.words.empty() ? type : concat(type, "|", info.words);
 }
 
-// Returns the default in --help: an empty optional's word, nothing for a number out of range.
+// Returns the default that --help shows: `words` if the option is empty by default, "" if its
+// default is outside of the allowed range.
 std::string default_of(const OptionInfo& info, const OptionTarget& target) {
   const OptionValue value = value_at(target);
   if (!std::holds_alternative<std::string>(value) && !fault_of_value(info, value, true).empty()) {

@@ -11,7 +11,7 @@
 
 namespace finetune {
 
-// Both throw Error(device) with the size, or the process whose memory cannot be opened.
+// Both throw Error(device): create_memory names the size, open_memory the process.
 Descriptor create_memory(size_t bytes);
 Descriptor open_memory(int pid, int descriptor);
 // Returns zeroed, 64-byte aligned memory, in huge pages if possible. Pages are created when

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kTransferBytes = size_t(16) << 20;
 constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
-// MPI makes progress only while it is polled. For large transfers, the waiting thread yields but
-// does not sleep for as long as the bytes take at this rate.
+// MPI makes progress only while it is polled. A thread that waits for a large transfer yields for
+// the time that the bytes take at this rate; only then does it sleep.
 constexpr double kSlowBytesPerSecond = 100e6;
 // A host with a late process reports at the time limit; a host that only sees another host late
 // reports this much later.

@@ -15,8 +15,8 @@ class TensorLinks {
   // `backend` must outlive this. most_bytes: of the largest tensor.
   TensorLinks(Backend& backend, size_t most_bytes);
 
-  // Contiguous f32. After send() `from` may be overwritten; after receive() `into` is filled, in
-  // the backend's order.
+  // The tensors must be contiguous f32. Work that is enqueued on the backend after send() may
+  // overwrite `from`; after receive() it may read `into`.
   void send(Link& link, Tensor from, LinkMessage message);
   void receive(Link& link, Tensor into, LinkMessage message);
 

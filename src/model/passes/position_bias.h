@@ -1,10 +1,11 @@
 // The position bias, or the scores by relative position, that attention adds in all layers.
 // The table is a parameter of the embeddings. Tensor shards cut the bias's table by heads; each
-// shard has a whole table of relative positions, and its own gradient of it. A chunk without
-// embeddings receives the table in rows behind its input (carried_rows), and sends it on behind its
-// output. The gradient goes the same way down: for each micro-batch the sum over the layers, from
-// the top down, which the chunk with the embeddings adds to the table's gradient. So the bits are
-// the same as with one chunk.
+// shard has a whole table of relative positions, and its own gradient of it. A chunk (consecutive
+// layers of one process) without embeddings receives the table after its input rows, and sends it
+// on after its output rows (carried_rows). In the backward pass of a micro-batch each chunk adds
+// its layers' gradients of the table, last layer first, and sends the sum to the chunk before it;
+// the chunk with the embeddings adds it to the table's gradient. So the bits are those of one
+// chunk.
 #pragma once
 
 #include <vector>

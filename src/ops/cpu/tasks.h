@@ -40,7 +40,7 @@ void for_ranges(int64_t count, int64_t grain, Body&& body) {
   });
 }
 
-// Rows per task for rows of `cols` elements: enough work for a task.
+// How many rows of `cols` elements one task takes: about 16,384 elements.
 inline int64_t row_grain(int64_t cols) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cols));
 }

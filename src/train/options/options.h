@@ -42,7 +42,8 @@ int64_t bucket_bytes(const TrainOptions& options);
 double comm_timeout_seconds(const TrainOptions& options);  // 0: no limit
 DType wire_type(const TrainOptions& options);
 
-// Error(usage) for pipeline options that exclude each other. Does not check processes and model.
+// Error(usage) for options of pipelines and micro-batches that are invalid or exclude each other.
+// Does not check them against the processes or the model.
 void validate_pipeline(const TrainOptions& options);
 // Checks --offload-activations, which needs a GPU and --recompute. `may_be_gpu`: whether --device
 // auto can choose a GPU.

@@ -23,7 +23,7 @@ struct RunFacts {
   int lowest_layer = 0;
   std::vector<bool> words{};  // rows of the word embedding that occur in the data
   int64_t weight_file_bytes = 0;
-  // Resident memory, measured: the program at work, the pages of files in it, and what reading the
+  // Measured resident memory: of the running program, of file pages in that, and what reading the
   // data adds.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
 };

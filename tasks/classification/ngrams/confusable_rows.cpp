@@ -14,7 +14,7 @@ struct Weight {
   float value;
 };
 
-// The mean text of each label, by feature index.
+// For each feature, its weight in each label's summed texts; a label's weights have length 1.
 struct MeanTexts {
   std::vector<uint64_t> begins;
   std::vector<Weight> weights;

@@ -62,7 +62,8 @@ inline bool is_sure(float probability, double min_probability) {
 // The name to print for the best label: its own, or kUnsure.
 std::string_view given_name(const PredictionFormat& format, const ScoredLabel& best);
 
-// The names of these columns. A name that the input already has becomes predicted_NAME.
+// Returns the names of the columns that predictions add. A name that the input has becomes
+// predicted_NAME, followed by "_" as long as the input has that, too.
 std::vector<std::string> prediction_columns(const PredictionFormat& format,
                                             const std::vector<std::string>& input_columns);
 

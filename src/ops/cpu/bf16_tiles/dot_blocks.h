@@ -12,7 +12,8 @@ namespace finetune::cpu {
 void dot_block(int64_t rows, bool wide, const Operand& a, const Operand& b, int64_t depth, float* c,
                int64_t c_stride, bool add);
 
-// Benchmark: multiplies in registers only, on the calling thread; returns the number of flops.
+// For benchmarks: multiplies bf16 values that stay in registers, on the calling thread; returns the
+// number of floating-point operations.
 double dot_spin(int64_t rounds);
 
 }  // namespace finetune::cpu

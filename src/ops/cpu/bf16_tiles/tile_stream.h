@@ -7,8 +7,8 @@
 
 namespace finetune::cpu {
 
-// Tiles of depth per pass: more would push operands out of the first-level cache; fewer would load
-// and store the sums more often.
+// Tiles along the inner dimension per pass: more would push operands out of the first-level cache;
+// fewer would load and store the sums more often.
 constexpr int64_t kPartTiles = 12;
 // Second-level cache used by a task.
 constexpr int64_t kCacheBytes = int64_t{1408} << 10;

@@ -99,8 +99,8 @@ Matmul::Plan::~Plan() {
 // the stride as leading dimension, so C = op(A) op(B) is computed as C^T = op(B)^T op(A)^T: B comes
 // first, and each operand has the same transposition flag as here.
 void Matmul::make(const Product& p, const Key& key, Plan& plan, Others& others) {
-  // If the rows of a bf16 result begin at odd elements, its kernels round the product, add the bias
-  // and round again (13.1, on an H200).
+  // If the rows of a bf16 result begin at odd elements, cuBLASLt's kernels (13.1, on an H200) round
+  // the product, add the bias and round again.
   if (p.bias && p.c.bf16 && (p.c.stride % 2 != 0 || alignment(p.c.data) < 4)) return;
   const cudaDataType_t type = p.bf16 ? CUDA_R_16BF : CUDA_R_32F;
   const cudaDataType_t result_type = p.c.bf16 ? CUDA_R_16BF : CUDA_R_32F;

@@ -83,7 +83,7 @@ class SecondStream {
   const cudaStream_t first_;  // the context's
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begun_ = nullptr;
-  std::vector<cudaEvent_t> events_;  // taken in turn; one more than can be pending
+  std::vector<cudaEvent_t> events_;  // used in turn; kMostPending + 1
   size_t next_ = 0;
   std::deque<Piece> pending_;  // in order, those that the first stream has not waited for
   SecondStreamMemory sizes_{{}, false};
