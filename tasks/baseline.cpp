@@ -91,8 +91,8 @@ std::vector<Finding> findings(const Metrics& metrics) {
                           both(*c->ngrams, " beside ", c->model))});
   } else if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
     // If a mix is good, the n-grams alone may be the reason.
-    out.push_back({concat("BERT adds nothing to the n-grams it is mixed with, ",
-                          both(*c->unmixed, " without them, ", *c->ngrams, " theirs"))});
+    out.push_back({concat("BERT adds nothing to the n-grams, ",
+                          both(*c->unmixed, " without them, ", *c->ngrams, " with them alone"))});
   }
   return out;
 }

@@ -72,9 +72,9 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
     }
   }
   if (has_eval_) warn_of_trained_texts(options);
-  lines_.push_back(
-      concat("hidden: ", format_fixed(100 * masking_.probability, 1), " % of the tokens, ",
-             masking_.whole_words ? "whole words" : "piece by piece", ", others in each epoch"));
+  lines_.push_back(concat(
+      "hidden: ", format_fixed(100 * masking_.probability, 1), " % of the tokens, ",
+      masking_.whole_words ? "in whole words" : "piece by piece", ", chosen anew each epoch"));
   hide_evaluation_words();
 }
 

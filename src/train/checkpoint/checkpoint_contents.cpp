@@ -92,7 +92,7 @@ hdf5::Dataset CheckpointContents::floats(const std::string& name) {
   hdf5::Dataset dataset = file_.dataset(name);
   if (!hdf5::is_plain_float(dataset.type)) {
     throw model_error(file_.path().string(), ": tensor ", in_quotes(name, 200),
-                      " is not float32 in one piece, as checkpoints have it");
+                      " is not one unsplit block of float32, as in a checkpoint");
   }
   return dataset;
 }

@@ -35,7 +35,7 @@ void validate_head(const TrainOptions& o) {
     throw usage_error(changes, " and --recipe quick, which fits a new head, exclude each other");
   }
   if (o.regression)
-    throw usage_error(changes, " is for labels; with --regression a row has a number");
+    throw usage_error(changes, " changes labels, and with --regression there are none");
 }
 
 // Columns beside the text are inputs of the linear model, which is used only in a mix.
@@ -129,9 +129,9 @@ void validate_masked(const TrainOptions& o) {
   auto refuse = [&](const std::string& option, std::string_view why) {
     throw usage_error(option, " is not for ", traits_of(TaskKind::mlm).title, ": ", why);
   };
-  if (o.device == "cuda") refuse("--device cuda", "it is computed on the CPU; use --device cpu");
+  if (o.device == "cuda") refuse("--device cuda", "it runs only on the CPU; use --device cpu");
   if (o.pp.value_or(1) > 1) {
-    refuse(concat("--pp ", *o.pp), "the decoder has its weights in common with the embeddings");
+    refuse(concat("--pp ", *o.pp), "the decoder shares the embeddings' weights");
   }
   if (o.freeze != "none") refuse(concat("--freeze ", o.freeze), "all layers are trained");
 }

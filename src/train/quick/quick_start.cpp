@@ -31,7 +31,7 @@ void require_quick_options(const TrainOptions& given) {
   const auto refuse = [](std::string_view option, std::string_view why) {
     throw usage_error("--", option, " is not for --recipe quick, ", why, "; use --recipe auto");
   };
-  constexpr std::string_view kFit = "which fits a linear head to a frozen encoder at once";
+  constexpr std::string_view kFit = "which fits a linear head without training steps";
   if (given.epochs.value_or(1) != *own.epochs) refuse("epochs", kFit);
   if (given.max_steps.value_or(1) != 1) refuse("max-steps", kFit);
   if (given.learning_rate.value_or(0) != *own.learning_rate) refuse("lr", kFit);
@@ -95,7 +95,7 @@ bool takes_quick(const TrainOptions& options, const Task& task, const EncoderCon
 
 std::string line_of_quick(int64_t samples, int64_t labels) {
   return concat(
-      "level: quick, a head is fitted to the frozen encoder and nothing is trained, since ",
+      "recipe: quick, a head is fitted to the frozen encoder and nothing is trained, since ",
       counted(samples, "row"), " are fewer than ", kFewRowsOfLabel, " for each of ", labels,
       " labels; --epochs trains all weights");
 }

@@ -189,13 +189,12 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
 std::string level_of(const TrainOptions& options, const RecipeFacts& facts) {
   if (options.recipe != "auto" || facts.task != TaskKind::classification) return "";
   if (facts.fits_head) {
-    return "level: a head is fitted to the frozen encoder, then all weights are trained, which "
-           "gains "
-           "on most data; --recipe quick ends after a fit, more epochs gain little";
+    return "recipe: a head is fitted to the frozen encoder, then all weights are trained, which "
+           "helps on most data; --recipe quick stops after the fit; more epochs help little";
   }
   if (!has_one_label(options) || facts.samples < kMostToFit) return "";
-  return concat("level: all weights are trained, without a fit, since there are ", kMostToFit,
-                " rows and more; --recipe quick ends after a fit, more epochs gain little");
+  return concat("recipe: all weights are trained, without a fit, since there are ", kMostToFit,
+                " rows and more; --recipe quick stops after a fit; more epochs help little");
 }
 
 }  // namespace finetune

@@ -160,9 +160,9 @@ void fit_mix(const HeldOutLogits& held, PartFits& fitted, CalibrationFit& fit) {
 std::string why_not_fitted(const HeldOutLogits& held) {
   const int64_t wrong = wrong_decisions(held);
   if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {
-    return concat(held.rows(), " evaluation rows with ", wrong, " wrong ",
-                  held.several_labels ? "decisions" : "ones", " (", kLeastFittingRows, " and ",
-                  kLeastWrongRows, " are needed)");
+    return concat("this needs ", kLeastFittingRows, " evaluation rows and ", kLeastWrongRows,
+                  " wrong ", held.several_labels ? "decisions" : "ones", "; there are ",
+                  held.rows(), " and ", wrong);
   }
   for (int part = 0; part < kFitParts; ++part) {
     if (RowChoice{RowChoice::Of::others, part}.count(held) == 0) {

@@ -87,7 +87,7 @@ class Trainer {
   TrainingRows& rows_;
   const NgramTraining& training_;
   int64_t others_ = 0;                       // other rows for a label; a frequent label gets more
-  std::vector<std::vector<uint32_t>> near_;  // of each label; empty if all rows are used
+  std::vector<std::vector<uint32_t>> near_;  // each label's similar rows; empty: all
   RowSelection selection_;
 };
 
@@ -241,7 +241,8 @@ class WorkerPool {
       int status = 0;
       ::waitpid(std::exchange(worker.pid, -1), &status, 0);
       if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        throw device_error("a process of n-grams has failed; memory may be too small");
+        throw device_error(
+            "a process that trained the n-gram model failed; memory may be too small");
       }
     }
     std::vector<OutputWeights> parts;

@@ -281,10 +281,10 @@ def test_when_there_is_a_mix(directory):
     # Too few rows for fitting.
     few = [*arguments(directory, 60), "--max-steps", 1, "--max-eval-samples", 50]
     log = succeed(*[word for word in few if word != "--quiet"], "--ngram-mix", "yes", "--output", directory / "few").err
-    assert "no mix with n-grams" in log and "50 evaluation rows" in log, log
-    assert "warning: --ngram-mix yes: there is no mix: 50 evaluation rows" in log, log
+    assert "no mix with n-grams" in log and "there are 50 and " in log, log
+    assert "warning: --ngram-mix yes: there is no mix: this needs 200 evaluation rows" in log, log
     for fact in ("ngram_mix", "calibration"):
-        assert facts_of(directory / "few")[fact].startswith("none: 50 evaluation rows"), facts_of(directory / "few")
+        assert facts_of(directory / "few")[fact].startswith("none: this needs 200 evaluation rows"), facts_of(directory / "few")
     assert not (directory / "few" / "model" / "ngrams.bin").exists()
     # --recipe auto includes a mix unless it is unwanted or impossible.
     auto = [*arguments(directory, 60), "--max-steps", 1, "--recipe", "auto"]

@@ -111,14 +111,14 @@ def test_auto_with_few_rows_of_each_label(directory):
             csv.writer(file).writerows([("text", "category"), *kept])
     line = ["train", "--model", MODEL, "--reinit-head", "--label-column", "category", "--train"]
     told = succeed(*line, directory / "few.csv", "--output", directory / "quick").err
-    assert "level: quick" in told and "29 rows are fewer than 10 for each of 3 labels; --epochs trains" in told, told
+    assert "recipe: quick" in told and "29 rows are fewer than 10 for each of 3 labels; --epochs trains" in told, told
     assert 'recipe = "quick"' in (directory / "quick/config.toml").read_text()
     assert "linear head on the frozen" in (directory / "quick/model/README.md").read_text()
     for name, more in (("enough", ["--max-train-samples", 30]), ("few", ["--epochs", 1]), ("few", ["--dropout", 0.2]), ("few", ["--max-steps", 1])):
         told = succeed(*line, directory / f"{name}.csv", *more, "--output", directory / "auto", "--overwrite").err
-        assert "level: quick" not in told and 'recipe = "auto"' in (directory / "auto/config.toml").read_text(), told
+        assert "recipe: quick" not in told and 'recipe = "auto"' in (directory / "auto/config.toml").read_text(), told
     planned = succeed("plan", *line[1:], directory / "few.csv").out
-    assert "recipe auto:" in planned and "level: quick" in planned and "as is planned here" in planned, planned
+    assert "recipe auto:" in planned and "recipe: quick" in planned and "as is planned here" in planned, planned
     if shutil.which("mpirun"):
         on_two_processes(*line, directory / "few.csv", "--output", directory / "two", "--virtual-shards", 1)
         assert facts_of(directory / "two")["weights_sha256"] == facts_of(directory / "quick")["weights_sha256"]
@@ -130,7 +130,7 @@ def test_auto_begins_with_the_fit(directory):
     told = succeed(*arguments(directory / "fit", *auto, "--max-steps", 4, "--virtual-shards", 2,
                               "--assert", "baseline_frozen_accuracy>=0.1"))
     log = (directory / "fit/log.txt").read_text()
-    assert "linear head was fitted to first-token features" in log and "level: a head is fitted" in log, log
+    assert "linear head was fitted to first-token features" in log and "recipe: a head is fitted" in log, log
     config = (directory / "fit/config.toml").read_text()
     assert 'head-init = "fit"' in config, config
     assert json.loads((directory / "fit/model/config.json").read_text())["num_hidden_layers"] == 2

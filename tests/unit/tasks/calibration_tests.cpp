@@ -154,7 +154,8 @@ TEST_CASE("a fit is judged on rows it has not seen, and needs enough of them") {
   const CalibrationFit few = fit_calibration(drawn_rows(199, 2, false), {}, false);
   CHECK(few.calibration == LogitCalibration());
   CHECK(few.metrics.empty());
-  CHECK(few.report.line.starts_with("not calibrated: 199 evaluation rows"));
+  CHECK(few.report.line.starts_with(
+      "not calibrated: this needs 200 evaluation rows and 5 wrong ones; there are 199 and "));
   // Enough rows, none of which is wrong.
   std::vector<float> z(300, 2.0f);
   CHECK(fit_calibration(two_labels(z, std::vector<int32_t>(300, 0)), {}, false).metrics.empty());
@@ -221,7 +222,9 @@ TEST_CASE("a threshold has to hold on rows it was not fitted to") {
   CHECK(tuned.after.f1.micro > tuned.before.f1.micro);
   CHECK(tuned.after.classes[1].predicted == 0);
   const CalibrationFit few = fit_calibration(drawn_rows(199, 2, true), {}, true);
-  CHECK(few.report.line.starts_with("warning: no thresholds, not calibrated: 199 evaluation rows"));
+  CHECK(few.report.line.starts_with(
+      "warning: no thresholds, not calibrated: this needs 200 evaluation rows"));
+  CHECK(few.report.line.find("there are 199 and ") != std::string::npos);
 }
 
 TEST_CASE("rows with a label that the model does not know count, and nothing is fitted to them") {

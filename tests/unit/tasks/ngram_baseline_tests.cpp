@@ -170,8 +170,8 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   // counts.
   metrics["baseline_unmixed_accuracy"] = 0.255;
   metrics["eval_accuracy"] = 0.85;
-  CHECK(baseline_warning(metrics).find("BERT adds nothing to the n-grams it is mixed with, "
-                                       "accuracy 25.5 % without them, 85.0 % theirs") !=
+  CHECK(baseline_warning(metrics).find("BERT adds nothing to the n-grams, accuracy 25.5 % "
+                                       "without them, 85.0 % with them alone") !=
         std::string::npos);
   metrics["eval_accuracy"] = 0.86;
   CHECK(baseline_warning(metrics).empty());

@@ -235,7 +235,7 @@ TEST_CASE("tensors that are external or not float32") {
   const std::vector<double> doubles(16, 1.0);
   forgery.make(
       [&](hid_t file) { replace_dataset(file, kTensor, H5T_IEEE_F64LE, {16}, doubles.data()); });
-  forgery.check_tensors_refused("is not float32 in one piece");
+  forgery.check_tensors_refused("is not one unsplit block of float32");
   forgery.make([&](hid_t file) { replace_dataset(file, kTensor, H5T_IEEE_F32LE, {16}, nullptr); });
   forgery.check_tensors_refused("has only 0 bytes of data");
   const hid_t external = H5Pcreate(H5P_DATASET_CREATE);
