@@ -70,8 +70,9 @@ if [ -n "$runs_tests" ]; then
     export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
   fi
-  # Runs a few tests at a time, because many have several processes, which wait for each other with time limits.
-  jobs=$(nproc)
+  # A test more than there are cores, because a quarter of the tests' time is waiting; four at most, because many have
+  # several processes, which wait for each other with time limits.
+  jobs=$(($(nproc) + 1))
   [ "$jobs" -le 4 ] || jobs=4
   FINETUNE_SHARED=$lacking meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs \
     ${chosen[@]+"${chosen[@]}"} || status=$?
