@@ -60,6 +60,14 @@ std::string card_of_user(const fs::path& directory) {
   return text.find(kCardMarker) == std::string::npos ? text : "";
 }
 
+void add_keys_of_versions(const Architecture& architecture, JsonValue& config) {
+  for (const auto& [old_key, key] : architecture.renamed_keys) {
+    if (config.contains(old_key) && !config.contains(key)) config.set(key, config[old_key]);
+  }
+  if (!architecture.add_keys_of_versions) return;
+  architecture.add_keys_of_versions(parse_config(config.text(), "config.json"), config);
+}
+
 std::string exported_config(const ModelExport& model, DType dtype) {
   JsonValue config = parse_object(model.source_config, "the source model's config.json");
   const JsonValue task = parse_object(model.task_config, "the task's configuration");
@@ -72,9 +80,7 @@ std::string exported_config(const ModelExport& model, DType dtype) {
   config.set("architectures",
              JsonArray{concat(architecture.class_prefix, traits_of(table.head().kind).suffix)});
   config.set("model_type", architecture.model_type);
-  for (const auto& [old_key, key] : architecture.renamed_keys) {
-    if (config.contains(old_key) && !config.contains(key)) config.set(key, config[old_key]);
-  }
+  add_keys_of_versions(architecture, config);
   config.set("torch_dtype", torch_name(dtype));
   for (const auto& [key, value] : task.members()) config.set(key, value);
   if (config.contains("id2label") && !config.contains("label2id")) {

@@ -14,6 +14,8 @@
 
 namespace finetune {
 
+class JsonValue;
+
 // A file of an exported model: when it was trained, and on which data. Only this file and the card
 // depend on the date.
 inline constexpr std::string_view kModelFactsFile = "finetune.json";
@@ -35,6 +37,9 @@ struct ModelExport {
 // Returns config.json: all keys of the source, known or not, except the labels of another task, and
 // with architectures, model_type, torch_dtype, label2id and the task's keys set.
 std::string exported_config(const ModelExport& model, DType dtype);
+
+// Adds to a config.json the keys that some version of transformers reads in place of those in it.
+void add_keys_of_versions(const Architecture& architecture, JsonValue& config);
 
 // Writes a directory beside `directory` and exchanges the two: a kill leaves the old or the new
 // model whole. Files that finetune did not write are kept in the new directory. Error(model).

@@ -87,6 +87,7 @@ struct LayerName {
 };
 
 class ConfigReader;
+class JsonValue;
 struct EncoderConfig;
 
 struct RenamedKey {
@@ -107,6 +108,8 @@ struct Architecture {
   // Keys of config.json that Hugging Face's class does not read, each with the key that it reads
   // instead; exported models have both.
   std::span<const RenamedKey> renamed_keys = {};
+  // Adds to an exported config.json the keys that other versions of transformers read. May be null.
+  void (*add_keys_of_versions)(const EncoderConfig& config, JsonValue& json) = nullptr;
   // Reads config.json into a configuration that has the defaults of EncoderConfig.
   void (*read_config)(const ConfigReader& reader, EncoderConfig& config);
 
@@ -114,7 +117,7 @@ struct Architecture {
   std::string module_of(Role role, LayerName layer = {}) const;
 };
 
-// The first one is used for a config.json without model_type.
+// The first one is used for a config.json that names neither model_type nor a known class.
 std::span<const Architecture> all_architectures();
 inline const Architecture& default_architecture() {
   return all_architectures().front();

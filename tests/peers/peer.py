@@ -1,5 +1,6 @@
 """Shared by the tests beside Hugging Face: models, loading that records warnings, texts."""
 import csv
+import importlib
 import json
 import logging
 import os
@@ -16,7 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 import torch
 import transformers
 
-from harness import GOLDEN, SAMPLES, Skip
+from harness import GOLDEN, SAMPLES, Skip, need, succeed
+
+TOLERANCE = 1e-4  # of log-probabilities and of logits
 
 REFERENCES = ("4.57.1", "5.24.0")  # whose golden values these are, and the newest
 if transformers.__version__ not in REFERENCES:
@@ -167,3 +170,37 @@ def minilm():
         if place and (Path(place) / "model.safetensors").exists():
             return Path(place)
     raise Skip("MiniLM is absent (scripts/fetch_model.sh, or FINETUNE_MINILM)")
+
+
+def train(directory, model, data, *options):
+    succeed("train", "--model", model, "--train", data, "--output", directory / "run", "--max-steps", 5, "--lr", "1e-3",
+            "--batch-size", 8, "--precision", "fp32", *options)
+    return directory / "run/model"
+
+
+def of_family(name):
+    need(f"golden/family/{name}")
+    return GOLDEN / "family" / name
+
+
+def deberta(directory, task, config=None):
+    """One of its models with the tokenizer.json that does not travel with the project."""
+    need(*(f"golden/family/deberta-v3/{name}" for name in ("classification/tokenizer.json", "qa")))
+    model = directory / f"deberta-{task}"
+    model.mkdir()
+    for file in [*(GOLDEN / f"family/deberta-v3/{task}").iterdir(),
+                 GOLDEN / "family/deberta-v3/classification/tokenizer.json"]:
+        if file.name != "spm.model":
+            shutil.copyfile(file, model / file.name)
+    before = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**before, **(config or {})}))
+    return model
+
+
+def need_sentencepiece():
+    """transformers reads sentencepiece models by these packages."""
+    for package in ("sentencepiece", "google.protobuf"):
+        try:
+            importlib.import_module(package)
+        except ImportError as missing:
+            raise Skip(f"the package {package} is not installed") from missing

@@ -246,6 +246,7 @@ bool has_label_names(const JsonValue& json) {
 std::string converted_config(const EncoderConfig& config, const Model& model, DType dtype) {
   JsonValue json = JsonValue::parse(config.source_json);
   if (!json.contains("model_type")) json.set("model_type", config.architecture->model_type);
+  add_keys_of_versions(*config.architecture, json);
   if (!names_one_of(json, model.architectures())) {
     json.set("architectures", JsonArray{model.architectures().front()});
   }

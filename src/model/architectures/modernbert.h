@@ -2,6 +2,8 @@
 // blocks, rotary positions, layers that see a window of tokens, and gated feed-forward blocks.
 #pragma once
 
+#include "core/log.h"
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "model/architectures/config_reader.h"
 #include "model/config.h"
@@ -72,7 +74,8 @@ inline void read_modernbert_rotation(const ConfigReader& reader, EncoderConfig& 
     reader.number_at(theta_key, kLeast, kMost, *theta);
     const std::string kind = reader.text_at(type_key, "default");
     if (kind != "default") {
-      throw reader.error("rope_type is ", in_quotes(kind), "; only 'default' can be loaded");
+      throw reader.error("rope_parameters: ", type, " has rope_type ", in_quotes(kind),
+                         "; only 'default' can be loaded");
     }
   }
   const std::string_view flat_key[] = {"rope_parameters", "rope_type"};
@@ -150,6 +153,32 @@ inline void read_modernbert_config(const ConfigReader& reader, EncoderConfig& co
   reader.number("initializer_cutoff_factor", 0.1, 1e6, config.initializer_cutoff);
 }
 
+// transformers 4 reads neither layer_types nor rope_parameters, and 5 cannot read a
+// local_rope_theta of null.
+inline void add_modernbert_keys(const EncoderConfig& config, JsonValue& json) {
+  const auto state = [&](std::string_view key, double value) {
+    if (json[key].as<double>() != value) json.set(key, value);
+  };
+  state("global_rope_theta", config.rotary.theta);
+  state("local_rope_theta", config.rotary.local_theta);
+  if (json.contains("sliding_window")) state("local_attention", 2 * double(config.rotary.window));
+  const std::vector<bool>& local = config.rotary.local;
+  const auto is_every = [&](size_t n) {
+    for (size_t l = 0; l < local.size(); ++l) {
+      if (local[l] != (l % n != 0)) return false;
+    }
+    return true;
+  };
+  size_t every = size_t(json["global_attn_every_n_layers"].as<int64_t>().value_or(3));
+  if (every >= 1 && is_every(every)) return;
+  for (every = 1; every <= local.size(); ++every) {
+    if (is_every(every)) return json.set("global_attn_every_n_layers", int64_t(every));
+  }
+  warn(
+      "not every n-th layer of this model sees all tokens, as its layer_types say: transformers 4 "
+      "ignores them and computes another model");
+}
+
 inline constexpr Architecture kModernBertArchitecture{
     .model_type = "modernbert",
     .class_prefix = "ModernBert",
@@ -160,6 +189,7 @@ inline constexpr Architecture kModernBertArchitecture{
               .decoder_bias = "decoder.bias",
               .other_decoder_bias = {}},
     .modules = kModernBertModules,
+    .add_keys_of_versions = add_modernbert_keys,
     .read_config = read_modernbert_config};
 
 }  // namespace finetune

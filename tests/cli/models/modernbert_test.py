@@ -46,6 +46,38 @@ def test_both_forms_of_the_configuration_are_one_model(directory):
     assert sum_of(directory, "other-run", [*MODERNBERT.rows(new), *few]) != expected
 
 
+def test_exports_are_one_model_in_all_versions(directory):
+    """transformers 4 ignores layer_types and rope_parameters; 5 cannot read a local_rope_theta of null."""
+    MODERNBERT.need()
+    old = json.loads((MODERNBERT.model / "config.json").read_text())
+    thetas = {"full_attention": {"rope_type": "default", "rope_theta": 50.0},
+              "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}
+    types = {"f": "full_attention", "s": "sliding_attention"}
+
+    def converted(name, removed=(), **keys):
+        model = copied(MODERNBERT.model, directory / name)
+        config = {key: value for key, value in old.items() if key not in removed} | keys
+        (model / "config.json").write_text(json.dumps(config))
+        done = succeed("convert", "--model", model, "--output", directory / f"{name}-out")
+        return json.loads((directory / f"{name}-out/config.json").read_text()), done.err
+
+    removed = ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta")
+    found, _ = converted("new", removed, layer_types=[types[t] for t in "fsfs"], rope_parameters=thetas, sliding_window=7)
+    assert [found[key] for key in (*removed, "local_attention")] == [2, 50, 300, 14], found
+    assert found["rope_parameters"] == thetas and len(found["layer_types"]) == 4, found
+    found, _ = converted("null", local_rope_theta=None)
+    assert [found[key] for key in removed] == [3, 160000, 160000], found
+    found, told = converted("same")
+    assert found.items() >= old.items() and "warning" not in told, (found, told)
+    found, told = converted("other", removed, layer_types=[types[t] for t in "ffsf"])
+    assert "global_attn_every_n_layers" not in found and "transformers 4 ignores them" in told, (found, told)
+    # A trained model, too.
+    model = directory / "new"
+    succeed(*MODERNBERT.rows(model), "--reinit-head", "--max-steps", 1, "--quiet", "--output", directory / "run")
+    found = json.loads((directory / "run/model/config.json").read_text())
+    assert [found[key] for key in removed] == [2, 50, 300], found
+
+
 def test_head_for_answers_is_not_one_for_categories(directory):
     """Both are called classifier; config.json's class tells them apart."""
     MODERNBERT.need()

@@ -50,7 +50,7 @@ TEST_CASE("ModernBERT's layers and rotations are read in both forms of its confi
   check_refused(sizes + R"("rope_parameters": {"rope_theta": 50, "rope_type": "default"}})",
                 "rope_parameters has rope_type 'default'");
   check_refused(sizes + R"("rope_parameters": {"full_attention": {"rope_type": "yarn"}}})",
-                "rope_type is 'yarn'; only 'default'");
+                "full_attention has rope_type 'yarn'; only 'default'");
   check_refused(sizes + R"("rope_scaling": {"type": "linear", "factor": 2}})",
                 "rope_scaling has 'linear'");
   check_refused(sizes + R"("classifier_pooling": "max"})", "classifier_pooling is 'max'");
