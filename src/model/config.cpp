@@ -139,9 +139,20 @@ std::string known_types() {
   return concat(join(types, ", "), " and ", last);
 }
 
+// The architecture of a class such as "RobertaModel" or "RobertaForMaskedLM", or BERT's: its first
+// configurations name none.
+const Architecture& architecture_of_class(std::string_view class_name) {
+  for (const Architecture& known : all_architectures()) {
+    if (!class_name.starts_with(known.class_prefix)) continue;
+    const std::string_view kind = class_name.substr(known.class_prefix.size());
+    if (kind == "Model" || kind.starts_with("For")) return known;
+  }
+  return default_architecture();
+}
+
 // Refuses a model that this program does not compute.
-const Architecture& read_architecture(const ConfigReader& reader) {
-  std::string type = reader.text("model_type", default_architecture().model_type);
+const Architecture& read_architecture(const ConfigReader& reader, std::string_view class_name) {
+  std::string type = reader.text("model_type", architecture_of_class(class_name).model_type);
   const Architecture* architecture = architecture_named(type);
   if (!architecture) {
     throw reader.error("model_type is ", in_quotes(type), "; only ", known_types(),
@@ -221,9 +232,9 @@ EncoderConfig parse_config(std::string_view json, const std::filesystem::path& p
   }
   ConfigReader reader(object, path);
   check_length(reader, object);
-  const Architecture& architecture = read_architecture(reader);
-
   EncoderConfig c;
+  c.class_name = read_class_name(object);
+  const Architecture& architecture = read_architecture(reader, c.class_name);
   c.architecture = &architecture;
   architecture.read_config(reader, c);
   try {
@@ -231,7 +242,6 @@ EncoderConfig parse_config(std::string_view json, const std::filesystem::path& p
   } catch (const Error& error) {
     c.labels_fault = error.what();
   }
-  c.class_name = read_class_name(object);
   c.problem_type = reader.text("problem_type", "");
   c.source_json = std::string(json);
   return c;

@@ -54,6 +54,13 @@ void ConfigReader::integer(ConfigKey key, int64_t least, int64_t most, int64_t& 
   if (value.get(out) != simdjson::SUCCESS || out < least || out > most) {
     throw error(name, " is ", shown(value), ", not an integer from ", least, " to ", most);
   }
+  simdjson::dom::element other;
+  int64_t same = out;
+  if (name == key.other || find(key.other, other).empty()) return;
+  if (other.get(same) == simdjson::SUCCESS && same != out) {
+    throw error(key.name, " is ", out, " and ", key.other, " is ", same,
+                ", which mean the same: remove one of them");
+  }
 }
 
 void ConfigReader::number(ConfigKey key, double least, double most, double& out) const {

@@ -24,7 +24,8 @@ struct EncoderConfig;
 constexpr int64_t kWidest = int64_t{1} << 20;  // of a layer
 constexpr int64_t kMostLayers = 4096;
 
-// The name of a key, and another name for it. If config.json has both, the first one counts.
+// The name of a key, and another name for it. If config.json has both, the first one counts, but
+// two different integers are refused.
 struct ConfigKey {
   std::string_view name, other;
   constexpr ConfigKey(const char* first, std::string_view second = {})

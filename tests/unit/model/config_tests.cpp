@@ -67,6 +67,21 @@ TEST_CASE("a configuration of Hugging Face is read whole") {
   CHECK(contains(c.source_json, "\"transformers_version\""));
 }
 
+TEST_CASE("without model_type the class tells the architecture") {
+  const auto type_of = [](std::string_view class_name) {
+    const std::string json = concat(R"({"architectures": [")", class_name, R"("]})");
+    return parse_config(json, "c").architecture->model_type;
+  };
+  for (const Architecture& known : all_architectures()) {
+    for (const char* kind : {"Model", "ForMaskedLM", "ForSequenceClassification"}) {
+      CHECK(type_of(concat(known.class_prefix, kind)) == known.model_type);
+    }
+  }
+  for (const char* other : {"", "MyBertForTransactions", "Robertine", "Bert"}) {
+    CHECK(type_of(other) == "bert");
+  }
+}
+
 TEST_CASE("Google's bert_config.json has no model_type and is BERT") {
   // As published with uncased_L-12_H-768_A-12.
   EncoderConfig c = parse_config(R"({
@@ -94,10 +109,10 @@ TEST_CASE("DistilBERT's keys are read, and BERT's names of the same sizes") {
                        "hidden_dim": 40, "dropout": 0.3, "attention_dropout": 0.4,
                        "activation": "relu", "qa_dropout": 0.5, "seq_classif_dropout": 0.6,
                        "vocab_size": 99, "max_position_embeddings": 64, "pad_token_id": 7,
-                       "hidden_size": 48, "type_vocab_size": 2, "layer_norm_eps": 0.5,
+                       "hidden_size": 24, "type_vocab_size": 2, "layer_norm_eps": 0.5,
                        "classifier_dropout": 0.7})",
                    "c");
-  CHECK(c.hidden_size == 24);  // its own name comes first
+  CHECK(c.hidden_size == 24);
   CHECK(c.num_hidden_layers == 3);
   CHECK(c.num_attention_heads == 4);
   CHECK(c.intermediate_size == 40);
@@ -120,6 +135,8 @@ TEST_CASE("DistilBERT's keys are read, and BERT's names of the same sizes") {
   CHECK(c.intermediate_size == 64);
   check_refused(R"({"model_type": "distilbert", "dim": 10, "n_heads": 4})",
                 "dim 10 is not a multiple of n_heads 4");
+  check_refused(R"({"model_type": "distilbert", "n_heads": 4, "num_attention_heads": 3})",
+                "n_heads is 4 and num_attention_heads is 3, which mean the same");
   check_refused(R"({"model_type": "distilbert", "qa_dropout": 1})", "qa_dropout is 1");
   check_refused(R"({"model_type": "distilbert", "activation": "gelu_fast"})",
                 "activation 'gelu_fast' is unknown");
