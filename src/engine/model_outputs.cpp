@@ -23,7 +23,14 @@ class NoWeights final : public WeightSource {
 
 }  // namespace
 
+bool names_foreign_head(const EncoderConfig& config) {
+  constexpr std::string_view kForeign[] = {"ForTokenClassification", "ForMultipleChoice"};
+  return std::any_of(std::begin(kForeign), std::end(kForeign),
+                     [&](std::string_view suffix) { return config.class_name.ends_with(suffix); });
+}
+
 bool names_other_head(const EncoderConfig& config, HeadKind kind) {
+  if (kind != HeadKind::masked && names_foreign_head(config)) return true;
   const Architecture& architecture = *config.architecture;
   const Role role = traits_of(kind).role;
   return std::any_of(kHeads.begin(), kHeads.end(), [&](const HeadTraits& other) {

@@ -16,8 +16,11 @@ namespace finetune {
 // where there is no classifier.
 void name_outputs(EncoderConfig& config, const WeightSource& source);
 
-// Whether config.json names a class with another kind of head whose tensors have the same names as
-// those of `kind`.
+// Whether config.json names a class whose head answers a task that this program does not have, but
+// whose tensors have the names of a head that it has.
+bool names_foreign_head(const EncoderConfig& config);
+// Whether it names such a class, or one with another kind of head whose tensors have the same names
+// as those of `kind`.
 bool names_other_head(const EncoderConfig& config, HeadKind kind);
 // Whether `source` holds a head of this kind, and not another one under its name.
 bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind);

@@ -103,10 +103,10 @@ std::string head_module(const ParameterTable& table) {
   return table.architecture().module_of(traits_of(table.head().kind).role);
 }
 
-// The name of the module that contains the pooler's dense layer.
+// The name of the pooler: without the dense layer that some have in it.
 std::string pooler_module(const ParameterTable& table) {
   const std::string dense = table.architecture().module_of(Role::pooler);
-  return dense.substr(0, dense.rfind('.'));
+  return dense.ends_with(".dense") ? dense.substr(0, dense.rfind('.')) : dense;
 }
 
 void describe(const ParameterTable& table, const WeightSource& source, HeadPolicy policy,

@@ -45,15 +45,21 @@ TaskKind stored_task(const EncoderConfig& config, const WeightSource& source) {
   std::vector<std::string> heads;
   for (const TaskTraits& task : all_tasks()) {
     if (!task.answers) continue;
-    heads.push_back(task.head_weight(*config.architecture));
+    const std::string head = task.head_weight(*config.architecture);
+    if (heads.empty() || heads.back() != head) heads.push_back(head);
     if (holds_head(config, source, task.head)) return task.kind;
+  }
+  if (names_foreign_head(config)) {
+    throw model_error(source.path().string(), ": config.json names ", in_quotes(config.class_name),
+                      ", whose head is for a task that finetune does not have; fine-tune the model "
+                      "first with finetune train");
   }
   if (!source.name_advice().empty()) {
     throw model_error(source.path().string(), ": ", source.name_advice());
   }
   const std::string others = tensors_outside(config.architecture->names.base_prefix, source);
-  throw model_error(source.path().string(), ": the model has no trained head (neither ",
-                    join(heads, " nor "), ")",
+  throw model_error(source.path().string(), ": the model has no trained head (",
+                    heads.size() > 1 ? "neither " : "no ", join(heads, " nor "), ")",
                     others.empty() ? "; fine-tune it first with finetune train"
                                    : concat(", but it holds ", others,
                                             ": if that is its head, rename it to ", heads.front(),

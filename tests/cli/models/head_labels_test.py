@@ -37,6 +37,20 @@ def predicted(model, directory):
     return [row["label"] for row in csv.DictReader(io.StringIO(out))]
 
 
+def test_heads_for_other_tasks(directory):
+    """A head for tokens or choices has a classifier's names; config.json's class tells them apart."""
+    need(MODEL)
+    data = write(directory / "t.csv", "text,label\n" + "".join(f"coffee {i},LABEL_{i % 2}\n" for i in range(24)))
+    for kind in ("ForTokenClassification", "ForMultipleChoice"):
+        model = model_with(directory / kind, 2, architectures=[f"Bert{kind}"])
+        fail(4, "predict", "--model", model, "--input", data, "--output", "-", words=[f"'Bert{kind}'", "finetune train"])
+        log = succeed("train", "--model", model, "--train", data, "--output", directory / f"run-{kind}", "--recipe", "hf",
+                      *STEPS).err
+        assert "the head (classifier) is newly initialised" in log, log
+        fail(2, "train", "--model", model, "--train", data, "--extend-head", "--output", directory / "x",
+             words=["--extend-head", "no trained head"])
+
+
 def test_models_without_names(directory):
     """transformers omits two default names from config.json, and scripts may write only num_labels."""
     need("golden/tiny-bert-classification")
