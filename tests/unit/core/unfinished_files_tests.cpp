@@ -14,9 +14,8 @@ using namespace finetune;
 
 namespace {
 
-constexpr DirectoryKind kAny{
-    "a directory", [](std::string_view) { return true; }, "last",
-    [](const fs::path&) { return true; }};
+constexpr DirectoryKind kAny{"a directory", [](std::string_view) { return true; }, "last",
+                             [](const fs::path&) { return true; }};
 
 // A process that writes a file and a directory, and that this signal ends.
 void end_with(int number, const fs::path& scratch) {
