@@ -13,8 +13,9 @@ std::unique_ptr<WeightSource> open_by_content(const fs::path& path, const Tensor
   const std::string begin = read_beginning(path, 512);
   if (begin.starts_with("PK\x03\x04")) return open_torch_zip(path, names);
   if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_keras(path, names);
-  if (begin.starts_with('\x80')) return open_torch_legacy(path, names);
+  // Before pickles: the length of a safetensors header may begin with the same byte.
   if (begin.size() > 8 && begin[8] == '{') return open_safetensors(path, names);
+  if (begin.starts_with('\x80')) return open_torch_legacy(path, names);
   if (begin.size() >= 262 && begin.substr(257, 5) == "ustar") {
     throw model_error(path.string(),
                       ": is a tar archive of PyTorch before 0.1.10, too old to be "

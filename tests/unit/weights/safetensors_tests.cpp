@@ -44,6 +44,15 @@ TEST_CASE("the smallest valid file") {
   CHECK(read_bytes(directory / "b.safetensors") == read_bytes(directory / "a.safetensors"));
 }
 
+TEST_CASE("a file without a suffix is safetensors, whatever the length of its header") {
+  TemporaryDirectory directory;
+  std::string header = R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  header.resize(128, ' ');  // a length of one byte, with which pickles begin too
+  write_bytes(directory / "weights", safetensors_bytes(header, kEight));
+  auto source = open_weights(directory / "weights");
+  CHECK(values_of(*source, *source->find("w")) == std::vector<float>{1, 2});
+}
+
 TEST_CASE("no dimensions and empty dimensions are allowed") {
   TemporaryDirectory directory;
   std::string header = R"({"e":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]},)"
