@@ -226,7 +226,7 @@ std::string hub_advice(const fs::path& directory) {
   if (!origin) return "";
   return concat("; the Hugging Face cache lacks files of ", origin->id,
                 ", this fetches it: ", fetching(*origin),
-                " (or pytorch_model.bin, if there is no model.safetensors)");
+                " (or 'pytorch_model*', if there is no model.safetensors)");
 }
 
 }  // namespace finetune

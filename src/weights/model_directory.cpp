@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kWeightFiles[] = {"model.safetensors", "model.safetensors.index.json",
-                                             "pytorch_model.bin", "tf_model.h5"};
+                                             "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                             "tf_model.h5"};
 constexpr std::string_view kTokenizerFiles[] = {"vocab.txt",
                                                 "vocab.json",
                                                 "merges.txt",
@@ -190,7 +191,8 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
       throw model_error(
           model.directory.string(),
           ": has no weights; put one of model.safetensors, model.safetensors.index.json, "
-          "pytorch_model.bin, tf_model.h5, bert_model.ckpt.index there",
+          "pytorch_model.bin, pytorch_model.bin.index.json, tf_model.h5, bert_model.ckpt.index "
+          "there",
           hub_advice(model.directory));
     }
     model.weights = *weights;

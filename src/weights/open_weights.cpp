@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "weights/model_directory.h"
 #include "weights/stored_weights.h"
+#include "weights/weight_format.h"
 
 namespace finetune {
 namespace {
@@ -10,20 +11,17 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<WeightSource> open_by_content(const fs::path& path, const TensorNames& names) {
   require_file(path, ExitCode::model);
-  const std::string begin = read_beginning(path, 512);
-  if (begin.starts_with("PK\x03\x04")) return open_torch_zip(path, names);
-  if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_keras(path, names);
-  // Before pickles: the length of a safetensors header may begin with the same byte.
-  if (begin.size() > 8 && begin[8] == '{') return open_safetensors(path, names);
-  if (begin.starts_with('\x80')) return open_torch_legacy(path, names);
-  if (begin.size() >= 262 && begin.substr(257, 5) == "ustar") {
-    throw model_error(path.string(),
-                      ": is a tar archive of PyTorch before 0.1.10, too old to be "
-                      "read: load it in PyTorch and save it again");
+  switch (format_of(path, read_beginning(path, kFormatBytes))) {
+    case WeightFormat::safetensors:
+      return open_safetensors(path, names);
+    case WeightFormat::torch_zip:
+      return open_torch_zip(path, names);
+    case WeightFormat::torch_legacy:
+      return open_torch_legacy(path, names);
+    case WeightFormat::hdf5:
+      break;
   }
-  throw model_error(path.string(),
-                    ": is not a weight file: neither safetensors, pytorch_model.bin "
-                    "(zip or pickle) nor HDF5, by its first bytes");
+  return open_keras(path, names);
 }
 
 }  // namespace

@@ -48,7 +48,13 @@ std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
 std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index,
                                               const TensorNames& names);
 
-// Parses one safetensors file (see its reader for the format).
+// The tensors of one file, which lie in its mapping (see the readers for the formats).
+struct FileTensors {
+  std::vector<StoredTensor> tensors;
+  std::string entry;  // the entry of the file that holds them (WeightSource::remark)
+};
 std::vector<StoredTensor> parse_safetensors(const MappedFile& file);
+FileTensors parse_torch_zip(const MappedFile& file);
+FileTensors parse_torch_legacy(const MappedFile& file);
 
 }  // namespace finetune

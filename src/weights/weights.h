@@ -64,7 +64,8 @@ class WeightSource {
 };
 
 // A weight file of any format, or a directory: the first found of model.safetensors,
-// model.safetensors.index.json, pytorch_model.bin, tf_model.h5, a TF1 checkpoint (*.ckpt.index).
+// model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json, tf_model.h5, a TF1
+// checkpoint (*.ckpt.index).
 // A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt"). `names`: the tensor names
 // of the model's architecture; if it has no base prefix, tensors keep the file's names.
 std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,

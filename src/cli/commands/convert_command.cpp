@@ -31,7 +31,7 @@ namespace finetune {
 namespace {
 
 constexpr const char* kConvertExamples =
-    R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
+    R"(Reads model.safetensors or pytorch_model.bin (also sharded), tf_model.h5 or a TensorFlow 1
 checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
 the tokenizer's files, all at once: a failure leaves what was in --output. Encoder, pooler and task
 heads are kept, and the head for masked words where there are neither.

@@ -199,16 +199,25 @@ std::unordered_map<std::string_view, std::string_view> locate_storages(const std
   return located;
 }
 
-}  // namespace
+using Parse = FileTensors (*)(const MappedFile& file);
 
-std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
-                                             const TensorNames& names) {
-  const std::string name = path.string();
+std::unique_ptr<WeightSource> open_torch(const std::filesystem::path& path, std::string format,
+                                         const TensorNames& names, Parse parse) {
   std::vector<MappedFile> maps;
   maps.emplace_back(path, ExitCode::model);
+  FileTensors found = parse(maps[0]);
+  return std::make_unique<StoredWeights>(path, std::move(format), std::vector{path},
+                                         std::move(maps), std::move(found.tensors), names,
+                                         std::move(found.entry));
+}
+
+}  // namespace
+
+FileTensors parse_torch_zip(const MappedFile& file) {
+  const std::string name = file.path().string();
   std::unordered_map<std::string_view, std::string_view> entries;
   std::string_view pickle_name;
-  for (const ZipEntry& entry : read_zip_directory(maps[0])) {
+  for (const ZipEntry& entry : read_zip_directory(file)) {
     entries[entry.name] = entry.data;
     if (entry.name.ends_with("/data.pkl")) pickle_name = entry.name;
   }
@@ -229,16 +238,12 @@ std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
     }
     return entry->second;
   });
-  return std::make_unique<StoredWeights>(path, "pytorch (zip)", std::vector{path}, std::move(maps),
-                                         std::move(tensors), names, std::move(state.entry));
+  return {std::move(tensors), std::move(state.entry)};
 }
 
-std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path,
-                                                const TensorNames& names) {
-  const std::string name = path.string();
-  std::vector<MappedFile> maps;
-  maps.emplace_back(path, ExitCode::model);
-  std::string_view bytes = maps[0].text();
+FileTensors parse_torch_legacy(const MappedFile& file) {
+  const std::string name = file.path().string();
+  std::string_view bytes = file.text();
 
   constexpr size_t kFew = 1000;  // enough for the magic number, the protocol and a small dict
   Unpickler magic(name, bytes, 0, kFew);
@@ -271,9 +276,17 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
     }
     return found->second;
   });
-  return std::make_unique<StoredWeights>(path, "pytorch (legacy)", std::vector{path},
-                                         std::move(maps), std::move(tensors), names,
-                                         std::move(state.entry));
+  return {std::move(tensors), std::move(state.entry)};
+}
+
+std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
+                                             const TensorNames& names) {
+  return open_torch(path, "pytorch (zip)", names, parse_torch_zip);
+}
+
+std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path,
+                                                const TensorNames& names) {
+  return open_torch(path, "pytorch (legacy)", names, parse_torch_legacy);
 }
 
 }  // namespace finetune

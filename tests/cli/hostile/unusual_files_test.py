@@ -33,7 +33,8 @@ def replaced(model, destination, name, target):
     """A copy of a model with a link instead of a file, and no other usable file."""
     copy = copied(model, destination)
     others = {"vocab.txt": ["tokenizer.json"], "spiece.model": ["tokenizer.json", "vocab.txt"]}.get(name, [])
-    if name in ("pytorch_model.bin", "tf_model.h5", "bert_model.ckpt.index", "model.safetensors.index.json"):
+    if name in ("pytorch_model.bin", "tf_model.h5", "bert_model.ckpt.index", "model.safetensors.index.json",
+                "pytorch_model.bin.index.json"):
         others = ["model.safetensors"]
     for file in (name, *others):
         (copy / file).unlink(missing_ok=True)
@@ -174,8 +175,8 @@ def test_pipes_and_devices_in_a_model(directory):
     pipe = directory / "pipe"
     os.mkfifo(pipe)
     for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "spiece.model", "config.json",
-                 "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "tf_model.h5",
-                 "bert_model.ckpt.index"):
+                 "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                 "pytorch_model.bin.index.json", "tf_model.h5", "bert_model.ckpt.index"):
         for kind, target in (("pipe", pipe), ("device", "/dev/zero")):
             model = replaced(MODEL, directory / f"{name}-{kind}", name, target)
             refused(4, "predict", "--model", model, "--input", EVAL, "--output", "-",

@@ -1,4 +1,4 @@
-"""Weights as training scripts save them: in an entry, with a wrapper's prefix."""
+"""Weights as training scripts save them: in an entry, with a wrapper's prefix, in shards."""
 import json
 import sys
 from pathlib import Path
@@ -90,6 +90,34 @@ def test_other_commands(directory):
     rows = write(directory / "t.csv", "text,label\nPETROL 1,fuel\nRENT MAY,rent\n")
     succeed("train", "--model", model, "--reinit-head", "--train", rows, "--max-steps", 1, "--output", directory / "run")
     assert remark in (directory / "run/log.txt").read_text()
+
+
+def test_shards(directory):
+    """As save_pretrained(max_shard_size=..., safe_serialization=False) writes them."""
+    need("golden/tiny-bert-classification")
+    texts = write(directory / "rows.csv", "text\nPETROL 1\nRENT MAY\n")
+    model = copied(MODEL, directory / "m", ["model.safetensors"])
+    shards = [f"pytorch_model-0000{i}-of-00003.bin" for i in (1, 2, 3)]
+    names = sorted(tensors())
+    weight_map = {name: shards[i * 3 // len(names)] for i, name in enumerate(names)}
+    for shard in shards:
+        write_torch(model / shard, {name: tensors()[name] for name in names if weight_map[name] == shard},
+                    legacy=shard == shards[2])
+    index = write(model / "pytorch_model.bin.index.json", json.dumps({"metadata": {}, "weight_map": weight_map}))
+    assert labels_with(model, texts).out == labels_with(MODEL, texts).out
+    shown = json.loads(succeed("inspect", model, "--json").out)["weights"]
+    assert shown["format"] == "pytorch (sharded)" and shown["path"] == str(index), shown
+    assert [file["name"] for file in shown["files"]] == [index.name, *shards], shown["files"]
+    for source, output in ((MODEL, "from-whole"), (model, "from-shards")):
+        succeed("convert", "--model", source, "--output", directory / output)
+    written = [directory / output / "model.safetensors" for output in ("from-whole", "from-shards")]
+    assert written[0].read_bytes() == written[1].read_bytes()
+    (model / shards[1]).unlink()
+    fail(4, "convert", "--model", model, "--output", directory / "o", words=[str(index), shards[1], "is missing"])
+    index.unlink()
+    fail(4, "inspect", model / shards[1], words=["no such directory or file"])
+    fail(4, "convert", "--model", model, "--output", directory / "o",
+         words=["has no weights", "pytorch_model.bin, pytorch_model.bin.index.json, tf_model.h5"])
 
 
 def test_names_that_do_not_fit(directory):

@@ -44,7 +44,7 @@ def add_safetensors(corpora):
     a = safetensors({"a.weight": ("F32", [2], bytes(8)), "b": ("F32", [1], bytes(4))})
     b = safetensors({"c": ("F32", [1, 1], bytes(4))})
     index = {"metadata": {"total_size": 16}, "weight_map": {"a.weight": "a.safetensors", "b": "a.safetensors",
-                                                            "c": "b.safetensors"}}
+                                                            "c": "b.bin"}}
     corpora.add("shard_index", "two", json.dumps(index), a, b)
     corpora.add("shard_index", "missing", json.dumps({"weight_map": {"x": "c.safetensors"}}), a, b)
     corpora.add("shard_index", "outside", json.dumps({"weight_map": {"x": "../a.safetensors"}}), a, b)
@@ -52,7 +52,7 @@ def add_safetensors(corpora):
     corpora.words(["safetensors", "shard_index"],
                   ['"__metadata__"', '"dtype"', '"shape"', '"data_offsets"', '"F32"', '"F16"', '"BF16"', '"I64"', '"U8"',
                    '"F4"', "[0,4]", "[]", "9223372036854775807", "18446744073709551615", '"weight_map"', '"a.safetensors"',
-                   '"b.safetensors"', "bert.", "module.", "LayerNorm.gamma", "{}", "1e5", "-1"])
+                   '"b.bin"', "bert.", "module.", "LayerNorm.gamma", "{}", "1e5", "-1"])
 
 
 # ---- PyTorch ----
@@ -142,6 +142,12 @@ def add_torch(corpora):
         content = pickled(value)
         corpora.add("torch_zip", name, archive(content, storages))
         corpora.add("torch_legacy", name, legacy(content, storages, {"0": 4, "1": 2}))
+    plain = pickled(collections.OrderedDict(state))  # without metadata, whose set is refused
+    files = {"zip": archive(plain, storages), "legacy": legacy(plain, storages, {"0": 4, "1": 2})}
+    for kind, content in files.items():
+        corpora.add(f"torch_{kind}", "plain", content)
+        index = {"weight_map": {name: "b.bin" for name in state}}
+        corpora.add("shard_index", f"torch-{kind}", json.dumps(index), b"", content)
     shared = shared_storage_pickle(SHAPES, 8)
     corpora.add("pickle", "shared", shared)
     corpora.add("torch_zip", "shared", archive(shared, {"0": bytes(32)}, "m"))

@@ -73,11 +73,11 @@ void check_safetensors(std::string_view input) {
 
 const Registration kSafetensorsTarget({.name = "safetensors", .run = check_safetensors});
 
-// Sharded safetensors: the index, then the shards that it may name.
+// Sharded weights: the index, then the shards that it may name.
 void check_shard_index(std::string_view input) {
   const auto parts = parts_of(input, 3);
   scratch_file("a.safetensors", parts[1]);
-  scratch_file("b.safetensors", parts[2]);
+  scratch_file("b.bin", parts[2]);
   check_weights(open_shard_index(scratch_file("model.safetensors.index.json", parts[0]),
                                  {.base_prefix = "bert."}));
 }

@@ -21,9 +21,9 @@ TEST_CASE("weights are taken in the documented order") {
   write_bytes(directory / "config.json", "{}");
   CHECK(contains(find_refusal(directory.path()), "has no weights; put one of"));
   CHECK(find_model(directory.path(), false).weights.empty());
-  for (const char* name :
-       {"model.ckpt-20.index", "bert_model.ckpt.index", "tf_model.h5", "pytorch_model.bin",
-        "model.safetensors.index.json", "model.safetensors"}) {
+  for (const char* name : {"model.ckpt-20.index", "bert_model.ckpt.index", "tf_model.h5",
+                           "pytorch_model.bin.index.json", "pytorch_model.bin",
+                           "model.safetensors.index.json", "model.safetensors"}) {
     write_bytes(directory / name, "x");
     CHECK(find_model(directory.path()).weights == directory / name);
   }

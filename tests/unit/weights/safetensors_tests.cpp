@@ -190,37 +190,6 @@ TEST_CASE("of a head for masked words the decoder is tied, and has a bias under 
   CHECK(source->find(head + "bias")->stored_name == head + "decoder.bias");
 }
 
-TEST_CASE("shards") {
-  TemporaryDirectory directory;
-  std::vector<float> values = {1, 2, 3, 4};
-  write_safetensors(directory / "one.safetensors", {{"a", {2}, values.data()}}, DType::f32);
-  write_safetensors(directory / "two.safetensors", {{"b", {2}, &values[2]}}, DType::f32);
-  fs::path index = directory / "model.safetensors.index.json";
-  auto with_map = [&](std::string_view map) {
-    write_bytes(index, concat(R"({"metadata":{"total_size":16},"weight_map":)", map, "}"));
-    return refusal(index);
-  };
-  CHECK(with_map(R"({"a":"one.safetensors","b":"two.safetensors"})") == "");
-  auto source = open_weights(directory.path());
-  CHECK(values_of(*source, *source->find("b")) == std::vector<float>{3, 4});
-  CHECK(source->files().size() == 3);
-  CHECK(contains(with_map(R"({"a":"two.safetensors"})"), "is not in shard"));
-  CHECK(contains(with_map(R"({"a":"three.safetensors"})"), "is missing"));
-  for (std::string outside : {"../one.safetensors", "/etc/passwd", "x/../../a", ""}) {
-    CHECK(with_map(concat(R"({"a":")", outside, "\"}")).find("is not a file of the index's") !=
-          std::string::npos);
-  }
-  CHECK(contains(with_map("[]"), "has no object"));
-  CHECK(contains(with_map(R"({"a":1})"), "is not a file name"));
-  // Each name would be read again as a whole.
-  fs::create_symlink("one.safetensors", directory / "link.safetensors");
-  for (std::string alias : {"./two.safetensors", "link.safetensors"}) {
-    const std::string map =
-        concat(R"({"a":"one.safetensors","b":"two.safetensors","c":")", alias, "\"}");
-    CHECK(contains(with_map(map), "under another name too"));
-  }
-}
-
 TEST_CASE("more tensors than a model has are refused") {
   std::string header = "{";
   for (int i = 0; i <= 100'000; ++i) {

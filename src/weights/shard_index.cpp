@@ -1,5 +1,6 @@
-// Reads sharded safetensors through their index file.
-// model.safetensors.index.json: {"metadata": {...}, "weight_map": {tensor: file beside it}}.
+// Reads sharded weights, safetensors or PyTorch's, through their index file.
+// model.safetensors.index.json, pytorch_model.bin.index.json: {"metadata": {...}, "weight_map":
+// {tensor: file beside it}}.
 #include <simdjson.h>
 #include <sys/stat.h>
 
@@ -11,12 +12,15 @@
 #include "core/error.h"
 #include "core/text/json_text.h"
 #include "weights/stored_weights.h"
+#include "weights/weight_format.h"
 
 namespace finetune {
 namespace {
 
 struct Shard {
   std::unordered_map<std::string, StoredTensor> tensors;  // by stored name
+  std::string entry;                                      // WeightSource::remark
+  bool is_torch = false;
 };
 
 // One file may be listed under several names (links, ./name) and would be read once for each.
@@ -52,6 +56,40 @@ void check_shard_name(const std::filesystem::path& index, std::string_view name)
   }
 }
 
+WeightFormat format_of_shard(const MappedFile& file) {
+  if (file.path().extension() == ".safetensors") return WeightFormat::safetensors;
+  return format_of(file.path(), file.text().substr(0, kFormatBytes));
+}
+
+FileTensors parse_shard(const MappedFile& file, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::safetensors:
+      return {parse_safetensors(file), ""};
+    case WeightFormat::torch_zip:
+      return parse_torch_zip(file);
+    case WeightFormat::torch_legacy:
+      return parse_torch_legacy(file);
+    case WeightFormat::hdf5:
+      break;
+  }
+  throw model_error(file.path().string(),
+                    ": is an HDF5 file; shards are safetensors or PyTorch files");
+}
+
+Shard read_shard(const MappedFile& file) {
+  const WeightFormat format = format_of_shard(file);
+  FileTensors found = parse_shard(file, format);
+  Shard shard{{}, std::move(found.entry), format != WeightFormat::safetensors};
+  for (StoredTensor& tensor : found.tensors) {
+    std::string name = tensor.stored_name;
+    const auto [other, is_new] = shard.tensors.try_emplace(std::move(name), std::move(tensor));
+    if (!is_new) {
+      throw model_error(file.path().string(), ": holds two tensors ", in_quotes(other->first, 200));
+    }
+  }
+  return shard;
+}
+
 }  // namespace
 
 std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path,
@@ -71,6 +109,8 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
   std::unordered_map<std::string, Shard> shards;
   SeenFiles seen;
   std::vector<StoredTensor> tensors;
+  std::string entry;
+  bool has_torch = false;
   for (auto field : weight_map) {
     std::string_view shard_name;
     if (field.value.get(shard_name)) {
@@ -92,10 +132,9 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
       }
       maps.emplace_back(file, ExitCode::model);
       files.push_back(file);
-      for (StoredTensor& tensor : parse_safetensors(maps.back())) {
-        std::string name = tensor.stored_name;
-        shard.tensors.emplace(std::move(name), std::move(tensor));
-      }
+      shard = read_shard(maps.back());
+      has_torch |= shard.is_torch;
+      if (entry.empty()) entry = shard.entry;
     }
     auto tensor = shard.tensors.find(std::string(field.key));
     if (tensor == shard.tensors.end()) {
@@ -105,8 +144,9 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
     tensors.push_back(std::move(tensor->second));
     shard.tensors.erase(tensor);
   }
-  return std::make_unique<StoredWeights>(path, "safetensors (sharded)", std::move(files),
-                                         std::move(maps), std::move(tensors), names);
+  return std::make_unique<StoredWeights>(
+      path, has_torch ? "pytorch (sharded)" : "safetensors (sharded)", std::move(files),
+      std::move(maps), std::move(tensors), names, std::move(entry));
 }
 
 }  // namespace finetune
