@@ -91,7 +91,7 @@ def test_columns_without_effect_are_told(directory):
     told = succeed(*line, *COLUMNS, "--output", directory / "run").err
     warnings = [text for text in told.splitlines() if "warning: " in text and "beside the text" in text]
     assert len(warnings) == 1 and "have no effect (amount, division, currency)" in warnings[0], told
-    assert "40 evaluation rows" in warnings[0] and "--eval-fraction" in warnings[0], told
+    assert "there are 40 and " in warnings[0] and "--eval-fraction" in warnings[0], told
     assert "The columns beside the text have no effect" in (directory / "run/model/README.md").read_text()
     # With folds all rows decide on the mix.
     told = succeed("train", "--model", MODEL, "--reinit-head", "--train", train, "--recipe", "quick", "--folds", 3, *COLUMNS,
