@@ -22,26 +22,30 @@ void exchange(const char* from, const char* to) {
   }
 }
 
-// Calls only what a signal handler may call.
-void remove_directory(const char* path) {
-  const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+// Calls only what a signal handler may call. `levels`: of directories in it.
+void remove_directory(int parent, const char* name, int levels) {
+  const int directory = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (directory < 0) return;
   alignas(dirent64) char entries[4096];
   for (ssize_t size; (size = ::getdents64(directory, entries, sizeof entries)) > 0;) {
     for (ssize_t at = 0; at < size;) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
-      ::unlinkat(directory, entry->d_name, 0);
+      const char* inner = entry->d_name;
+      const bool is_dots = inner[0] == '.' && (!inner[1] || (inner[1] == '.' && !inner[2]));
+      if (!is_dots && ::unlinkat(directory, inner, 0) != 0 && errno == EISDIR && levels > 0) {
+        remove_directory(directory, inner, levels - 1);
+      }
       at += entry->d_reclen;
     }
   }
   ::close(directory);
-  ::rmdir(path);
+  ::unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 extern "C" void end_without_files(int number) {
   for (const auto& place : unfinished) {
     const char* path = place.load();
-    if (path && ::unlink(path) != 0 && errno == EISDIR) remove_directory(path);
+    if (path && ::unlink(path) != 0 && errno == EISDIR) remove_directory(AT_FDCWD, path, 1);
   }
   ::signal(number, SIG_DFL);
   ::raise(number);

@@ -4,7 +4,7 @@
 namespace finetune {
 
 // From now on SIGINT, SIGTERM and SIGHUP remove what is listed before they end this process: files,
-// and directories with the files in them.
+// and directories with the files in them and in their subdirectories.
 // Signals that are ignored stay so.
 void remove_unfinished_on_signals();
 

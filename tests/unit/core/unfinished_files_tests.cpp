@@ -25,6 +25,8 @@ void end_with(int number, const fs::path& scratch) {
     const AtomicFile file(scratch / "file");
     const DirectoryReplacement directory(scratch / "target", kAny);
     for (const char* name : {"first", "last"}) write_file(directory.path() / name, "text");
+    fs::create_directory(directory.path() / "inner");
+    write_file(directory.path() / "inner/first", "text");
     const AtomicFile open(directory.path() / "second");
     ::raise(number);
   }
