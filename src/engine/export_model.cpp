@@ -62,7 +62,9 @@ std::string card_of_user(const fs::path& directory) {
 
 void add_keys_of_versions(const Architecture& architecture, JsonValue& config) {
   for (const auto& [old_key, key] : architecture.renamed_keys) {
-    if (config.contains(old_key) && !config.contains(key)) config.set(key, config[old_key]);
+    if (config.contains(old_key) && config[old_key].text() != "null" && !config.contains(key)) {
+      config.set(key, config[old_key]);
+    }
   }
   if (!architecture.add_keys_of_versions) return;
   architecture.add_keys_of_versions(parse_config(config.text(), "config.json"), config);

@@ -156,12 +156,14 @@ inline void read_modernbert_config(const ConfigReader& reader, EncoderConfig& co
 // transformers 4 reads neither layer_types nor rope_parameters, and 5 cannot read a
 // local_rope_theta of null.
 inline void add_modernbert_keys(const EncoderConfig& config, JsonValue& json) {
-  const auto state = [&](std::string_view key, double value) {
-    if (json[key].as<double>() != value) json.set(key, value);
-  };
-  state("global_rope_theta", config.rotary.theta);
-  state("local_rope_theta", config.rotary.local_theta);
-  if (json.contains("sliding_window")) state("local_attention", 2 * double(config.rotary.window));
+  for (const auto& [key, theta] : {std::pair{"global_rope_theta", config.rotary.theta},
+                                   std::pair{"local_rope_theta", config.rotary.local_theta}}) {
+    if (json[key].as<double>() != theta) json.set(key, theta);
+  }
+  if (json["local_attention"].as<int64_t>().value_or(128) / 2 != config.rotary.window ||
+      (json.contains("local_attention") && !json["local_attention"].as<int64_t>())) {
+    json.set("local_attention", 2 * config.rotary.window);
+  }
   const std::vector<bool>& local = config.rotary.local;
   const auto is_every = [&](size_t n) {
     for (size_t l = 0; l < local.size(); ++l) {
@@ -169,9 +171,10 @@ inline void add_modernbert_keys(const EncoderConfig& config, JsonValue& json) {
     }
     return true;
   };
-  size_t every = size_t(json["global_attn_every_n_layers"].as<int64_t>().value_or(3));
-  if (every >= 1 && is_every(every)) return;
-  for (every = 1; every <= local.size(); ++every) {
+  const bool is_stated = json.contains("global_attn_every_n_layers");
+  const auto stated = json["global_attn_every_n_layers"].as<int64_t>();
+  if ((stated || !is_stated) && is_every(size_t(stated.value_or(3)))) return;
+  for (size_t every = 1; every <= local.size(); ++every) {
     if (is_every(every)) return json.set("global_attn_every_n_layers", int64_t(every));
   }
   warn(

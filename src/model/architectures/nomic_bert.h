@@ -2,6 +2,7 @@
 // Names are those of published files; Hugging Face's modeling_nomic_bert saves with them, too.
 #pragma once
 
+#include "core/text/json_value.h"
 #include "core/text/text.h"
 #include "model/architectures/config_reader.h"
 #include "model/config.h"
@@ -131,12 +132,20 @@ inline void read_nomic_bert_config(const ConfigReader& reader, EncoderConfig& co
   reader.number("initializer_range", 0, 1e6, config.initializer_range);
 }
 
+// An n_inner of null means four times the hidden size, which transformers does not know.
+inline void add_nomic_keys(const EncoderConfig& config, JsonValue& json) {
+  if (!json["intermediate_size"].as<int64_t>()) {
+    json.set("intermediate_size", config.intermediate_size);
+  }
+}
+
 inline constexpr Architecture kNomicBertArchitecture{
     .model_type = "nomic_bert",
     .class_prefix = "NomicBert",
     .names = {.base_prefix = "nomic_bert.", .bare_beginnings = kNomicBertBeginnings},
     .modules = kNomicBertModules,
     .renamed_keys = kNomicBertKeys,
+    .add_keys_of_versions = add_nomic_keys,
     .read_config = read_nomic_bert_config};
 
 }  // namespace finetune

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from encoder_tests import Encoder, sum_of, tests_of, trajectory
-from fixtures import copied
+from fixtures import copied, write
 from harness import DEVICE, fail, main, succeed
 
 MODERNBERT = Encoder("modernbert", "ModernBert", head="classifier", masked_head="head.dense",
@@ -53,12 +53,14 @@ def test_exports_are_one_model_in_all_versions(directory):
     thetas = {"full_attention": {"rope_type": "default", "rope_theta": 50.0},
               "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}
     types = {"f": "full_attention", "s": "sliding_attention"}
+    texts = write(directory / "texts.csv", "text\nPETROL\n")
 
     def converted(name, removed=(), **keys):
         model = copied(MODERNBERT.model, directory / name)
         config = {key: value for key, value in old.items() if key not in removed} | keys
         (model / "config.json").write_text(json.dumps(config))
         done = succeed("convert", "--model", model, "--output", directory / f"{name}-out")
+        succeed("predict", "--model", directory / f"{name}-out", "--input", texts, "--output", "-", "--quiet")
         return json.loads((directory / f"{name}-out/config.json").read_text()), done.err
 
     removed = ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta")
@@ -67,6 +69,8 @@ def test_exports_are_one_model_in_all_versions(directory):
     assert found["rope_parameters"] == thetas and len(found["layer_types"]) == 4, found
     found, _ = converted("null", local_rope_theta=None)
     assert [found[key] for key in removed] == [3, 160000, 160000], found
+    found, _ = converted("nulls", global_attn_every_n_layers=None, local_attention=None, layer_types=[types[t] for t in "fssf"])
+    assert [found["global_attn_every_n_layers"], found["local_attention"]] == [3, 128], found
     found, told = converted("same")
     assert found.items() >= old.items() and "warning" not in told, (found, told)
     found, told = converted("other", removed, layer_types=[types[t] for t in "ffsf"])
