@@ -93,7 +93,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
     return labels_of_ids(reader, object);
   }
   int64_t count = 0;
-  reader.integer({"num_labels", "_num_labels"}, 1, kMostLabels, count);
+  for (const char* key : {"_num_labels", "num_labels"}) reader.integer(key, 1, kMostLabels, count);
   if (count > 0) return default_labels(count);
   return {};
 }

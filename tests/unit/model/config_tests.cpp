@@ -67,6 +67,11 @@ TEST_CASE("a configuration of Hugging Face is read whole") {
   CHECK(contains(c.source_json, "\"transformers_version\""));
 }
 
+TEST_CASE("num_labels counts before _num_labels") {
+  CHECK(parse_config(R"({"num_labels": 4, "_num_labels": 2})", "c").labels.size() == 4);
+  CHECK(parse_config(R"({"_num_labels": 3})", "c").labels.size() == 3);
+}
+
 TEST_CASE("without model_type the class tells the architecture") {
   const auto type_of = [](std::string_view class_name) {
     const std::string json = concat(R"({"architectures": [")", class_name, R"("]})");
