@@ -134,7 +134,7 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
       files.push_back(file);
       shard = read_shard(maps.back());
       has_torch |= shard.is_torch;
-      if (entry.empty()) entry = shard.entry;
+      if (entry.empty() && !shard.entry.empty()) entry = concat(shard.entry, " of ", shard_name);
     }
     auto tensor = shard.tensors.find(std::string(field.key));
     if (tensor == shard.tensors.end()) {
