@@ -30,7 +30,6 @@ bool names_foreign_head(const EncoderConfig& config) {
 }
 
 bool names_other_head(const EncoderConfig& config, HeadKind kind) {
-  if (kind != HeadKind::masked && names_foreign_head(config)) return true;
   const Architecture& architecture = *config.architecture;
   const Role role = traits_of(kind).role;
   return std::any_of(kHeads.begin(), kHeads.end(), [&](const HeadTraits& other) {
@@ -41,6 +40,7 @@ bool names_other_head(const EncoderConfig& config, HeadKind kind) {
 
 bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind) {
   if (names_other_head(config, kind)) return false;
+  if (kind != HeadKind::masked && names_foreign_head(config)) return false;
   return source.find(config.architecture->module_of(traits_of(kind).role) + ".weight") != nullptr;
 }
 

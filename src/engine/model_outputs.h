@@ -19,7 +19,7 @@ void name_outputs(EncoderConfig& config, const WeightSource& source);
 // Whether config.json names a class whose head answers a task that this program does not have, but
 // whose tensors have the names of a head that it has.
 bool names_foreign_head(const EncoderConfig& config);
-// Whether it names such a class, or one with another kind of head whose tensors have the same names
+// Whether it names a class with another of this program's heads whose tensors have the same names
 // as those of `kind`.
 bool names_other_head(const EncoderConfig& config, HeadKind kind);
 // Whether `source` holds a head of this kind, and not another one under its name.

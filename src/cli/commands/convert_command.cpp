@@ -97,16 +97,16 @@ class Model {
   Model(const EncoderConfig& config, const WeightSource& source) : source_(source) {
     const Architecture& architecture = *config.architecture;
     const std::string answers_head = architecture.module_of(traits_of(HeadKind::token).role);
-    const bool has_classifier = holds_head(config, source, HeadKind::sequence);
+    // Or a head for tokens or choices, which is kept as it is.
     const WeightInfo* classifier =
-        has_classifier
-            ? source.find(architecture.module_of(traits_of(HeadKind::sequence).role) + ".weight")
-            : nullptr;
+        names_other_head(config, HeadKind::sequence)
+            ? nullptr
+            : source.find(architecture.module_of(traits_of(HeadKind::sequence).role) + ".weight");
     // If both heads have the same name, the file holds only one.
     const bool one_name =
         architecture.module_of(traits_of(HeadKind::sequence).role) == answers_head;
     const bool has_answers =
-        holds_head(config, source, HeadKind::token) && !(one_name && has_classifier);
+        holds_head(config, source, HeadKind::token) && !(one_name && classifier);
     const WeightInfo* answers = has_answers ? source.find(answers_head + ".weight") : nullptr;
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     const bool has_task_head = classifier || answers;

@@ -279,7 +279,9 @@ HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
                        const ParameterTable& table) {
   if (options.reinit) return HeadPolicy::renew_all;
   if (fits_head(options)) return HeadPolicy::fitted;
-  const bool renews = options.reinit_head || names_other_head(config, table.head().kind);
+  const HeadKind kind = table.head().kind;
+  const bool is_foreign = kind != HeadKind::masked && names_foreign_head(config);
+  const bool renews = options.reinit_head || is_foreign || names_other_head(config, kind);
   return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }
 

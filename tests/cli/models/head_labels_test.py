@@ -44,6 +44,9 @@ def test_heads_for_other_tasks(directory):
     for kind in ("ForTokenClassification", "ForMultipleChoice"):
         model = model_with(directory / kind, 2, architectures=[f"Bert{kind}"])
         fail(4, "predict", "--model", model, "--input", data, "--output", "-", words=[f"'Bert{kind}'", "finetune train"])
+        succeed("convert", "--model", model, "--output", directory / f"{kind}-out")
+        assert json.loads((directory / f"{kind}-out/config.json").read_text())["architectures"] == [f"Bert{kind}"]
+        assert "classifier.weight" in read_safetensors(directory / f"{kind}-out/model.safetensors")
         log = succeed("train", "--model", model, "--train", data, "--output", directory / f"run-{kind}", "--recipe", "hf",
                       *STEPS).err
         assert "the head (classifier) is newly initialised" in log, log
