@@ -1,6 +1,7 @@
 // Ends the program with a clear message if the processor is too old or the stack too small. All
 // other code needs x86-64-v3 (meson.build), even code that runs before main. This file is compiled
 // for any x86-64, calls only code that is too, and runs before all other code.
+#include <cpuid.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,11 +21,16 @@ constexpr char kNoStack[] =
     "finetune: error: the limit of the stack is below the 256 KiB that the program needs; "
     "ulimit -s 8192 is usual\n";
 
+// Reads cpuid, since clang 14 has no __builtin_cpu_supports("f16c").
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
 bool has_instructions() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-         __builtin_cpu_supports("f16c");
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_f16c();
 }
 
 bool has_stack() {
