@@ -25,7 +25,7 @@ constexpr int64_t kPieceRows = 16384;
 class DistinctTexts {
  public:
   explicit DistinctTexts(const TokenizedSamples& samples)
-      : samples_(samples), numbers_(0, Hash{samples}, Equal{samples}) {}
+      : numbers_(0, Hash{samples}, Equal{samples}) {}
   // Returns false if an earlier sample has the same tokens.
   bool add(uint32_t number) { return numbers_.insert(number).second; }
 
@@ -50,7 +50,6 @@ class DistinctTexts {
     }
   };
 
-  const TokenizedSamples& samples_;
   std::unordered_set<uint32_t, Hash, Equal> numbers_;
 };
 

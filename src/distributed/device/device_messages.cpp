@@ -26,7 +26,7 @@ bool is_same(const PipelineAction& a, const PipelineAction& b) {
 
 DeviceMessages::DeviceMessages(Backend& backend, GroupPeers& stages, Directions out,
                                int64_t most_floats)
-    : backend_(backend), stages_(stages), copy_(backend), most_floats_(most_floats) {
+    : stages_(stages), copy_(backend), most_floats_(most_floats) {
   const size_t bytes = size_t(most_floats) * sizeof(float);
   if (out.activations) boxes_[0].memory = backend.allocate(bytes);
   if (out.gradients) boxes_[1].memory = backend.allocate(bytes);

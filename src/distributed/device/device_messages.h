@@ -61,7 +61,6 @@ class DeviceMessages {
   void send_filled();
   void wait_for_outboxes();
 
-  Backend& backend_;
   GroupPeers& stages_;
   DeviceCopy copy_;
   int64_t most_floats_;
