@@ -38,9 +38,12 @@ bool names_other_head(const EncoderConfig& config, HeadKind kind) {
   });
 }
 
+bool is_other_head(const EncoderConfig& config, HeadKind kind) {
+  return names_other_head(config, kind) || (kind != HeadKind::masked && names_foreign_head(config));
+}
+
 bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind) {
-  if (names_other_head(config, kind)) return false;
-  if (kind != HeadKind::masked && names_foreign_head(config)) return false;
+  if (is_other_head(config, kind)) return false;
   return source.find(config.architecture->module_of(traits_of(kind).role) + ".weight") != nullptr;
 }
 

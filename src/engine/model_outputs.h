@@ -22,6 +22,8 @@ bool names_foreign_head(const EncoderConfig& config);
 // Whether it names a class with another of this program's heads whose tensors have the same names
 // as those of `kind`.
 bool names_other_head(const EncoderConfig& config, HeadKind kind);
+// Whether either holds: tensors with the names of a head of this kind are another head's.
+bool is_other_head(const EncoderConfig& config, HeadKind kind);
 // Whether `source` holds a head of this kind, and not another one under its name.
 bool holds_head(const EncoderConfig& config, const WeightSource& source, HeadKind kind);
 

@@ -279,9 +279,7 @@ HeadPolicy head_policy(const TrainOptions& options, const EncoderConfig& config,
                        const ParameterTable& table) {
   if (options.reinit) return HeadPolicy::renew_all;
   if (fits_head(options)) return HeadPolicy::fitted;
-  const HeadKind kind = table.head().kind;
-  const bool is_foreign = kind != HeadKind::masked && names_foreign_head(config);
-  const bool renews = options.reinit_head || is_foreign || names_other_head(config, kind);
+  const bool renews = options.reinit_head || is_other_head(config, table.head().kind);
   return renews ? HeadPolicy::renew : HeadPolicy::keep_or_new;
 }
 
